@@ -84,5 +84,6 @@ def split_validation_error(text: str) -> tuple[str, str]:
 
     Without that it is about the whole object.
     """
-    problem, _, path = text.partition(" - at `")
-    return problem, path.removesuffix("`").removeprefix("$").lstrip(".")
+    # From behind: a value that is repeated may say anything.
+    problem, found, path = text.rpartition(" - at `")
+    return (problem, path.removesuffix("`").removeprefix("$").lstrip(".")) if found else (text, "")

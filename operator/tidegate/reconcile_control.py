@@ -48,8 +48,7 @@ class ControlReconciler:
         """
         now = self.clock()
         if app[1] == NO_APP:
-            for unreadable in self.index.control.unreadable_in(app[0]):
-                await self.unreadable.tell(unreadable, now, CONTROL_KIND)
+            await self.unreadable.tell_all(self.index.control.unreadable_in(app[0]), now, CONTROL_KIND)
             return None
         observation = observe_control(self.index, app, self.steady(), self.clock_skew())
         plan = decide_control(observation, now)

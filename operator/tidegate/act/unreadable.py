@@ -5,7 +5,8 @@ The CRD's schema refuses what does not fit. A resource gets here if it was store
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -23,6 +24,9 @@ from tidegate.model.streaming_app import KIND, Metadata, Phase
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.reasons import Reason
 
+_REMEMBERED = 4096
+_LONGEST_PROBLEM = 500
+"""Characters: some decoders repeat the value that they refuse, which may have a million."""
 log = structlog.get_logger()
 
 
@@ -53,6 +57,23 @@ class UnreadableTeller:
         """Prepare."""
         self._client = client
         self._events = events
+        self._told: OrderedDict[str, str] = OrderedDict()
+        """Uids, and in which version each was told of, of those that take no status: nobody else remembers them."""
+
+    async def tell_all(self, found: Iterable[Unreadable], now: float, kind: str) -> None:
+        """Tell of each of these: none has to wait for another.
+
+        Raises:
+            RetryLaterError: the API server can not now, for one of them at least.
+        """
+        later: RetryLaterError | None = None
+        for each in found:
+            try:
+                await self.tell(each, now, kind)
+            except RetryLaterError as error:
+                later = error
+        if later is not None:
+            raise later
 
     async def tell(self, app: Unreadable, now: float, kind: str = KIND) -> None:
         """Have an event and, if the API server takes them, conditions.
@@ -65,10 +86,10 @@ class UnreadableTeller:
         Raises:
             RetryLaterError: the API server can not now.
         """
-        message = messages.unreadable(app.problem)
-        if _is_told(app, message):
+        message = messages.unreadable(app.problem[:_LONGEST_PROBLEM])
+        if _is_told(app, message) or self._told.get(app.metadata.uid) == app.metadata.resource_version:
             return
-        log.error(message, reason=Reason.INVALID_SPEC)
+        log.error(message, reason=Reason.INVALID_SPEC, kind=kind, resource=app.metadata.name)
         event = PublishEvent(Reason.INVALID_SPEC, message, True, f"generation {app.metadata.generation}")
         await self._events.publish(app.metadata, event, now, kind)
         verdict = Verdict(Phase.PENDING, Health.STALLED, Reason.INVALID_SPEC, message)
@@ -87,6 +108,9 @@ class UnreadableTeller:
         if isinstance(answer, FAILURES):
             # The event has told it; a resource that breaks its own schema may take no status.
             log.warning("conditions not written", reason=Reason.INVALID_SPEC, why=str(answer))
+            self._told[app.metadata.uid] = app.metadata.resource_version
+            if len(self._told) > _REMEMBERED:
+                self._told.popitem(last=False)
 
 
 def _is_told(app: Unreadable, message: str) -> bool:

@@ -12,10 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from tidegate.model.bounded_json import is_deeper
-from tidegate.model.errors import UnreadableAppError
 from tidegate.model.spec import LocalReference
 from tidegate.model.status import Condition
-from tidegate.model.streaming_app import Metadata
+from tidegate.model.streaming_app import Metadata, unreadable_because
 from tidegate_spark.control_protocol import DEEPEST_PAYLOAD, DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT
 from tidegate_spark.protocol import ANNOTATION_APP_UID
 
@@ -200,7 +199,7 @@ def decode_message(body: bytes | msgspec.Raw) -> ControlMessage:
         # A copy of its own, and not a part of the whole list's body; of one that no log takes, only that it is none.
         kept = compact_payload(message.spec.payload)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise UnreadableAppError("", str(error)) from error
+        raise unreadable_because(error) from error
     return msgspec.structs.replace(message, spec=msgspec.structs.replace(message.spec, payload=kept))
 
 

@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tidegate.model.errors import UnreadableAppError
 from tidegate.model.spec import DeletionPolicy, LocalReference, Resources
 from tidegate.model.status import Condition
-from tidegate.model.streaming_app import Metadata
+from tidegate.model.streaming_app import Metadata, unreadable_because
 from tidegate_spark.protocol import ANNOTATION_APP_UID
 
 SNAPSHOT_KIND = "StreamSnapshot"
@@ -280,7 +279,7 @@ def decode_snapshot(body: bytes | msgspec.Raw) -> StreamSnapshot:
     try:
         return _json.decode(body)
     except msgspec.DecodeError as error:
-        raise UnreadableAppError("", str(error)) from error
+        raise unreadable_because(error) from error
 
 
 def encode_snapshot_status(status: StreamSnapshotStatus) -> dict[str, Any]:

@@ -186,7 +186,7 @@ def decode_app(body: Mapping[str, Any] | bytes) -> StreamingApp:
     try:
         app = _json.decode(body) if isinstance(body, bytes) else msgspec.convert(body, StreamingApp)
     except msgspec.ValidationError as error:
-        raise _unreadable(error) from error
+        raise unreadable_because(error) from error
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise UnreadableAppError("", f"not JSON: {error}") from error
     _check_depth(app)
@@ -212,6 +212,7 @@ def _check_depth(app: StreamingApp) -> None:
             raise UnreadableAppError(name, cut)
 
 
-def _unreadable(error: msgspec.ValidationError) -> UnreadableAppError:
+def unreadable_because(error: Exception) -> UnreadableAppError:
+    """Return what a decoder's complaint says of a resource: the field first, whatever value is repeated after it."""
     problem, path = foreign_text.split_validation_error(str(error))
     return UnreadableAppError(path, problem)

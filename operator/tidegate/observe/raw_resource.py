@@ -12,7 +12,8 @@ from tidegate.model.streaming_app import Metadata
 
 def metadata_of(body: Mapping[str, Any]) -> Metadata:
     """Return a resource's metadata, or as much of it as names the resource."""
-    metadata = body.get("metadata", {})
+    given = body.get("metadata")
+    metadata: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     try:
         return msgspec.convert(metadata, Metadata)
     except msgspec.ValidationError:

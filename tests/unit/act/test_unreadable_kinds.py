@@ -1,0 +1,182 @@
+"""ControlMessages and StreamSnapshots that can not be read have an event and conditions, with reason and field.
+
+A real HTTP server tells the watch of them, on 127.0.0.1 in this process; what is told is told to a dictionary.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+from aiohttp import web
+
+from tidegate.act.control import ControlActor
+from tidegate.act.events import EventPublisher
+from tidegate.act.unreadable import UnreadableTeller
+from tidegate.agent.client import AgentClient
+from tidegate.kube.failures import Failure, Invalid, Unavailable
+from tidegate.metrics.figures import Figures
+from tidegate.model.control_message import CONTROL_KIND, decode_message
+from tidegate.model.stream_snapshot import SNAPSHOT_KIND, decode_snapshot
+from tidegate.observe.following import follow
+from tidegate.observe.index import Index
+from tidegate.observe.watched import UnreadableResource
+from tidegate.reconcile_control import NO_APP, ControlReconciler
+from tidegate.workqueue import RetryLaterError
+from tidegate_testing.dictionary_server import ApiServer
+from tidegate_testing.hostile import nested
+from tidegate_testing.observations import NOW
+from tidegate_testing.scripted_server import Server, talking_to
+
+PLURALS = {CONTROL_KIND: "controlmessages", SNAPSHOT_KIND: "streamsnapshots"}
+SPECS: dict[str, dict[str, Any]] = {
+    CONTROL_KIND: {"appRef": {"name": "orders"}, "type": "reload"},
+    SNAPSHOT_KIND: {"appRef": {"name": "orders"}},
+}
+
+
+def body(kind: str, change: dict[str, Any], name: str = "odd") -> dict[str, Any]:
+    metadata = {"namespace": "shop", "name": name, "uid": f"uid-{name}", "resourceVersion": "7", "generation": 3}
+    return {"metadata": metadata, "spec": {**SPECS[kind], **change}}
+
+
+async def listed(kind: str, *bodies: bytes) -> Index:
+    """Return what the watch makes of a list that holds these."""
+    index = Index()
+    kinds: dict[str, tuple[Any, Any]] = {
+        CONTROL_KIND: (index.control, decode_message),
+        SNAPSHOT_KIND: (index.snapshots, decode_snapshot),
+    }
+    watched, decode = kinds[kind]
+    text = b'{"metadata":{"resourceVersion":"9"},"items":[' + b",".join(bodies) + b"]}"
+    async with talking_to(Server(web.Response(body=text, content_type="application/json"))) as client:
+        following = asyncio.ensure_future(follow(client, Figures(), kind, "", watched, decode, lambda _: None))
+        async with asyncio.timeout(30):
+            await watched.complete.wait()
+        following.cancel()
+    return index
+
+
+def found(index: Index, kind: str) -> list[UnreadableResource]:
+    return (index.control if kind == CONTROL_KIND else index.snapshots).unreadable_in("shop")
+
+
+class World:
+    """A teller on a dictionary."""
+
+    def __init__(self, api: ApiServer | None = None) -> None:
+        self.api = api or ApiServer()
+        client: Any = self.api
+        self.client, self.events = client, EventPublisher(client)
+        self.teller = UnreadableTeller(client, self.events)
+
+    def keep(self, kind: str, name: str = "odd") -> str:
+        """Have a resource there, and return its path."""
+        path = f"/apis/tidegate.dev/v1alpha1/namespaces/shop/{PLURALS[kind]}/{name}"
+        self.api.objects[path] = {"metadata": body(kind, {}, name)["metadata"]}
+        return path
+
+    @property
+    def told(self) -> list[tuple[str, str, str]]:
+        """Kind and name of what each event is about, and its reason."""
+        events = [each for path, each in self.api.objects.items() if "/events/" in path]
+        return [(e["involvedObject"]["kind"], e["involvedObject"]["name"], e["reason"]) for e in events]
+
+    @property
+    def words(self) -> list[str]:
+        return [each["message"] for path, each in self.api.objects.items() if "/events/" in path]
+
+
+def deep(kind: str) -> bytes:
+    """Return a resource with a field that no decoder of Python survives."""
+    change = {"appRef": {"name": "orders", "more": "@"}} if kind == CONTROL_KIND else {"more": "@"}
+    return json.dumps(body(kind, change)).replace('"@"', nested(2000)).encode()
+
+
+def mistyped(kind: str) -> bytes:
+    return json.dumps(body(kind, {"appRef": 7})).encode()
+
+
+def endless(kind: str) -> bytes:
+    """Return a resource of which the decoder repeats a value of a megabyte."""
+    word = "x" * 1_000_000
+    spec = {"deletionPolicy": word} if kind == SNAPSHOT_KIND else {}
+    return json.dumps({**body(kind, spec), "status": {"phase": word}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "field"),
+    [
+        (CONTROL_KIND, mistyped, "spec.appRef: Expected `object`, got `int`"),
+        (SNAPSHOT_KIND, mistyped, "spec.appRef: Expected `object | null`, got `int`"),
+        (CONTROL_KIND, endless, "status.phase: Invalid enum value"),
+        (SNAPSHOT_KIND, endless, "spec.deletionPolicy: Invalid enum value"),
+        (CONTROL_KIND, deep, "spec.appRef.more"),
+        (SNAPSHOT_KIND, deep, "spec.more"),
+    ],
+)
+async def test_it_has_one_event_and_conditions_that_name_the_field(
+    kind: str, make: Callable[[str], bytes], field: str
+) -> None:
+    index, world = await listed(kind, make(kind)), World()
+    path = world.keep(kind)
+    for _ in range(2):
+        await world.teller.tell_all(found(index, kind), NOW, kind)
+    assert world.told == [(kind, "odd", "InvalidSpec")]
+    (words,) = world.words
+    assert field in words
+    assert words.startswith("The resource cannot be read: ")
+    assert len(words) < 1000
+    ready = next(c for c in world.api.objects[path]["status"]["conditions"] if c["type"] == "Ready")
+    assert (ready["status"], ready["reason"], field in ready["message"]) == ("False", "InvalidSpec", True)
+
+
+class Refusing(ApiServer):
+    """Takes no status of some."""
+
+    def __init__(self, answers: dict[str, Failure]) -> None:
+        super().__init__()
+        self.answers, self.asked = answers, 0
+
+    async def merge_patch(self, path: str, change: dict[str, Any], kind: type[Any]) -> Any:
+        self.asked += 1
+        answer = self.answers.get(path.removesuffix("/status").rpartition("/")[2])
+        return answer if answer is not None else await super().merge_patch(path, change, kind)
+
+
+def reconciler_of(world: World, index: Index) -> ControlReconciler:
+    figures, agents = Figures(), AgentClient(world.client, 1)
+    actor = ControlActor(world.client, agents, index, world.events, figures)
+    poller: Any = object()
+    return ControlReconciler(index, actor, poller, figures.control, world.teller, clock=lambda: NOW)
+
+
+async def test_one_of_which_nothing_can_be_said_now_does_not_keep_the_others_waiting() -> None:
+    bodies = [json.dumps(body(CONTROL_KIND, {"type": 7}, name)).encode() for name in ("a", "b", "c")]
+    index, world = await listed(CONTROL_KIND, *bodies), World(Refusing({"a": Unavailable("not now")}))
+    paths = [world.keep(CONTROL_KIND, name) for name in ("a", "b", "c")]
+    with pytest.raises(RetryLaterError, match="not now"):
+        await reconciler_of(world, index).reconcile(("shop", NO_APP))
+    assert [name for _, name, _ in world.told] == ["a", "b", "c"]
+    assert ["status" in world.api.objects[path] for path in paths] == [False, True, True]
+
+
+async def test_one_that_takes_no_status_is_told_once_in_each_version() -> None:
+    """Whoever stores a thousand of them must not have all of them told anew with each."""
+    index, api = (
+        await listed(CONTROL_KIND, json.dumps(body(CONTROL_KIND, {"type": 7})).encode()),
+        Refusing({"odd": Invalid("status.queries: Invalid value")}),
+    )
+    world = World(api)
+    (known,) = found(index, CONTROL_KIND)
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            await world.teller.tell_all([known], NOW, CONTROL_KIND)
+    assert (api.asked, len(world.told)) == (1, 1)
+    assert len([each for each in logs if each["log_level"] == "error"]) == 1
+    later = UnreadableResource(msgspec.structs.replace(known.metadata, resource_version="8"), known.problem)
+    await world.teller.tell(later, NOW, CONTROL_KIND)
+    assert api.asked == 2
