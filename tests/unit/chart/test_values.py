@@ -17,7 +17,10 @@ SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 
 # Objects whose content is the user's own, or Kubernetes': the API server checks them.
-OPEN = {"/affinity", "/tolerations[]", "/topologySpreadConstraints[]", "/global", "/extraEnv[]/valueFrom"}
+OPEN = {"/affinity", "/tolerations[]", "/topologySpreadConstraints[]", "/global", "/extraEnv[]/valueFrom"} | {
+    f"/networkPolicies/{name}[]"
+    for name in ("metricsFrom", "apiServer/to", "dns/to", "applicationEgress", "operatorEgress")
+}
 # Helm sets these when the chart is a dependency; they mean nothing to the chart and are not in values.yaml.
 FROM_A_PARENT = {"global", "enabled"}
 
