@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from tests.bench import control, recovery, rescale, snapshot, submit, upgrade
+from tests.bench import control, recovery, rescale, snapshot, submit, throughput, upgrade
 
 BENCHES = {
     "submit": submit.main,
@@ -13,6 +13,7 @@ BENCHES = {
     "upgrade": upgrade.main,
     "rescale": rescale.main,
     "control": control.main,
+    "throughput": throughput.main,
 }
 
 

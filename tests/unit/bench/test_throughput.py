@@ -1,0 +1,38 @@
+"""What the bench of throughput compares, and what it makes of it. Starts no Spark."""
+
+import pytest
+
+from tests.bench.throughput import CLOSED, OPEN, UNSIGNED, Trial, figures, settings_of
+from tidegate.spark.settings import CLOSED_PORTS
+from tidegate_spark.protocol import SPARK_SECRET_SETTINGS
+
+
+def trial(way: str, *batches: tuple[float, int]) -> Trial:
+    return Trial(way, batches)
+
+
+def test_the_closed_way_has_every_setting_of_a_launch_that_spark_takes_here() -> None:
+    closed, unlocked = settings_of(CLOSED), settings_of(OPEN)
+    meant = {key: value for key, value in CLOSED_PORTS.items() if key not in SPARK_SECRET_SETTINGS}
+    assert meant.items() <= closed.items()
+    assert {key for key in closed if closed[key] != unlocked.get(key)} == {*meant, "spark.app.name"}
+
+
+def test_the_ways_differ_in_nothing_else() -> None:
+    changed = "spark.network.crypto.cipher"
+    unsigned, closed = settings_of(UNSIGNED), settings_of(CLOSED)
+    assert {key for key in closed if closed[key] != unsigned[key]} == {changed, "spark.app.name"}
+    assert unsigned.keys() == closed.keys()
+
+
+def test_a_ratio_is_the_median_of_those_of_trials_beside_each_other() -> None:
+    slow_minute = [trial(OPEN, (4.0, 100)), trial(CLOSED, (5.0, 100)), trial(UNSIGNED, (4.0, 100))]
+    fast_minutes = [trial(OPEN, (2.0, 100)), trial(CLOSED, (2.5, 100)), trial(UNSIGNED, (2.0, 100))] * 2
+    found = figures([*slow_minute, *fast_minutes])
+    assert (found["throughput_ratio_closed"], found["throughput_ratio_unsigned"]) == (pytest.approx(0.8), 1.0)
+    assert (found["rows_per_second_open"], found["rows_per_second_closed"]) == (50.0, 40.0)
+    assert (found["batch_ms_open"], found["batch_cost_ms"]) == (2000.0, pytest.approx(500.0))
+
+
+def test_a_slow_batch_counts_by_its_rows() -> None:
+    assert trial(OPEN, (1.0, 100), (3.0, 100)).rows_per_second == 50.0
