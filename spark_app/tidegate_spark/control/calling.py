@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tidegate_spark.control.account_book import AccountBook
+from tidegate_spark.control.deadlines import Deadlines, OverdueError
 from tidegate_spark.control.handlers import FAIL, Handler, message_of
 from tidegate_spark.control_log.entries import ControlLogError, Entry
 from tidegate_spark.reasons import Reason
@@ -16,7 +18,11 @@ log = logging.getLogger("tidegate")
 
 
 def call_handlers(
-    handlers: Mapping[str, Handler], entries: Iterable[Entry], book: AccountBook, library: Library
+    handlers: Mapping[str, Handler],
+    entries: Iterable[Entry],
+    book: AccountBook,
+    library: Library,
+    deadlines: Deadlines,
 ) -> None:
     """Call what a program has for each message that comes into force, unless its account says that it was called.
 
@@ -25,6 +31,7 @@ def call_handlers(
         entries: messages, in the order of the log.
         book: is told what came of them.
         library: where it has its accounts.
+        deadlines: limit what each call may take; one that is given up has failed.
 
     Raises:
         ControlLogError: one failed whose exceptions are to fail the query.
@@ -38,11 +45,15 @@ def call_handlers(
         if account.done:
             continue
         try:
-            handler.function(message_of(entry))
+            called = functools.partial(handler.function, message_of(entry))
+            deadlines.run(f"the handler for {entry.type} (message {entry.sequence})", called)
         except Exception as error:
-            log.exception("control: the handler for %s (%d) failed", entry.type, entry.sequence)
-            words = f"{type(error).__name__}: {error}"
+            overdue = isinstance(error, OverdueError)
+            if not overdue:
+                log.exception("control: the handler for %s (%d) failed", entry.type, entry.sequence)
+            words = f"{error}." if overdue else f"{type(error).__name__}: {error}"
             if handler.raises == FAIL:
                 raise ControlLogError(f"the handler for {entry.type!r} failed: {words}") from error
-            account = replace(account, failed=True, reason=Reason.HANDLER_FAILED, message=words)
+            reason = Reason.MESSAGE_TIMED_OUT if overdue else Reason.HANDLER_FAILED
+            account = replace(account, failed=True, reason=reason, message=words)
         book.put(replace(account, done=True))

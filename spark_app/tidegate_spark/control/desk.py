@@ -20,8 +20,9 @@ from tidegate_spark.control.calling import call_handlers
 from tidegate_spark.control.channels.admission import within_limit
 from tidegate_spark.control.channels.book import ChannelBook, Ended
 from tidegate_spark.control.channels.cluster_part import OPEN_STATES, has_part
-from tidegate_spark.control.checking import checked
+from tidegate_spark.control.deadlines import Deadlines
 from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control.inspecting import Inspector
 from tidegate_spark.control.ports import Works
 from tidegate_spark.control.reaching import Reached
 from tidegate_spark.control.reports import Telling, entry_at, messages_between, new_in_batch, uncalled
@@ -47,7 +48,7 @@ log = logging.getLogger("tidegate")
 class ControlDesk:
     """One driver's. Thread safe."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - those beyond are by name
         self,
         connect: Callable[[], Library],
         works: Works,
@@ -55,6 +56,7 @@ class ControlDesk:
         clock: Callable[[], float] = time.time,
         *,
         answers: bool | None = None,
+        message_seconds: float = 60.0,
     ) -> None:
         """Prepare.
 
@@ -64,7 +66,9 @@ class ControlDesk:
             declared: what the program says.
             clock: seconds since the epoch.
             answers: whether it is told what came of messages from a broker; None: none is read.
+            message_seconds: what one message may take to be looked at, and each call of a handler for it.
         """
+        self._inspector, self._deadlines = Inspector(works, declared, message_seconds), Deadlines(message_seconds)
         self._reached, self._works, self._declared, self._clock = Reached(connect), works, declared, clock
         self._lock, self._work = threading.Lock(), threading.RLock()
         self._wake, self._ready, self._stopping = threading.Event(), threading.Event(), threading.Event()
@@ -194,14 +198,17 @@ class ControlDesk:
             Exception: what the store's client raises.
         """
         found = self._opened()
-        inspected = self._inspected(found, drafts)
-        with self._work:
-            asked = sum(has_part(entry) for entry in self._channel.open)
-            found.append(within_limit(inspected, asked, lambda name: found.find(name) is not None))
-            self._note_channel(found)
-        with self._lock:
-            self._last = max(self._last, found.last)
-        self._wake.set()
+
+        def append(ready: Sequence[Entry]) -> None:
+            with self._work:
+                asked = sum(has_part(entry) for entry in self._channel.open)
+                found.append(within_limit(ready, asked, lambda name: found.find(name) is not None))
+                self._note_channel(found)
+            with self._lock:
+                self._last = max(self._last, found.last)
+            self._wake.set()
+
+        self._inspector.log_in_order(found, drafts, append, threading.TIMEOUT_MAX)
 
     def answers(self) -> tuple[Ended, ...]:
         """Return what is to be told of messages from a broker, and is written down."""
@@ -243,11 +250,9 @@ class ControlDesk:
         with self._work:
             library, found = self._begun()
         is_open = self._works.is_open()
-        # Whole models are fetched for it: no query waits for that.
-        drafts = self._inspected(found, self._not_logged(found)) if is_open else []
+        # Whole models are fetched for it: no query waits for that, and nothing else for longer than a moment.
+        all_logged = not is_open or self._log_offered(found)
         with self._work:
-            if drafts:
-                found.append(drafts)
             if not found.is_settled:
                 found.let_expire()
             self._note_channel(found)
@@ -255,7 +260,7 @@ class ControlDesk:
             self._carry_out(library, found)
             more = self._tell(library, found, is_open)
             self._keep_base(library, found)
-            return more
+            return more or not all_logged
 
     def _begun(self) -> tuple[Library, ControlLog]:
         library = self._library = self._reached.library()
@@ -284,19 +289,16 @@ class ControlDesk:
             raise ControlLogError("the control log cannot be read: see the driver's log")
         return self._log
 
-    def _not_logged(self, found: ControlLog) -> list[Entry]:
+    def _log_offered(self, found: ControlLog) -> bool:
+        """Have the messages logged that were offered; return whether all are."""
         with self._lock:
-            return [draft for draft in self._offered.values() if found.find(draft.id) is None]
+            offered = [draft for draft in self._offered.values() if found.find(draft.id) is None]
 
-    def _inspected(self, found: ControlLog, drafts: Sequence[Entry]) -> list[Entry]:
-        """Return messages as they are to be logged; for those that are in the log nothing is looked at."""
-        vocabulary = self._declared.vocabulary()
-        if vocabulary.any_type:
-            vocabulary = replace(vocabulary, seen=frozenset(_state_of_all(found).last))
-        return [
-            draft if found.find(draft.id) is not None else self._works.inspect(checked(draft, vocabulary))
-            for draft in drafts
-        ]
+        def append(ready: Sequence[Entry]) -> None:
+            with self._work:
+                found.append(ready)
+
+        return self._inspector.log_in_order(found, offered, append, LOOK_SECONDS)
 
     def _note_channel(self, found: ControlLog) -> None:
         """Take note of what came from a broker, before anybody asks what is known of it."""
@@ -368,7 +370,7 @@ class ControlDesk:
             with self._lock:
                 planned = max(self._positions.values(), default=found.begin)
             new = uncalled(found, self._handled, planned, position)
-            call_handlers(handlers, new, self._book, self._library)
+            call_handlers(handlers, new, self._book, self._library, self._deadlines)
         self._handled = position
         self._wake.set()
 

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,9 @@ from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import declared
 from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
 from tidegate_spark.control.works import DriverWorks
-from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.offsets import SOURCE, Positions, joins_late
-from tidegate_spark.control_protocol import LINE_FILE, ChannelSettings, ControlReport
+from tidegate_spark.control_protocol import LINE_FILE, RELOAD_MODEL, ChannelSettings, ControlReport
 from tidegate_spark.environment import Environment
 from tidegate_spark.logs import within
 from tidegate_spark.places import checkpoint_directory
@@ -81,11 +81,19 @@ class Control:
         """Prepare; nothing is read, and nobody listens, yet."""
         self._config, self._environment, self._progress, self._queries = config, environment, progress, queries
         self._connect = connect = connector(config, environment.credentials_directory)
-        self._works = DriverWorks(progress, snapshots, config.lineage, is_open=self._is_open, inspect=self._inspect)
+        seconds = config.control.message_timeout_seconds
+        self._works = DriverWorks(
+            progress,
+            snapshots,
+            config.lineage,
+            is_open=self._is_open,
+            inspection=self._inspection,
+            message_seconds=seconds,
+        )
         self.log_level = self._works.log_level
         channel = config.channel if config.rehearsal is None else None
         answers = making.answers(channel) if channel is not None else None
-        self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers)
+        self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers, message_seconds=seconds)
         self._intake = self._intake_of(channel) if channel is not None else None
         self._secrets = Secrets()
         self._positions = Positions(config.lineage, self._planned)
@@ -205,17 +213,27 @@ class Control:
         found = (entry.query for entry in self._queries.entries() if entry.name == name and entry.query is not None)
         return next((planned_offsets(query, batch) for query in found), "")
 
-    def _inspect(self, entry: Entry) -> Entry:
+    def _inspection(self, entry: Entry) -> Callable[[], Entry] | None:
+        if entry.type != RELOAD_MODEL or entry.kind is not Kind.MESSAGE:
+            return None
         from tidegate_spark.control import models  # noqa: PLC0415 - few programs need it
 
         directory, secret = self._environment.credentials_directory, self._config.credentials_secret
         place, settings = self._config.storage, self._config.control.models
         if settings.allowed_prefixes is None:
             settings = dataclasses.replace(settings, allowed_prefixes=(f"{place.uri}/",))
-        fetch = models.fetcher(
-            place, lambda: storage.read_credentials(directory, secret), size_limit=settings.size_limit
-        )
-        return models.inspected(entry, fetch, settings)
+        seconds = self._config.control.message_timeout_seconds
+
+        def look() -> Entry:
+            fetch = models.fetcher(
+                place,
+                lambda: storage.read_credentials(directory, secret),
+                size_limit=settings.size_limit,
+                is_over=models.within(seconds),
+            )
+            return models.inspected(entry, fetch, settings)
+
+        return look
 
     def _intake_of(self, settings: ChannelSettings) -> Intake:
         config, directory = self._config, self._environment.channel_credentials_directory

@@ -22,6 +22,9 @@ QUERY_PROPERTY = "tidegate.control.query"
 STATE, APPLIED, POSITION, MESSAGES = "/state", "/applied", "/position", "/messages"
 TIMEOUT_SECONDS = 90.0
 """For an answer: a position waits for the log."""
+POSITION_SECONDS = 7200.0
+"""For a position: handlers of the driver for several messages may each take their time first. A query that waits longer
+than restart.stallTimeoutSeconds counts as stalled anyway."""
 
 
 class ControlError(Exception):
@@ -48,9 +51,9 @@ class Line:
 class Caller:
     """Asks the driver, over a connection that is kept. Thread safe."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, timeout: float = TIMEOUT_SECONDS) -> None:
         """Prepare; nothing is connected yet."""
-        self.line = line
+        self.line, self._timeout = line, timeout
         self._lock = threading.Lock()
         self._connection: http.client.HTTPConnection | None = None
 
@@ -83,7 +86,7 @@ class Caller:
     def _exchange(self, path: str, content: bytes) -> dict[str, Any]:
         if self._connection is None:
             host, _, port = self.line.address.rpartition(":")
-            self._connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=TIMEOUT_SECONDS)
+            self._connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=self._timeout)
         headers = {"Authorization": f"Bearer {self.line.token}", "Content-Type": "application/json"}
         self._connection.request("POST", path, content, headers)
         answer = self._connection.getresponse()

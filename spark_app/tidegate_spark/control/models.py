@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from tidegate_spark import storage
 from tidegate_spark.control.checking import rejected
 from tidegate_spark.control.model_places import PlaceError, is_within, parts_of
-from tidegate_spark.control_log.entries import Entry, Kind
+from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import Model
-from tidegate_spark.control_protocol import RELOAD_MODEL, ModelSettings
+from tidegate_spark.control_protocol import ModelSettings
 from tidegate_spark.places import Storage
 from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import status_of
@@ -131,15 +131,13 @@ def _make_room(directory: Path, size_limit: int) -> None:
 
 
 def inspected(entry: Entry, fetch: Fetch, settings: ModelSettings) -> Entry:
-    """Return a message as it is to be logged: as it is, or rejected, if it names a model that nobody may or can have.
+    """Return a reload-model as it is to be logged: as it is, or rejected, if nobody may or can have what it names.
 
     Nothing is kept. ``file://`` addresses are the workers' own: whether they may be named is looked at, and no more.
 
     Raises:
         Exception: what ``fetch`` raises if that may pass.
     """
-    if entry.type != RELOAD_MODEL or entry.kind is not Kind.MESSAGE:
-        return entry
     said = json.loads(entry.payload)
     words = _not_allowed(said["uri"], settings.allowed_prefixes or ())
     if words:

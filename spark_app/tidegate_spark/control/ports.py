@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from tidegate_spark.control.accounts import Account
@@ -16,8 +17,11 @@ class Works(Protocol):
     def is_open(self) -> bool:
         """Return whether the program has said which messages it understands, as far as that can be known."""
 
-    def inspect(self, entry: Entry) -> Entry:
-        """Look at what a message names, and return the message as it is to be logged; it may raise."""
+    def inspection(self, entry: Entry) -> Callable[[], Entry] | None:
+        """Return what looks at what a message names, None if there is nothing to look at; returns at once.
+
+        It returns the message as it is to be logged; it may take long, and raise: then it is called again.
+        """
 
     def asking(self) -> frozenset[str]:
         """Return the queries that run and ask what is in force."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from tidegate_spark.control.line import MESSAGES, POSITION, Caller, line_of_this_machine
+from tidegate_spark.control.line import MESSAGES, POSITION, POSITION_SECONDS, Caller, line_of_this_machine
 from tidegate_spark.control_log.offsets import SOURCE
 
 try:
@@ -78,7 +78,7 @@ class ControlReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         if self._caller is None:
-            self._caller = Caller(line_of_this_machine())
+            self._caller = Caller(line_of_this_machine(), POSITION_SECONDS)
         return self._caller.ask(path, body)
 
 

@@ -6,6 +6,7 @@ The same serves functions that run in the driver for a batch, as those of foreac
 from __future__ import annotations
 
 import base64
+import functools
 import logging
 import os
 import socket
@@ -18,6 +19,7 @@ from typing import Any
 from pyspark import SparkContext, TaskContext, cloudpickle
 
 from tidegate_spark.control import models, program
+from tidegate_spark.control.deadlines import Deadlines
 from tidegate_spark.control.handlers import FAIL, Handler, message_of
 from tidegate_spark.control.in_force import Current
 from tidegate_spark.control.line import (
@@ -30,6 +32,7 @@ from tidegate_spark.control.line import (
     ControlError,
     Line,
 )
+from tidegate_spark.control.shared_lock import SharedLock
 from tidegate_spark.control_log.entries import Entry, Segment
 from tidegate_spark.control_log.fold import Model, State
 from tidegate_spark.control_protocol import ControlSettings
@@ -55,7 +58,7 @@ class Worker:
             directory: where files of models are kept.
         """
         self._name, self._ask, self._directory = name, ask, directory
-        self._lock = threading.RLock()
+        self._lock = SharedLock()
         self._known: dict[str, tuple[int, State, Current]] = {}
         self._handlers: Mapping[str, Handler] = {}
         self._version = 0
@@ -66,6 +69,7 @@ class Worker:
         self._last_made: dict[str, tuple[int, Any]] = {}
         """Type -> sequence of the message that the handler was called for last, if it did not fail, and the result."""
         self._place, self._settings = Storage(""), ControlSettings()
+        self._deadlines = Deadlines(self._settings.message_timeout_seconds)
         self._objects: dict[str, tuple[str, Any]] = {}
         """Name of a model -> checksum of the version that was loaded last, and what was made of it."""
         self._unfit: dict[tuple[str, str], str] = {}
@@ -78,7 +82,7 @@ class Worker:
         Raises:
             ControlError: the driver does not answer, or a handler failed whose exceptions are to fail the query.
         """
-        with self._lock:
+        with self._lock.held():
             known = self._known.get(query)
             if known is not None and known[0] == batch:
                 return known[2]
@@ -112,7 +116,7 @@ class Worker:
 
     def trouble(self, here: _Batch, sequence: int, words: str) -> None:
         """Tell of what is wrong with a message; the same once for each query."""
-        with self._lock:
+        with self._lock.held():
             if (here.query, sequence, words) in self._told:
                 return
             self._told.add((here.query, sequence, words))
@@ -127,7 +131,7 @@ class Worker:
 
     def file_of(self, here: _Batch, name: str, versions: Sequence[Model]) -> Path:
         """Return the file of the first of a model's versions that can be had."""
-        with self._lock:
+        with self._lock.held():
             for model in versions:
                 file = self._file_of(here, name, model)
                 if file is not None:
@@ -136,7 +140,7 @@ class Worker:
 
     def loaded(self, here: _Batch, name: str, versions: Sequence[Model], loader: Callable[[Path], Any]) -> Any:
         """Return what ``loader`` makes of the file of the first version that can be had and loaded."""
-        with self._lock:
+        with self._lock.held():
             before = self._objects.get(name)
             for model in versions:
                 if before is not None and before[0] == model.sha256:
@@ -166,7 +170,8 @@ class Worker:
             is_over = models.within(self._settings.message_timeout_seconds)
             size_limit = self._settings.models.size_limit
             fetch = models.fetcher(self._place, size_limit=size_limit, is_over=is_over)
-            return models.file_of(model, self._directory, fetch, size_limit, is_over)
+            get = functools.partial(models.file_of, model, self._directory, fetch, size_limit, is_over)
+            return self._deadlines.run(f"fetching {model.uri}", get)
         except Exception as error:  # whatever it is: the version before goes on, and the next batch tries again
             here.missed.add((name, model.sha256))
             self.trouble(here, model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
@@ -179,7 +184,9 @@ class Worker:
         if handlers:
             self._handlers = cloudpickle.loads(base64.b64decode(handlers["content"]))
             self._version = int(handlers["version"])
-        self._place, self._settings = from_json(Storage, said["storage"]), from_json(ControlSettings, said["control"])
+        self._place, settings = from_json(Storage, said["storage"]), from_json(ControlSettings, said["control"])
+        if settings != self._settings:
+            self._settings, self._deadlines = settings, Deadlines(settings.message_timeout_seconds)
         if said.get("state"):
             return from_json(State, said["state"])
         assert before is not None
@@ -232,7 +239,9 @@ class Worker:
         """Call a handler, unless it was called last for this very message, by another query."""
         last = self._last_made.pop(entry.type, None)
         if last is None or last[0] != entry.sequence:
-            last = (entry.sequence, handler.function(message_of(entry)))
+            called = functools.partial(handler.function, message_of(entry))
+            what = f"the handler for {entry.type} (message {entry.sequence})"
+            last = (entry.sequence, self._deadlines.run(what, called))
         self._last_made[entry.type] = last
         return last[1]
 

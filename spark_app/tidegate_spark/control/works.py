@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.cluster_part import asked_id
+from tidegate_spark.control.deadlines import Deadlines, OverdueError
 from tidegate_spark.control.log_level import LogLevel
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
@@ -42,17 +43,19 @@ log = logging.getLogger("tidegate")
 class DriverWorks:
     """The driver around the desk; see :class:`tidegate_spark.control.desk.Works`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - those beyond are by name
         self,
         progress: Progress,
         snapshots: SnapshotDesk,
         lineage: int,
         *,
         is_open: Callable[[], bool],
-        inspect: Callable[[Entry], Entry],
+        inspection: Callable[[Entry], Callable[[], Entry] | None],
+        message_seconds: float = 60.0,
     ) -> None:
-        """Prepare; there is no session yet, and no query."""
-        self._progress, self._snapshots, self.is_open, self.inspect = progress, snapshots, is_open, inspect
+        """Prepare; there is no session yet, and no query. Spark's part of a message may take ``message_seconds``."""
+        self._progress, self._snapshots, self.is_open, self.inspection = progress, snapshots, is_open, inspection
+        self._deadlines = Deadlines(message_seconds)
         self.log_level = LogLevel()
         self._positions = Positions(lineage)
         self.names: set[str] = set()
@@ -111,8 +114,11 @@ class DriverWorks:
         if entry.type == PAUSE:
             return self._await_pause(library, account, state)
         try:
-            if not self._tell_spark(entry):
+            what = f"Spark's part of {entry.type} (message {entry.sequence})"
+            if not self._deadlines.run(what, lambda: self._tell_spark(entry)):
                 return None
+        except OverdueError as error:
+            return failed(account, Reason.MESSAGE_TIMED_OUT, f"{error}.")
         except Exception as error:  # whatever Spark says to it
             return failed(account, Reason.SPARK_REFUSED, f"{type(error).__name__}: {error}")
         return dataclasses.replace(account, done=True)

@@ -21,6 +21,11 @@ class TestKafka(ChannelContract):
     def scene(self, kafka_site: LocalSite, jvm: Any) -> Scene:
         return KafkaScene(kafka_site, jvm)
 
+    def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_one_comes(
+        self, scene: Scene, application: Application
+    ) -> None:
+        super().test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_one_comes(scene, application)
+
     @pytest.mark.long  # what waits is the same for each channel; that the broker's client notices is tested by itself
     def test_an_application_waits_for_its_broker_and_says_so(self, scene: Scene, application: Application) -> None:
         super().test_an_application_waits_for_its_broker_and_says_so(scene, application)

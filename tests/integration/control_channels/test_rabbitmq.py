@@ -7,7 +7,7 @@ import pytest
 from devcluster.site import LocalSite
 from tidegate_spark.control.channels.ports import ChannelError, Reply
 from tidegate_spark.reasons import Reason
-from tidegate_testing.channel_contract import ChannelContract, Scene, messages, opened, received, until
+from tidegate_testing.channel_contract import Application, ChannelContract, Scene, messages, opened, received, until
 from tidegate_testing.channels import event
 from tidegate_testing.rabbitmq_scene import RabbitScene
 
@@ -16,6 +16,11 @@ class TestRabbitMQ(ChannelContract):
     @pytest.fixture(params=[pytest.param("classic", marks=pytest.mark.long), "quorum"])
     def scene(self, request: pytest.FixtureRequest, rabbitmq_site: LocalSite) -> Scene:
         return RabbitScene(rabbitmq_site, request.param)
+
+    def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_one_comes(
+        self, scene: Scene, application: Application
+    ) -> None:
+        super().test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_one_comes(scene, application)
 
 
 @pytest.fixture

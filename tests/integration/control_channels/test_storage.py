@@ -24,6 +24,11 @@ class TestInbox(ChannelContract):
     def scene(self, s3_site: LocalSite) -> Scene:
         return InboxScene.on(s3_site)
 
+    def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_one_comes(
+        self, scene: Scene, application: Application
+    ) -> None:
+        super().test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_one_comes(scene, application)
+
 
 @pytest.fixture
 def inbox(s3_site: LocalSite) -> InboxScene:

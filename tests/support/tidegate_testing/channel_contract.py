@@ -6,6 +6,7 @@ The scene is a broker with an empty topic or queue, and an application's control
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -110,9 +111,18 @@ class Application:
     buckets: Buckets = field(default_factory=Buckets)
     notices: list[str] = field(default_factory=list)
     intake: Intake | None = None
+    message_seconds: float = 60.0
 
     def start(self, *, password: str = "") -> Intake:
-        self.desk = ControlDesk(lambda: library_in(self.buckets), self.works, Declared(), time.time, answers=True)
+        seconds = self.message_seconds
+        self.desk = ControlDesk(
+            lambda: library_in(self.buckets),
+            self.works,
+            Declared(),
+            time.time,
+            answers=True,
+            message_seconds=seconds,
+        )
         self.desk.start()
 
         def make() -> Channel:
@@ -253,6 +263,27 @@ class ChannelContract:
         assert [entry.id for entry in again.logged() if entry.source == "/test"] == [f"/test#{n}" for n in range(7)]
         told = {reply["data"]["id"]: reply["data"]["state"] for reply in scene.replies()}
         assert told == {**{str(number): "Done" for number in range(6)}, "": "Rejected"}
+
+    def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_one_comes(
+        self, scene: Scene, application: Application
+    ) -> None:
+        free = threading.Event()
+
+        def look(entry: Entry) -> Entry:
+            free.wait()
+            return entry
+
+        application.works.looks["reload-model"] = look
+        application.message_seconds = 0.1
+        scene.send(event("stuck", "reload-model", {"name": "a", "uri": "s3://b/a", "sha256": "0" * 64}))
+        scene.send(event("next", data={"a": 1}))
+        application.start()
+        until(lambda: len(application.logged()) == 2, "the log")
+        application.commit(1)
+        until(lambda: len(scene.replies()) == 2, "replies")
+        free.set()
+        told = {reply["data"]["id"]: (reply["data"]["state"], reply["data"]["reason"]) for reply in scene.replies()}
+        assert told == {"stuck": ("Rejected", "MessageTimedOut"), "next": ("Done", "")}
 
     def test_an_application_waits_for_its_broker_and_says_so(self, scene: Scene, application: Application) -> None:
         intake = application.start()

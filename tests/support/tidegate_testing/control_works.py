@@ -1,11 +1,22 @@
 """A driver around a control desk, that does what it is told at once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tidegate_spark.control.accounts import Account
+from tidegate_spark.control.handlers import Message
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.snapshots.library import Library
+
+BY_NAME: dict[str, Callable[[Message], Any]] = {}
+"""What handlers do that cannot be carried to workers, such as to wait for the test."""
+
+
+def call_by_name(message: Message) -> Any:
+    """Do what :data:`BY_NAME` has for a message's type; a handler that is carried as its name."""
+    return BY_NAME[message.type](message)
 
 
 @dataclass
@@ -20,12 +31,15 @@ class FakeWorks:
     undone: bool = False
     carried: list[str] = field(default_factory=list)
     oldest_position: int | None = None
+    looks: dict[str, Callable[[Entry], Entry]] = field(default_factory=dict)
+    """Type -> what looks at what its messages name."""
 
     def is_open(self) -> bool:
         return self.open
 
-    def inspect(self, entry: Entry) -> Entry:
-        return entry
+    def inspection(self, entry: Entry) -> Callable[[], Entry] | None:
+        look = self.looks.get(entry.type)
+        return (lambda: look(entry)) if look is not None else None
 
     def asking(self) -> frozenset[str]:
         return frozenset(self.queries)

@@ -1,11 +1,12 @@
 """Whatever is offered is logged once, and what came of it is said, also by a process that comes later."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
+from tidegate_spark.control import desk
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared, Handler, Message
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
@@ -20,6 +21,7 @@ from tidegate_spark.json_form import to_json
 from tidegate_spark.objects.memory import Buckets, Call
 from tidegate_testing.control_log import Clock, keys, library_in, opened
 from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.waiting import wait_for
 
 
 @dataclass
@@ -30,12 +32,16 @@ class Office:
     clock: Clock = field(default_factory=Clock)
     works: FakeWorks = field(default_factory=FakeWorks)
     declared: Declared = field(default_factory=Declared)
+    message_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
-        self.desk = ControlDesk(lambda: library_in(self.buckets), self.works, self.declared, self.clock)
+        seconds = self.message_seconds
+        self.desk = ControlDesk(
+            lambda: library_in(self.buckets), self.works, self.declared, self.clock, message_seconds=seconds
+        )
         self.desk.look()
 
     def offer(self, *orders: ControlOrder, forget: tuple[str, ...] = ()) -> None:
@@ -426,32 +432,140 @@ def test_what_has_no_id_or_type_is_refused(order: ControlOrder) -> None:
         Office().desk.give(ControlOrders((order,)))
 
 
+@pytest.mark.parametrize("of_broker", [False, True])
+def test_no_query_waits_while_a_message_is_looked_at(of_broker: bool) -> None:
+    office, planned = Office(works=FakeWorks({"one"})), []
+    office.offer(config("x"))
+
+    def look(entry: Entry) -> Entry:
+        planned.append(office.desk.position())
+        return entry
+
+    office.works.looks["reload-config"] = look
+    if of_broker:
+        office.desk.take_in([of_rabbit("y")])
+    else:
+        office.offer(config("y"))
+    assert planned == [1]
+
+
 @dataclass
-class Slow(FakeWorks):
-    """Looks at a message for as long as a query needs that plans a batch meanwhile."""
+class Hanging:
+    """Looks at messages, of which the look at some never ends until it is let go."""
 
-    plan: Callable[[], int] = lambda: -1
-    planned: list[int] = field(default_factory=list)
+    ids: set[str]
+    looked_at: list[str] = field(default_factory=list)
+    free: threading.Event = field(default_factory=threading.Event)
 
-    def inspect(self, entry: Entry) -> Entry:
-        query = threading.Thread(target=lambda: self.planned.append(self.plan()), daemon=True)
-        query.start()
-        query.join(60)
+    def __call__(self, entry: Entry) -> Entry:
+        self.looked_at.append(entry.id)
+        if entry.id in self.ids:
+            self.free.wait()
         return entry
 
 
-@pytest.mark.parametrize("of_broker", [False, True])
-def test_no_query_waits_while_a_message_is_looked_at(of_broker: bool) -> None:
-    works = Slow({"one"})
-    office = Office(works=works)
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    made = Hanging({"stuck"})
+    yield made
+    made.free.set()
+
+
+def of_rabbit(name: str, kind: str = "reload-config") -> Entry:
+    return Entry(0, id=name, type=kind, payload="{}", origin="rabbitmq:control")
+
+
+def ends(office: Office) -> dict[str, tuple[str, str]]:
+    """Return id -> kind and reason of each message in the log, in its order."""
+    found = office.desk._opened().entries(0, office.desk._opened().last)
+    return {entry.id: (entry.kind.value, entry.reason) for entry in found}
+
+
+def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_ones_come(
+    hanging: Hanging, caplog: pytest.LogCaptureFixture
+) -> None:
+    office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}), message_seconds=0.05)
+    office.offer(ControlOrder("before", "ping"), config("stuck"), config("after"), ControlOrder("last", "ping"))
+    assert ends(office) == {
+        "before": ("message", ""),
+        "stuck": ("rejected", "MessageTimedOut"),
+        "after": ("message", ""),
+        "last": ("message", ""),
+    }
+    said = office.said("stuck")
+    assert (said.state, said.reason) == (MessageState.REJECTED, "MessageTimedOut")
+    assert "took longer than 0.05 s (spec.control.messageTimeoutSeconds)" in said.message
+    assert "the check of message stuck (reload-config) took longer" in caplog.text
+
+
+def test_so_is_one_of_a_broker(hanging: Hanging) -> None:
+    office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}), message_seconds=0.05)
+    office.desk.take_in([of_rabbit("before", "ping"), of_rabbit("stuck"), of_rabbit("after")])
+    assert ends(office) == {
+        "before": ("message", ""),
+        "stuck": ("rejected", "MessageTimedOut"),
+        "after": ("message", ""),
+    }
+
+
+def test_everything_else_goes_on_while_a_message_hangs_and_none_comes_before_it(
+    hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "LOOK_SECONDS", 0.01)
+    office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}))
+    office.offer(ControlOrder("before", "ping"), config("stuck"), ControlOrder("after", "ping"))
+    assert list(ends(office)) == ["before"]
+    office.commit("one", 7)
+    assert office.said("before").state is MessageState.DONE
+    assert office.desk.look()
+    hanging.free.set()
+    wait_for(
+        "the rest of the log",
+        lambda: [office.desk.look()] and list(ends(office)) == ["before", "stuck", "after"],
+        timeout=60,
+    )
+    assert hanging.looked_at == ["stuck"]
+
+
+def test_a_look_that_fails_is_repeated_and_what_it_said_is_in_the_rejection(caplog: pytest.LogCaptureFixture) -> None:
+    def look(entry: Entry) -> Entry:
+        raise ConnectionError("no answer from the bucket")
+
+    office = Office(works=FakeWorks({"one"}, looks={"reload-config": look}), message_seconds=0.05)
     office.offer(config("x"))
-    works.plan = office.desk.position
-    works.planned.clear()
-    if of_broker:
-        office.desk.take_in([Entry(0, id="y", type="reload-config", payload="{}", origin="rabbitmq:control")])
-    else:
-        office.offer(config("y"))
-    assert works.planned == [1]
+    assert office.said("x").reason == "MessageTimedOut"
+    assert office.said("x").message.endswith("ConnectionError: no answer from the bucket.")
+    assert "no answer from the bucket" in caplog.text
+
+
+def test_a_handler_of_the_driver_that_hangs_has_failed_in_its_time_and_the_next_one_is_called(
+    hanging: Hanging,
+) -> None:
+    called = []
+
+    def stuck(message: Message) -> None:
+        hanging.free.wait()
+
+    on_driver = {"stuck": Handler(stuck), "fine": Handler(lambda message: called.append(message.type))}
+    declared = Declared(types={"stuck": None, "fine": None}, on_driver=on_driver)
+    office = Office(works=FakeWorks({"one"}), declared=declared, message_seconds=0.05)
+    office.offer(ControlOrder("a", "stuck"), ControlOrder("b", "fine"))
+    office.commit("one", 3)
+    said = {name: (office.said(name).state, office.said(name).reason) for name in "ab"}
+    assert said == {"a": (MessageState.FAILED, "MessageTimedOut"), "b": (MessageState.DONE, "")}
+    assert called == ["fine"]
+    assert "the handler for stuck (message 1) took longer than 0.05 s" in office.said("a").message
+
+
+def test_one_whose_exceptions_fail_the_query_fails_it_in_its_time(hanging: Hanging) -> None:
+    def stuck(message: Message) -> None:
+        hanging.free.wait()
+
+    declared = Declared(types={"stuck": None}, on_driver={"stuck": Handler(stuck, "fail")})
+    office = Office(works=FakeWorks({"one"}), declared=declared, message_seconds=0.05)
+    office.offer(ControlOrder("a", "stuck"))
+    with pytest.raises(ControlLogError, match=r"took longer than 0\.05 s"):
+        office.desk.position()
 
 
 def test_types_that_an_application_was_sent_are_counted() -> None:

@@ -1,6 +1,8 @@
 """Models come from the store that the spec names, and are no larger than they may be, whatever the store says."""
 
 import io
+import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -8,11 +10,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from botocore.exceptions import ClientError
 
+from tidegate_spark.control.desk import ControlDesk
+from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.models import TooLargeError, fetcher, inspected
-from tidegate_spark.control_protocol import ModelSettings
+from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageState, ModelSettings
+from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.places import Storage
 from tidegate_spark.storage import Credentials
-from tidegate_testing.control_log import message
+from tidegate_testing.control_log import library_in, message
+from tidegate_testing.control_works import FakeWorks
 
 
 class Store:
@@ -74,6 +80,25 @@ def test_one_whose_size_nobody_said_is_counted_while_it_is_read(store: Store) ->
     assert store.fetch() == b"x" * 100
     with pytest.raises(TooLargeError):
         store.fetch(99)
+
+
+def test_a_message_that_names_a_bucket_that_does_not_answer_is_rejected_and_the_next_one_comes() -> None:
+    uri = "s3://models/a.bin"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = Storage("s3://models/app", f"http://127.0.0.1:{silent.getsockname()[1]}", path_style_access=True)
+        fetch = fetcher(place, lambda: Credentials("key", "secret"), size_limit=100)
+        works = FakeWorks(
+            looks={"reload-model": lambda entry: inspected(entry, fetch, ModelSettings(("s3://models/",)))}
+        )
+        buckets = Buckets()
+        desk = ControlDesk(lambda: library_in(buckets), works, Declared(), message_seconds=0.2)
+        desk.look()
+        payload = json.dumps({"name": "a", "uri": uri, "sha256": "0" * 64})
+        desk.give(ControlOrders((ControlOrder("silent", "reload-model", payload), ControlOrder("next", "ping"))))
+        desk.look()
+    first, following = desk.report().messages
+    assert (first.state, first.reason) == (MessageState.REJECTED, "MessageTimedOut")
+    assert (following.id, following.state) == ("next", MessageState.DONE)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307])

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import socket
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,13 @@ from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
 from tidegate_spark.control_protocol import ControlOrder, ControlOrders, ControlSettings, MessageReport, MessageState
 from tidegate_spark.faults import Link, classify
+from tidegate_spark.json_form import to_json
 from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.places import Storage
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in
+from tidegate_testing.control_works import BY_NAME, call_by_name
 
 
 class OneQuery:
@@ -37,8 +40,8 @@ class OneQuery:
     def is_open(self) -> bool:
         return True
 
-    def inspect(self, entry: Entry) -> Entry:
-        return entry
+    def inspection(self, entry: Entry) -> None:
+        return None
 
     def asking(self) -> frozenset[str]:
         return frozenset({"main"})
@@ -84,6 +87,10 @@ class Application:
             return self.answers.answer(path, body)
 
         return Worker(name, ask, self.directory)
+
+    def short(self) -> None:
+        """Give each message little time from now on."""
+        self.answers._settings = to_json(ControlSettings(message_timeout_seconds=0.05))
 
     def send(self, name: str, kind: str, payload: str = "null") -> None:
         self.declared.types.setdefault(kind, None)
@@ -267,6 +274,34 @@ def test_a_handler_that_raises_is_told_of(app: Application) -> None:
     app.worker("good/1").current("main", batch)
     app.commit()
     assert app.said("x").queries["main"].errors == ("good/1: ValueError: no such table",)
+
+
+def test_a_handler_that_hangs_is_given_up_and_what_was_made_before_stays(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it asks what is in force, which whoever waits for it is asking, too."""
+    free = threading.Event()
+    worker = app.worker("slow/1")
+
+    def table(message: Message) -> object:
+        assert worker.current("main", app.batch).get("limit", 1.0, float) == 1.0
+        if message.payload == "hang":
+            free.wait()
+        return message.payload
+
+    monkeypatch.setitem(BY_NAME, "table", table)
+    app.declared.on_worker["table"] = Handler(call_by_name)
+    app.declared.version = 1
+    app.send("s", "reload-config", '{"limit": "much"}')
+    app.send("x", "table", '"fine"')
+    assert worker.current("main", app.plan()).made("table") == "fine"
+    app.short()
+    app.send("y", "table", '"hang"')
+    assert worker.current("main", app.plan()).made("table") == "fine"
+    app.commit()
+    free.set()
+    (error,) = app.said("y").queries["main"].errors
+    assert error.startswith("slow/1: OverdueError: the handler for table (message 3) took longer than 0.05 s")
 
 
 def test_a_worker_that_starts_later_has_what_the_newest_good_message_makes(app: Application, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What a driver does about built-in messages, with a Spark that does as it is told."""
 
+import threading
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -48,6 +49,8 @@ class Spark:
     executors: list[str] = field(default_factory=lambda: ["driver", "1"])
     is_local: bool = False
     refuses: bool = False
+    free: threading.Event | None = None
+    """What it waits for before it clears its caches."""
 
     @property
     def sparkContext(self) -> "Spark":  # noqa: N802 - Spark's name
@@ -86,6 +89,8 @@ class Spark:
         self.told.append(f"executors: {level}")
 
     def clearCache(self) -> None:  # noqa: N802 - Spark's name
+        if self.free is not None:
+            self.free.wait()
         if self.refuses:
             raise ValueError("no")
         self.told.append("cleared")
@@ -108,7 +113,7 @@ class Holder:
 class Driver:
     """A driver with two queries, of which ``one`` takes part."""
 
-    def __init__(self) -> None:
+    def __init__(self, message_seconds: float = 60.0) -> None:
         self.progress = Progress(driver_config("app", "local:///main.py", Storage("s3://b/p")))
         self.progress.enter(DriverState.RUNNING)
         for name in ("one", "other"):
@@ -116,7 +121,12 @@ class Driver:
             self.progress.query_committed(name, Commit(7, 0, 0.0, 0.0, 1, 0, 0, 1.0))
         self.office, self.spark, self.holder = Office(), Spark(), Holder()
         self.works = DriverWorks(
-            self.progress, cast(SnapshotDesk, self.office), 1, is_open=lambda: True, inspect=lambda entry: entry
+            self.progress,
+            cast(SnapshotDesk, self.office),
+            1,
+            is_open=lambda: True,
+            inspection=lambda entry: None,
+            message_seconds=message_seconds,
         )
         self.works.asks("one")
         self.buckets = Buckets()
@@ -219,6 +229,16 @@ def test_what_spark_refuses_is_told() -> None:
     driver.meet()
     done = driver.carry_out("clear-caches")
     assert (done.failed, done.reason, done.message) == (True, "SparkRefused", "ValueError: no")
+
+
+def test_a_spark_that_hangs_is_given_up_in_its_time() -> None:
+    driver = Driver(message_seconds=0.05)
+    driver.spark.free = threading.Event()
+    driver.meet()
+    done = driver.carry_out("clear-caches")
+    driver.spark.free.set()
+    assert (done.done, done.failed, done.reason) == (True, True, "MessageTimedOut")
+    assert done.message.startswith("Spark's part of clear-caches (message 3) took longer than 0.05 s")
 
 
 def test_a_pause_is_done_when_every_query_is_held() -> None:

@@ -1,0 +1,145 @@
+"""Has work done that may never end: in threads of its own, each waited for no longer than a message may take.
+
+Python cannot end a thread. Work that is given up runs on, and what it returns is ignored; it keeps its place, of which
+there are few, so that no number of messages makes more such threads than there are places.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+MOST_AT_WORK = 4
+"""Threads of one kind of work, those that were given up among them."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
+_FORGOTTEN_SECONDS = 600.0
+FIELD = "spec.control.messageTimeoutSeconds"
+
+log = logging.getLogger("tidegate")
+
+
+class OverdueError(Exception):
+    """Work took longer than one message may take; the message says so."""
+
+
+class Attempt(Generic[T]):
+    """Work on one message, that began or waits for a place."""
+
+    def __init__(self, what: str, work: Callable[[], T], seconds: float, places: threading.BoundedSemaphore) -> None:
+        """Prepare; nothing runs yet, and the time does.
+
+        Args:
+            what: the work, for people.
+            work: does it, with the context of who waits.
+            seconds: what it may take.
+            places: one is taken while it runs.
+        """
+        self._what, self._seconds, self._places = what, seconds, places
+        self._context, self._work = contextvars.copy_context(), work
+        self._end = time.monotonic() + seconds
+        self._begun, self._done, self._given_up = False, threading.Event(), threading.Event()
+        self._result: list[T] = []
+        self._error: BaseException | None = None
+        self._seen = ""
+
+    def wait(self, seconds: float = threading.TIMEOUT_MAX) -> bool:
+        """Wait at most so long; return whether it is done, or its time is up."""
+        until = min(time.monotonic() + seconds, self._end)
+        if not self._begun:
+            if not self._places.acquire(timeout=max(0.0, until - time.monotonic())):
+                return self._is_over()
+            self._begin()
+        return self._done.wait(max(0.0, until - time.monotonic())) or self._is_over()
+
+    def result(self) -> T:
+        """Return what the work returned, or raise what it raised.
+
+        Raises:
+            OverdueError: it is not done, and given up now.
+        """
+        if not self._done.is_set():
+            self._given_up.set()
+            raise OverdueError(self._words())
+        if self._error is not None:
+            raise self._error
+        return self._result[0]
+
+    def is_forgotten(self) -> bool:
+        """Return whether its time was up long ago: nobody waits for it, or its message was withdrawn."""
+        return time.monotonic() >= self._end + _FORGOTTEN_SECONDS
+
+    def _is_over(self) -> bool:
+        return time.monotonic() >= self._end
+
+    def _begin(self) -> None:
+        self._begun = True
+        try:
+            threading.Thread(target=self._run, name="control-work", daemon=True).start()
+        except BaseException:
+            self._places.release()
+            raise
+
+    def _run(self) -> None:
+        try:
+            self._result.append(self._context.run(self._work))
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._places.release()
+            self._done.set()
+        if self._given_up.is_set():
+            log.info("control: %s has ended after it was given up", self._what, extra={"action": "control"})
+
+    def repeated(self, work: Callable[[], T]) -> T:
+        """Do work again and again until it raises nothing, or nobody waits any more; to be called by the work."""
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return work()
+            except Exception as error:
+                words = f"{type(error).__name__}: {error}"
+                if words != self._seen:
+                    log.warning("control: %s: %s", self._what, words, extra={"action": "control"})
+                self._seen = words
+                if self._given_up.wait(pause):
+                    raise
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    def _words(self) -> str:
+        words = f"{self._what} took longer than {self._seconds:g} s ({FIELD})"
+        if not self._begun:
+            return f"{words}: earlier ones that were given up still run"
+        return f"{words}: {self._seen}" if self._seen else words
+
+
+class Deadlines:
+    """Work of one kind. Thread safe."""
+
+    def __init__(self, seconds: float, most: int = MOST_AT_WORK) -> None:
+        """Give each message so many seconds, and have no more threads at a time than ``most``."""
+        self._seconds, self._places = seconds, threading.BoundedSemaphore(most)
+
+    def attempt(self, what: str, work: Callable[[Attempt[T]], T]) -> Attempt[T]:
+        """Return work that can be waited for; its time runs from now on."""
+        made: Attempt[T] = Attempt(what, lambda: work(made), self._seconds, self._places)
+        return made
+
+    def run(self, what: str, work: Callable[[], T]) -> T:
+        """Return what work returns, or raise what it raises.
+
+        Raises:
+            OverdueError: it took too long, and is given up.
+        """
+        attempt = self.attempt(what, lambda _: work())
+        attempt.wait()
+        try:
+            return attempt.result()
+        except OverdueError as error:
+            log.warning("control: %s", error, extra={"action": "control"})
+            raise
