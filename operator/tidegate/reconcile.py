@@ -135,7 +135,6 @@ class Reconciler:
         self.poller.forget(key)
         self.follow_repartition(key, None)
         self.figures.forget_app(*key)
-        await self.actor.clean_up(key)
         return None
 
     async def _treat_unreadable(self, known: UnreadableApp, now: float) -> float | None:

@@ -82,7 +82,6 @@ class SnapshotReconciler:
             return
         if unreadable is not None:
             await self.actor.let_go(unreadable, now)
-        await self.actor.clean_up(key)
 
     def _show(self, key: Key, before: StreamSnapshot) -> None:
         after = self.index.snapshots.get(key)

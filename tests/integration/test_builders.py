@@ -90,7 +90,7 @@ def test_a_purge_pod_is_admitted(api_kubectl: Kubectl, app: StreamingApp) -> Non
 
 def test_the_rest_of_an_apps_objects_is_accepted(api_kubectl: Kubectl, app: StreamingApp) -> None:
     event = build_event(app.metadata, reason=Reason.LAUNCHED, message="é" * 4000, now=datetime.now(UTC))
-    for manifest in (*build_access(app.metadata.namespace), build_agent_secret(app, "secret", "another"), event):
+    for manifest in (*build_access(app), build_agent_secret(app, "secret", "another"), event):
         stored = api_kubectl.create(manifest)
         assert stored["metadata"]["namespace"] == app.metadata.namespace
 

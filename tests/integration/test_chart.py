@@ -17,6 +17,7 @@ from devcluster.apiserver import ApiServer
 from tidegate.resources.access import build_access, build_role
 from tidegate_testing.helm import Helm, HelmError
 from tidegate_testing.kubectl import Kubectl, KubectlError
+from tidegate_testing.observations import app_with
 from tidegate_testing.waiting import wait_for
 
 CHART = Path(__file__).parents[2] / "charts" / "tidegate"
@@ -331,9 +332,10 @@ def test_kubernetes_own_roles_cover_streaming_apps(
 
 def test_the_operators_account_can_give_drivers_their_access_but_no_more(kubectl: Kubectl, team: str) -> None:
     await_grant(kubectl, ACCOUNT, "create rolebindings", team)
-    for manifest in build_access(team):
+    mine = app_with(namespace=team)
+    for manifest in build_access(mine):
         kubectl.create(manifest, user=ACCOUNT)
-    greedy = build_role(team)
+    greedy = build_role(mine)
     greedy["metadata"]["name"] = "greedy"
     greedy["rules"][0] = {**greedy["rules"][0], "resources": ["pods", "configmaps"]}
     with pytest.raises(KubectlError, match="attempting to grant RBAC permissions not currently held"):

@@ -19,13 +19,14 @@ from devcluster import tools
 from devcluster.apiclient import ApiClient, ApiRefusedError
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
-from tidegate.resources.access import DRIVER_RULES
+from tidegate.resources.access import DRIVER_RULES, build_access
 from tidegate_spark.protocol import to_json
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_testing import audit_log
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.helm import Helm
 from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.observations import app_with
 from tidegate_testing.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -171,6 +172,7 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     log = tmp_path / "operator.log"
     storage = {"uri": "s3://streams/apps", "deletionPolicy": "Delete"}
     app = streaming_app(APP, TEAM, image="example/spark:1", storage=storage, main="local:///opt/app/main.py")
+    kubectl.apply(*access_of_an_earlier_application())
     with operator(account_kubeconfig, log):
         kubectl.apply(app)
         wait_for("the application to run", lambda: running_in_epoch(kubectl, 1), timeout=300)
@@ -200,6 +202,13 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     assert granted - used <= of_drivers | ONLY_AFTER_A_CONFLICT | ONLY_OF_WHAT_DRIVERS_TELL
 
 
+def access_of_an_earlier_application() -> list[dict[str, Any]]:
+    """What is in the way of the application's own: an operator that did not set owners made it."""
+    access = build_access(app_with(name=APP, namespace=TEAM))
+    without = [{k: v for k, v in manifest["metadata"].items() if k != "ownerReferences"} for manifest in access]
+    return [{**manifest, "metadata": metadata} for manifest, metadata in zip(access, without, strict=True)]
+
+
 def test_an_operator_of_some_namespaces_asks_for_nothing_of_the_cluster(
     server: ApiServer, kubectl: Kubectl, account_kubeconfig: Path, tmp_path: Path
 ) -> None:
@@ -210,7 +219,7 @@ def test_an_operator_of_some_namespaces_asks_for_nothing_of_the_cluster(
     kubectl.apply(*narrow)
     kubeconfig = kubeconfig_of("narrow-tidegate", server, kubectl, tmp_path)
     app = streaming_app(
-        APP, TEAM, image="example/spark:1", main="local:///opt/app/main.py", storage={"uri": "s3://bucket/apps"}
+        APP, TEAM, image="example/spark:1", storage={"uri": "s3://streams/apps"}, main="local:///opt/app/main.py"
     )
     only = {"TIDEGATE_WATCH_NAMESPACES": TEAM, "TIDEGATE_LEASE_NAME": "narrow-tidegate-operator"}
     with operator(kubeconfig, tmp_path / "operator.log", **only):

@@ -86,7 +86,7 @@ def check_cover(cluster: Cluster, plan: do.Plan) -> None:
                 assert doomed
                 assert app.spec.storage.deletion_policy is DeletionPolicy.DELETE
                 assert DRIVER not in cluster.pods
-            case do.RemoveFinalizer() | do.ReleaseAccess() | do.DeleteAgentSecret():
+            case do.RemoveFinalizer() | do.DeleteAgentSecret():
                 assert doomed
                 assert set(cluster.pods) <= {PURGE}
             case _:
@@ -118,7 +118,7 @@ def test_every_course_of_events_comes_to_rest(
     deleted = any(happening == "delete" for happening, _, _ in course)
     assert (cluster.app is None) == deleted
     if deleted:
-        assert (cluster.pods, cluster.secret, cluster.access) == ({}, False, False)
+        assert (cluster.pods, cluster.secret) == ({}, False)
     elif cluster.app is not None and cluster.app.spec.suspend:
         assert DRIVER not in cluster.pods or cluster.pods[DRIVER].finished
     else:

@@ -14,8 +14,7 @@ _ACCESS = ("serviceaccounts", "roles", "rolebindings")
 EFFECTS: dict[str, tuple[str, ...]] = {
     "AddFinalizer": (_APP,),
     "RemoveFinalizer": (_APP,),
-    "EnsureAccess": (*(f"POST {kind}" for kind in _ACCESS), "DELETE roles", "DELETE rolebindings"),
-    "ReleaseAccess": tuple(f"DELETE {kind}" for kind in _ACCESS),
+    "EnsureAccess": tuple(f"{verb} {kind}" for verb in ("POST", "DELETE") for kind in _ACCESS),
     "EnsureAgentSecret": ("POST secrets", "DELETE secrets"),
     "DeleteAgentSecret": ("DELETE secrets",),
     "ConfirmRecord": (),

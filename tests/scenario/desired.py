@@ -126,9 +126,7 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     yield from _of_short_pods(pods)
     yield from _of_places(w, app)
     executors = [pod for pod in pods if pod["metadata"]["labels"][LABEL_ROLE] == ROLE_EXECUTOR]
-    if not w.drivers_may(
-        NAMESPACE
-    ):  # rights are looked at again when executors are missing; until then ended ones stay
+    if not w.driver_may(name):  # rights are looked at again when executors are missing; until then ended ones stay
         executors = [pod for pod in executors if pod["status"].get("phase") in ("Pending", "Running")]
     epoch = driver["metadata"]["labels"][LABEL_EPOCH]
     right = [
@@ -221,13 +219,11 @@ def _leftovers(w: World) -> Iterator[str]:
         labels = secret["metadata"].get("labels", {})
         if labels.get(LABEL_MANAGED_BY) == MANAGED_BY and labels.get(LABEL_APP) not in names:
             yield f"Secret {secret['metadata']['name']} has no application"
-    ours = [
-        path
-        for path, body in w.api.objects.items()
-        if "/rbac." in path and body["metadata"].get("labels", {}).get(LABEL_MANAGED_BY) == MANAGED_BY
-    ]
-    if ours and not names and not w.late_rights:
-        yield "rights of drivers are left, and there is no application"
+    for path, body in w.api.objects.items():
+        labels = body["metadata"].get("labels", {})
+        rights = "/rbac." in path or "/serviceaccounts/" in path
+        if rights and labels.get(LABEL_MANAGED_BY) == MANAGED_BY and labels.get(LABEL_APP) not in names:
+            yield f"{path} has no application"
     for name in (ORDERS, "billing"):
         prefix = f"{BUCKET}/apps/{NAMESPACE}/{name}"
         if name not in names and prefix in w.to_be_emptied:

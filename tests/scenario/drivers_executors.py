@@ -13,8 +13,8 @@ class Surroundings(Protocol):
 
     api: ApiServer
 
-    def drivers_may(self, namespace: str) -> bool:
-        """Return whether drivers of a namespace have the rights they need."""
+    def driver_may(self, name: str) -> bool:
+        """Return whether the driver of an application has the rights it needs."""
 
     def find_container(self, uid: str) -> Container | None:
         """Return the container of the pod with this uid."""
@@ -70,7 +70,7 @@ class DriversExecutors:
         return f"/api/v1/namespaces/{self._config.namespace}/pods/{name}"
 
     def _may_change_pods(self) -> bool:
-        return self._container.node.reachable and self._world.drivers_may(self._config.namespace)
+        return self._container.node.reachable and self._world.driver_may(self._config.app)
 
     def _end(self, body: Body) -> None:
         container = self._world.find_container(body["metadata"]["uid"])

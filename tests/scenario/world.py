@@ -25,7 +25,7 @@ from tests.scenario.surroundings import Ledger
 from tests.scenario.weather import Weather
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
-from tidegate.resources.names import ACCESS_NAME
+from tidegate.resources.names import DEFAULT_ACCOUNT, access_name
 from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrders
 from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import (
@@ -46,9 +46,8 @@ NAMESPACE = "shop"
 BUCKET = "streams"
 ORDERS, BILLING, INNER = "orders", "billing", "inner"
 """Applications; the third one's storage lies inside the first one's."""
-ROLE = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles/{ACCESS_NAME}"
-BINDING = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings/{ACCESS_NAME}"
-ACCOUNT = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCESS_NAME}"
+_RBAC = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}"
+ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 
 
 class World(OperatorsWorld):
@@ -67,18 +66,12 @@ class World(OperatorsWorld):
         self.ledger: Ledger = self.check
         self.api.listeners.append(self.check.notice)
         self.api.listeners.append(self._note_end_of_app)
-        self.api.listeners.append(self._note_late_rights)
         self.store = ObjectStore(meanwhile=self._meanwhile, removed=self._removed)
         self.quota, self.input = False, True
         self.bugs: dict[str, str] = {}
         """Applications that fail, with the spec with which they do, by its hash."""
         self.to_be_emptied: dict[str, str] = {}
         """Places of storage whose application is gone and wanted them emptied, with its uid."""
-        self.late_rights = False
-        """A process that did not lead any more made rights of drivers, or let an application go while another process
-        made them: they may be left for ever."""
-        self.made_for_nobody: set[str] = set()
-        """Processes that made rights of drivers when there was no application; they may be left if it dies."""
         self.zombies: set[str] = set()
         """Places of storage to which a process wrote, or may have, after its application was gone."""
         self.places_of_zombies: set[str] = set()
@@ -153,7 +146,6 @@ class World(OperatorsWorld):
         if not process.alive:
             return
         self.trace(process.name, f"DIES {why}")
-        self.late_rights = self.late_rights or process.name in self.made_for_nobody
         process.end()
         self.operators.remove(process)
         if self.leader is process:
@@ -212,14 +204,6 @@ class World(OperatorsWorld):
     def _is_late(self) -> bool:
         return bool(self.api.by) and (self.leader is None or self.leader.name != self.api.by)
 
-    def _note_late_rights(self, change: Change) -> None:
-        late = self._is_late()
-        made = change.type == "ADDED" and change.place.name == ACCESS_NAME
-        if made and not self.api.all(APPS):
-            self.made_for_nobody.add(self.api.by)
-        if late and (made or (change.type == "DELETED" and change.place.plural == APPS)):
-            self.late_rights = True
-
     def _note_end_of_app(self, change: Change) -> None:
         if change.place.plural == PODS and change.type == "DELETED":
             container = self.find_container(change.body["metadata"]["uid"])
@@ -264,9 +248,9 @@ class World(OperatorsWorld):
         """Return whether an application fails with this spec."""
         return self.bugs.get(uid) == spec_hash
 
-    def drivers_may(self, namespace: str) -> bool:
-        """Return whether drivers of a namespace have the rights they need."""
-        role, binding, account = map(self.api.find, (ROLE, BINDING, ACCOUNT))
+    def driver_may(self, name: str) -> bool:
+        """Return whether the driver of an application has the rights it needs."""
+        account, role, binding = map(self.api.find, self.access_paths(name))
         return bool(role and role.get("rules") and binding and binding.get("subjects") and account)
 
     def entered(self, prefix: str, holder: Holder) -> None:
@@ -342,7 +326,8 @@ class World(OperatorsWorld):
             return
         if self.quota:
             raise RefusedError(403, "Forbidden", "exceeded quota.")
-        if self.api.find(ACCOUNT) is None:
+        account = manifest["spec"]["serviceAccountName"]
+        if account != DEFAULT_ACCOUNT and self.api.find(f"{ACCOUNTS}/{account}") is None:
             raise RefusedError(403, "Forbidden", "error looking up service account.")
 
     def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
@@ -396,6 +381,11 @@ class World(OperatorsWorld):
     def driver_path(self, name: str) -> str:
         """Return the path of an application's driver pod."""
         return f"/api/v1/namespaces/{NAMESPACE}/pods/{name}-driver"
+
+    def access_paths(self, name: str) -> tuple[str, str, str]:
+        """Return the paths of an application's ServiceAccount, Role and RoleBinding."""
+        access = access_name(name)
+        return f"{ACCOUNTS}/{access}", f"{_RBAC}/roles/{access}", f"{_RBAC}/rolebindings/{access}"
 
     def secret_path(self, name: str) -> str:
         """Return the path of an application's agent Secret."""

@@ -33,8 +33,8 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create, delete]
-# The drivers' access in each namespace that has applications: ServiceAccount, Role and RoleBinding `tidegate-driver`.
-# Read too, to leave alone what people made under that name.
+# The access of each application's driver: ServiceAccount, Role and RoleBinding `tidegate-driver-<application>`. Read too,
+# to leave alone what people made under that name; deleted if an earlier application of the name left it.
 - apiGroups: [""]
   resources: [serviceaccounts]
   verbs: [get, create, delete]
@@ -56,7 +56,7 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 {{- end -}}
 
 {{/*
-What the Role `tidegate-driver` grants. The operator holds the same, because Kubernetes lets nobody grant more than they
+What the Role `tidegate-driver-<application>` grants. The operator holds the same, because Kubernetes lets nobody grant more than they
 have; the other way round it, `escalate`, would let it grant anything.
 */}}
 {{- define "tidegate.driverRules" -}}

@@ -1,4 +1,4 @@
-"""The drivers' ServiceAccount, Role and RoleBinding, one of each per namespace. Does I/O."""
+"""A driver's ServiceAccount, Role and RoleBinding, one of each for every application. Does I/O."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ import structlog
 
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Failure, NotFound
-from tidegate.kube.paths import collection_of, path_of
+from tidegate.kube.paths import collection_of, item, path_of
+from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import ACCESS_AGE
 from tidegate.observe.index import Index
 from tidegate.resources.access import build_access
+from tidegate.resources.names import SHARED_ACCESS_NAME
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
 
@@ -34,9 +36,14 @@ class Taken:
 _Have = Callable[[dict[str, Any]], Awaitable[Failure | Taken | None]]
 
 
+class _Owner(msgspec.Struct):
+    uid: str = ""
+
+
 class _Meta(msgspec.Struct):
     uid: str = ""
     labels: dict[str, str] = {}
+    ownerReferences: list[_Owner] = []  # noqa: N815 - the API's name
 
 
 class _Object(msgspec.Struct):
@@ -50,66 +57,74 @@ class _Object(msgspec.Struct):
         """Whether an operator made it; what people made under the name is left alone."""
         return self.metadata.labels.get(LABEL_MANAGED_BY) == MANAGED_BY
 
-    def grants_the_same_as(self, manifest: dict[str, Any]) -> bool:
-        """Return whether it has the manifest's rules, role and subjects."""
+    def is_as(self, manifest: dict[str, Any]) -> bool:
+        """Return whether it has the manifest's owner, rules, role and subjects."""
         found = {"rules": self.rules, "roleRef": self.roleRef, "subjects": self.subjects}
-        return all(found[part] == manifest.get(part) for part in found)
+        owners = [owner["uid"] for owner in manifest["metadata"]["ownerReferences"]]
+        same_owner = [owner.uid for owner in self.metadata.ownerReferences] == owners
+        return same_owner and all(found[part] == manifest.get(part) for part in found)
 
 
 class AccessKeeper:
-    """Makes and removes the access objects; one namespace at a time, so that making and removing never cross."""
+    """Makes an application's access objects; one application at a time, so that two makings never cross.
+
+    Nobody here removes them: they have their application for owner, and go with it.
+    """
 
     def __init__(self, client: KubeClient, index: Index, clock: Callable[[], float] = time.monotonic) -> None:
-        """Prepare; in which namespaces the access was looked at, and when, is in the index."""
+        """Prepare; of which applications the access was looked at, and when, is in the index."""
         self._client = client
         self._index = index
         self._clock = clock
-        # A lock lives as long as somebody holds it or waits for it: namespaces come and go.
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        # A lock lives as long as somebody holds it or waits for it: applications come and go.
+        self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
+        self._without_shared: set[str] = set()
+        """Namespaces in which nothing grants rights to all drivers, as earlier versions did."""
 
-    async def ensure(self, namespace: str) -> Failure | Taken | None:
+    async def ensure(self, app: StreamingApp) -> Failure | Taken | None:
         """Have the three objects as they should be, unless they were looked at a moment ago.
 
         Returns:
             What the API server said instead, or what is in the way, or None.
         """
-        async with self._locks.setdefault(namespace, asyncio.Lock()):
-            age = self._index.namespaces_with_access.age(namespace, self._clock())
+        key = (app.metadata.namespace, app.metadata.name)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            age = self._index.checked_access.age(key, self._clock())
             if age < ACCESS_AGE:
                 return None
             # Looked for first where they should be, made first where nothing is known: mostly one request for each.
             have = self._make if age == float("inf") else self._mend
-            account, *grants = build_access(namespace)
-            # Every launch of the namespace waits for this. The Role comes before the binding, which is refused to an
-            # operator that may not bind, but holds what the Role grants: the API server looks into it for that.
-            failures = await asyncio.gather(have(account), _one_by_one(have, grants))
+            account, *grants = build_access(app)
+            # The launch waits for this. The Role comes before the binding, which is refused to an operator that may
+            # not bind, but holds what the Role grants: the API server looks into it for that.
+            failures = await asyncio.gather(
+                have(account), _one_by_one(have, grants), self._withdraw_shared(app.metadata.namespace)
+            )
             failure = next((failure for failure in failures if failure is not None), None)
             if failure is None:
-                self._index.namespaces_with_access.note(namespace, self._clock())
+                self._index.checked_access.note(key, self._clock())
             return failure
 
-    async def release(self, key: Key) -> Failure | None:
-        """Remove the three objects, unless another application of the namespace needs them."""
-        namespace = key[0]
-        async with self._locks.setdefault(namespace, asyncio.Lock()):
-            if not self._index.leave_namespace(key):
-                return None
-            self._index.namespaces_with_access.discard(namespace)
-            for manifest in reversed(build_access(namespace)):
-                found = await self._client.get(path_of(manifest), _Object)
-                if isinstance(found, NotFound) or (isinstance(found, _Object) and not found.is_ours):
-                    continue
-                if isinstance(found, FAILURES):
-                    return found
-                answer = await self._client.delete(path_of(manifest), uid=found.metadata.uid)
-                if isinstance(answer, FAILURES) and not isinstance(answer, NotFound):
-                    return answer
-        return None
+    async def _withdraw_shared(self, namespace: str) -> None:
+        """Remove what granted rights to all drivers of the namespace, once no driver runs as that account any more.
 
-    async def release_unneeded(self, key: Key) -> Failure | None:
-        """Remove what was made for an application that turned out to be gone, if nobody else needs it."""
-        known = self._index.namespaces_with_access.age(key[0], self._clock()) < float("inf")
-        return await self.release(key) if known and not self._index.is_needed(key[0]) else None
+        The account stays, without rights: somebody may have named it. No launch fails because of this; the next tries
+        it again.
+        """
+        if namespace in self._without_shared or self._index.uses_account(namespace, SHARED_ACCESS_NAME):
+            return
+        for kind in ("RoleBinding", "Role"):
+            path = item(kind, namespace, SHARED_ACCESS_NAME)
+            found = await self._client.get(path, _Object)
+            if isinstance(found, NotFound) or (isinstance(found, _Object) and not found.is_ours):
+                continue
+            if isinstance(found, FAILURES):
+                return
+            gone = await self._client.delete(path, uid=found.metadata.uid)
+            if isinstance(gone, FAILURES) and not isinstance(gone, NotFound):
+                return
+            log.info("shared access withdrawn", reason="AccessChanged", object=path)
+        self._without_shared.add(namespace)
 
     async def _make(self, manifest: dict[str, Any]) -> Failure | Taken | None:
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
@@ -125,11 +140,12 @@ class AccessKeeper:
             return found
         elif not found.is_ours:
             return Taken(manifest["kind"])
-        elif found.grants_the_same_as(manifest):
+        elif found.is_as(manifest):
             return None
         else:
-            # Of an earlier version of the operator, or changed by somebody. It is replaced, not patched: the operator
-            # needs no right to change roles, and whose role a binding refers to can not be changed at all.
+            # Of an earlier application of the name, whose end would take it along; of an earlier version of the
+            # operator; or changed by somebody. It is replaced, not patched: the operator needs no right to change
+            # roles, and whose role a binding refers to can not be changed at all.
             log.info("access replaced", reason="AccessChanged", object=path_of(manifest))
             gone = await self._client.delete(path_of(manifest), uid=found.metadata.uid)
             if isinstance(gone, FAILURES) and not isinstance(gone, NotFound):

@@ -37,7 +37,7 @@ from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encod
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Refusal, SnapshotRefusal
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
-from tidegate.resources.names import ACCESS_NAME, agent_secret_name, driver_pod_name, purge_pod_name
+from tidegate.resources.names import access_name, agent_secret_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.reasons import Reason
@@ -102,14 +102,6 @@ class Actor:
             structlog.contextvars.unbind_contextvars("action")
         return None
 
-    async def clean_up(self, key: Key) -> None:
-        """Remove what an application may have left that went without a word, or before this process knew of it.
-
-        Raises:
-            RetryLaterError: the API server can not now.
-        """
-        must(await self._access.release_unneeded(key), "removal of the drivers' access")
-
     async def _carry_out_one(self, run: _Run, action: do.Action) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
         match action:
             case do.AddFinalizer():
@@ -118,9 +110,6 @@ class Actor:
                 return await self._remove_finalizer(run)
             case do.EnsureAccess():
                 return await self._ensure_access(run)
-            case do.ReleaseAccess():
-                must(await self._access.release(run.key), "removal of the drivers' access")
-                return None
             case do.EnsureAgentSecret():
                 return await self._ensure_agent_secret(run)
             case do.DeleteAgentSecret():
@@ -244,12 +233,12 @@ class Actor:
             self._index.put_app(answer)
         return LookAgain("the application has changed")
 
-    # --- the drivers' access and the agent's Secret ---
+    # --- the driver's access and the agent's Secret ---
 
     async def _ensure_access(self, run: _Run) -> Outcome:
-        answer = await self._access.ensure(run.key[0])
+        answer = await self._access.ensure(run.app)
         if isinstance(answer, Taken):
-            message = messages.access_name_taken(answer.kind, ACCESS_NAME)
+            message = messages.access_name_taken(answer.kind, access_name(run.key[1]))
             return self._refuse_launch(run, Reason.ACCESS_NAME_TAKEN, message)
         return None if answer is None else self._not_made(run, answer, messages.DRIVERS_ACCESS)
 
@@ -338,8 +327,8 @@ class Actor:
         if isinstance(answer, AlreadyExists):
             return await self._look_at_occupant(run, name)
         if isinstance(answer, Invalid | Forbidden | NotFound):
-            # The reason may be a removed ServiceAccount: what was known of the namespace is no longer relied on.
-            self._index.namespaces_with_access.discard(run.key[0])
+            # The reason may be a removed ServiceAccount: what was known of the access is no longer relied on.
+            self._index.checked_access.discard(run.key)
             if isinstance(answer, Forbidden) and answer.namespace_terminating:
                 message = messages.namespace_terminating(run.key[0])
                 self._refuse(run, name, Reason.NAMESPACE_TERMINATING, message, recorded=True)

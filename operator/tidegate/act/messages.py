@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-DRIVERS_ACCESS, AGENT_SECRET = "the access of the drivers", "the Secret of the agent"
+DRIVERS_ACCESS, AGENT_SECRET = "the access of the driver", "the Secret of the agent"
 
 
 def refused(what: str, answer: str) -> str:

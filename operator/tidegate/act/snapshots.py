@@ -29,16 +29,16 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshotStatus,
     encode_snapshot_status,
 )
-from tidegate.observe.index import Index
+from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.pods import Pod, build_record, process_of
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource
-from tidegate.resources.names import ACCESS_NAME
+from tidegate.resources.names import access_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.reasons import Reason
 
-_BOOKKEEPING = (about_snapshots.WriteSnapshotStatus, do.PublishEvent)
+_BOOKKEEPING = (about_snapshots.WriteSnapshotStatus, about_snapshots.ForgetRefusal, do.PublishEvent)
 log = structlog.get_logger()
 
 
@@ -98,15 +98,6 @@ class SnapshotActor:
             structlog.contextvars.unbind_contextvars("action")
         return None
 
-    async def clean_up(self, key: Key) -> None:
-        """Give back what a snapshot needed that went without a word.
-
-        Raises:
-            RetryLaterError: the API server can not now.
-        """
-        if self._index.needs_namespace(_holder(key)):
-            must(await self._access.release(_holder(key)), "removal of the drivers' access")
-
     async def let_go(self, unreadable: UnreadableResource, now: float) -> None:
         """Let a deleted resource go that can not be read; its files stay, because nobody knows what was asked for.
 
@@ -135,8 +126,7 @@ class SnapshotActor:
                 return await self._patch(run, _finalizers(run, left))
             case do.EnsureAccess():
                 return await self._ensure_access(run)
-            case do.ReleaseAccess():
-                must(await self._access.release(_holder(run.key)), "removal of the drivers' access")
+            case about_snapshots.ForgetRefusal():
                 self._remember(run.key, refusal=None)
                 return None
             case about_snapshots.WriteSnapshotStatus(status=status):
@@ -228,14 +218,16 @@ class SnapshotActor:
     # --- pods ---
 
     async def _ensure_access(self, run: _Run) -> Outcome:
-        self._index.need_namespace(_holder(run.key))
-        answer = await self._access.ensure(run.key[0])
+        known = self._index.app(run.snapshot.app_key)
+        if not isinstance(known, KnownApp):
+            return LookAgain("the application has gone")
+        answer = await self._access.ensure(known.app)
         if isinstance(answer, Taken):
-            message = messages.access_name_taken(answer.kind, ACCESS_NAME)
+            message = messages.access_name_taken(answer.kind, access_name(known.app.metadata.name))
             return self._refuse(run, Reason.ACCESS_NAME_TAKEN, message)
         if isinstance(answer, Invalid | Forbidden):
             return self._refuse_as_told(run, answer, messages.DRIVERS_ACCESS)
-        must(answer, "creation of the drivers' access")
+        must(answer, "creation of the driver's access")
         return None
 
     async def _create_pod(self, run: _Run, manifest: dict[str, Any]) -> Outcome:
@@ -244,8 +236,8 @@ class SnapshotActor:
         if isinstance(answer, AlreadyExists):
             return await self._look_at_occupant(run, name)
         if isinstance(answer, Invalid | Forbidden | NotFound):
-            # The reason may be a removed ServiceAccount: what was known of the namespace is no longer relied on.
-            self._index.namespaces_with_access.discard(run.key[0])
+            # The reason may be a removed ServiceAccount: what was known of the access is no longer relied on.
+            self._index.checked_access.discard(run.snapshot.app_key)
             return self._refuse_as_told(run, answer, f"pod {name}")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of pod {name}: {answer}")
@@ -284,11 +276,6 @@ class SnapshotActor:
         if self._index.snapshots.get(key) is not None:
             memory = self._index.snapshots.memory(key)
             self._index.snapshots.memories[key] = dataclasses.replace(memory, **changes)
-
-
-def _holder(key: Key) -> Key:
-    """Return under which name a snapshot needs its namespace's access: no application has a slash in its name."""
-    return key[0], f"snapshot/{key[1]}"
 
 
 def _finalizers(run: _Run, names: list[str]) -> dict[str, Any]:

@@ -27,12 +27,7 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class EnsureAccess:
-    """Have ServiceAccount, Role and RoleBinding of the namespace's drivers."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseAccess:
-    """Need them no longer; the last application of the namespace that says so takes them away."""
+    """Have the application's ServiceAccount, Role and RoleBinding; they go with it, by their owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +193,6 @@ Action: TypeAlias = (
     AddFinalizer
     | RemoveFinalizer
     | EnsureAccess
-    | ReleaseAccess
     | EnsureAgentSecret
     | DeleteAgentSecret
     | ConfirmRecord

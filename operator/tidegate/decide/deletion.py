@@ -18,7 +18,6 @@ from tidegate.decide.actions import (
     EnsureAccess,
     Plan,
     PublishEvent,
-    ReleaseAccess,
     RemoveFinalizer,
 )
 from tidegate.decide.faults import name_end, name_start_problem, read_termination
@@ -177,7 +176,7 @@ def _release(o: Observation, *told: PublishEvent) -> Verdict:
     actions: tuple[Action, ...] = (*_confirm(o), DeleteAgentSecret())
     if o.purge is not None and not o.purge.terminating:
         actions = (*actions, DeletePurge(o.purge))
-    actions = (*actions, *remove_release_pod(o), ReleaseAccess(), *tell_held(o), *tell_missing(o), *told)
+    actions = (*actions, *remove_release_pod(o), *tell_held(o), *tell_missing(o), *told)
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,

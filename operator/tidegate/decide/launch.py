@@ -121,7 +121,7 @@ def launch(o: Observation, now: float) -> Verdict | None:
         return Verdict(Phase.PENDING, Health.STALLED, Reason.INVALID_SPEC, why_not, before=finalizer, wake_after=again)
     create = _create(o, epoch)
     before: tuple[Action, ...] = _finalizer(o)
-    if lacks_access(o) or _is_first(o):
+    if lacks_access(o):
         before = (*before, EnsureAccess())
     before = (*before, EnsureAgentSecret())
     if o.app.status.epoch > 0:
@@ -273,11 +273,6 @@ def _failures_before(o: Observation) -> tuple[float, ...]:
 
 def _finalizer(o: Observation) -> tuple[Action, ...]:
     return () if FINALIZER in o.app.metadata.finalizers else (AddFinalizer(),)
-
-
-def _is_first(o: Observation) -> bool:
-    # Until it has the finalizer nobody knows that it will need the access; whoever goes now may take it along.
-    return FINALIZER not in o.app.metadata.finalizers and not o.app.spec.service_account_name
 
 
 def _refused_this_launch(o: Observation, refusal: Refusal | None) -> bool:

@@ -1,8 +1,8 @@
 """Whether everything is known that was there when the operator started. In memory; no I/O.
 
-What several applications share is decided by all of them: which of two has a place in the storage, and whether the one
-that goes was the last to need its namespace's access. And without its pods an application looks as if its driver were
-lost. So nothing may be decided before the first list of both is in the index.
+What several applications share is decided by all of them: which of two has a place in the storage. And without its
+pods an application looks as if its driver were lost. So nothing may be decided before the first list of both is in the
+index.
 
 Pods come as a list. Applications come from kopf one by one, and kopf does not tell which is the last of its list;
 a list of their metadata, taken beside it, tells which have to come.

@@ -27,7 +27,7 @@ REPORT_AGE = 120.0
 """Seconds for which an agent's answer counts: four times the longest interval between questions."""
 
 ACCESS_AGE = 60.0
-"""Seconds for which a look at the drivers' access counts where something may be wrong with it, or a launch needs it."""
+"""Seconds for which a look at the driver's access counts where something may be wrong with it, or a launch needs it."""
 
 
 def observe(index: Index, key: Key, platform: Platform, now: float) -> Observation | None:
@@ -58,7 +58,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         repartitions=tuple(pod for pod in pods if pod.role == ROLE_REPARTITION),
         agent=agent,
         silence=index.silences.get(key, "") if agent is None else "",
-        access_ready=_access_ready(index.namespaces_with_access.age(key[0], now), driver, executors, agent),
+        access_ready=_access_ready(index.checked_access.age(key, now), driver, executors, agent),
         rival=index.rival(known.app),
         origin=_origin(index, known),
         origin_unreadable=_origin_is_unreadable(index, known),
@@ -80,20 +80,21 @@ def access_is_due(index: Index, key: Key, report: AgentReport, now: float) -> bo
         now: seconds of the monotonic clock.
     """
     executors = [pod for pod in index.pods(key) if pod.role == ROLE_EXECUTOR]
-    return _lacks_executors(report, executors) and index.namespaces_with_access.age(key[0], now) >= ACCESS_AGE
+    return _lacks_executors(report, executors) and index.checked_access.age(key, now) >= ACCESS_AGE
 
 
 def _access_ready(
     age: float, driver: PodRecord | None, executors: Sequence[PodRecord], agent: TimedReport | None
 ) -> bool:
     # People and namespace cleaners remove things. A driver that has all it asked for shows that its access is there,
-    # and nobody reads it again; one that is to be launched, fails, or gets no executors shows nothing of the kind.
+    # and nobody reads it, not even a new operator: it would be thousands of requests at each start. One that is to be
+    # launched, fails, or gets no executors shows nothing of the kind.
     if driver is None:
         return age < ACCESS_AGE
     failed = driver.ended is not None and driver.ended.exit_code != 0 and not driver.ready
     if failed or (agent is not None and _lacks_executors(agent.report, executors)):
         return age < ACCESS_AGE
-    return age < float("inf")
+    return True
 
 
 def _lacks_executors(report: AgentReport, executors: Sequence[PodRecord]) -> bool:

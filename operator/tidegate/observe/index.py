@@ -23,7 +23,7 @@ from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.storage_roots import StorageRoots
 from tidegate.observe.versions import Departed, version_number
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import FINALIZER, ROLE_DRIVER
+from tidegate_spark.protocol import ROLE_DRIVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +56,23 @@ _NOTHING = Memory()
 
 
 class CheckedAccess:
-    """When the drivers' access was last found to be as it should be, by namespace; monotonic seconds."""
+    """When a driver's access was last found to be as it should be, by application; monotonic seconds."""
 
     def __init__(self) -> None:
         """Start with nothing known."""
-        self._at: dict[str, float] = {}
+        self._at: dict[Key, float] = {}
 
-    def note(self, namespace: str, now: float) -> None:
+    def note(self, key: Key, now: float) -> None:
         """Note that it was looked at, or made, just now."""
-        self._at[namespace] = now
+        self._at[key] = now
 
-    def discard(self, namespace: str) -> None:
-        """Rely on nothing that was known of a namespace."""
-        self._at.pop(namespace, None)
+    def discard(self, key: Key) -> None:
+        """Rely on nothing that was known of an application's access."""
+        self._at.pop(key, None)
 
-    def age(self, namespace: str, now: float) -> float:
+    def age(self, key: Key, now: float) -> float:
         """Return how many seconds ago it was noted; infinity if nothing is known."""
-        return now - self._at.get(namespace, float("-inf"))
+        return now - self._at.get(key, float("-inf"))
 
 
 class Index:
@@ -86,7 +86,6 @@ class Index:
         self._homes: dict[Key, Key] = {}
         """Namespace and name of each pod that is known, and its application."""
         self._parted: dict[Key, PodRecord] = {}
-        self._names: dict[str, set[str]] = {}
         self._roots = StorageRoots()
         self._gone = Departed()
         self.snapshots = SnapshotIndex(namespaces)
@@ -96,7 +95,7 @@ class Index:
         self.reports: dict[Key, TimedReport] = {}
         self.silences: dict[Key, str] = {}
         """Why agents do not answer that the kubelet finds ready."""
-        self.namespaces_with_access = CheckedAccess()
+        self.checked_access = CheckedAccess()
         self.deciding_since = 0.0
         """When this process began to decide, in seconds since the epoch; before that it only looked."""
 
@@ -132,8 +131,6 @@ class Index:
         if not keys:
             return keys
         self._apps[key] = KnownApp(app, _hash_of(app, known))
-        if _needs_namespace(app):
-            self._names.setdefault(key[0], set()).add(key[1])
         self._roots.put(app)
         self.snapshots.note_app(app)
         return keys
@@ -197,23 +194,13 @@ class Index:
         if isinstance(known, KnownApp) and known.app.metadata.uid == app.metadata.uid:
             self._apps[key] = KnownApp(app, known.spec_hash)
 
-    def is_needed(self, namespace: str) -> bool:
-        """Return whether an application needs something of a namespace."""
-        return bool(self._names.get(namespace))
-
-    def need_namespace(self, key: Key) -> None:
-        """Note that something beside the applications needs its namespace's access, until :meth:`leave_namespace`."""
-        self._names.setdefault(key[0], set()).add(key[1])
-
-    def needs_namespace(self, key: Key) -> bool:
-        """Return whether an application, or whatever else is of this name, needs its namespace's access."""
-        return key[1] in self._names.get(key[0], ())
-
-    def leave_namespace(self, key: Key) -> bool:
-        """Note that an application needs nothing of its namespace any more; returns whether it was the last."""
-        names = self._names.get(key[0], set())
-        names.discard(key[1])
-        return not names
+    def uses_account(self, namespace: str, name: str) -> bool:
+        """Return whether a driver of a namespace runs as this ServiceAccount, or an application names it."""
+        apps = (k.app for key, k in self._apps.items() if key[0] == namespace and isinstance(k, KnownApp))
+        pods = (pod for key, known in self._pods.items() if key[0] == namespace for pod in known.values())
+        return any(app.spec.service_account_name == name for app in apps) or any(
+            pod.role == ROLE_DRIVER and pod.service_account == name for pod in pods
+        )
 
     # --- pods ---
 
@@ -321,9 +308,6 @@ class Index:
         keys = self._make_room(readable)
         if keys:
             self._apps[key] = UnreadableApp(key, readable, problem, ready_condition(body))
-            if FINALIZER in readable.finalizers:
-                # It may run, and then it needs its namespace's access; without the finalizer it never did.
-                self._names.setdefault(key[0], set()).add(key[1])
         return keys
 
     def _make_room(self, metadata: Metadata) -> set[Key]:
@@ -345,10 +329,7 @@ class Index:
         self.autoscaling.forget(key)
         self.reports.pop(key, None)
         self.silences.pop(key, None)
-        names = self._names.get(key[0], set())
-        names.discard(key[1])
-        if not names:
-            self._names.pop(key[0], None)
+        self.checked_access.discard(key)
 
 
 def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
@@ -387,16 +368,6 @@ def _only_placed(known: PodRecord, pod: PodRecord) -> bool:
 
 def _uid_of(body: Mapping[str, Any] | StreamingApp) -> str:
     return body.metadata.uid if isinstance(body, StreamingApp) else str(body.get("metadata", {}).get("uid", ""))
-
-
-def _needs_namespace(app: StreamingApp) -> bool:
-    """Return whether an application has, or may have, something that needs its namespace's access.
-
-    One that was never launched can go at any time without a word to us; if it counted, and went unnoticed for a moment,
-    nobody would take the access away. One that was let go, and is kept by others' finalizers, needs nothing any more.
-    """
-    launched = app.status.epoch > 0 and app.metadata.deletion_timestamp is None
-    return launched or FINALIZER in app.metadata.finalizers
 
 
 def _newer(metadata: Metadata, known: Metadata) -> bool:

@@ -138,7 +138,7 @@ class Observation:
 
 
 def lacks_access(o: Observation) -> bool:
-    """Return whether the namespace's access has to be made or looked at; one with an account of its own needs none."""
+    """Return whether the driver's access has to be made or looked at; one with an account of its own needs none."""
     return not o.access_ready and not o.app.spec.service_account_name
 
 

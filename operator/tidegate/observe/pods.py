@@ -94,6 +94,8 @@ class PodRecord:
     """It has to go because its node was tainted, by somebody or because it does not answer."""
     cpu_limit: str = ""
     """Of the main container, as the API server has it: a LimitRange may have given it one; empty: it has none."""
+    service_account: str = ""
+    """As which it runs."""
     executor_slots: int = 0
     """Of a driver: tasks that each of its executors runs at a time, as it was launched; 0: it does not say."""
     owner_uid: str = ""
@@ -217,6 +219,7 @@ class _Container(msgspec.Struct):
 
 class _Spec(msgspec.Struct):
     nodeName: str = ""  # noqa: N815
+    serviceAccountName: str = ""  # noqa: N815
     containers: list[_Container] = []
     initContainers: list[_Container] = []  # noqa: N815
 
@@ -277,6 +280,7 @@ def build_record(pod: Pod) -> PodRecord:
         reason=status.reason,
         message=status.message,
         cpu_limit=_cpu_limit(pod),
+        service_account=pod.spec.serviceAccountName,
         executor_slots=task_slots(launch.executor.cores, launch.spark_conf) if launch else 0,
         owner_uid=whose.owner_uid,
         watched=labels.get(protocol.LABEL_MANAGED_BY) == protocol.MANAGED_BY,

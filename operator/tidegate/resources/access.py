@@ -1,11 +1,16 @@
-"""What a driver may do in its namespace: ServiceAccount, Role and RoleBinding, one of each. No I/O."""
+"""What an application's driver may do in its namespace: ServiceAccount, Role and RoleBinding, one of each. No I/O.
+
+They are the application's own, and Kubernetes' garbage collector removes them with it: after its finalizer, so after
+the pods that remove its storage.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tidegate.resources.names import ACCESS_NAME
-from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources.metadata import labels, owner_reference
+from tidegate.resources.names import access_name
 
 DRIVER_RULES: tuple[dict[str, Any], ...] = (
     {
@@ -13,42 +18,54 @@ DRIVER_RULES: tuple[dict[str, Any], ...] = (
         "resources": ["pods"],
         # Spark's Kubernetes backend reads its own pod, creates executors, watches and lists them, deletes single ones
         # by name, and those of a label at its end. ConfigMaps, Services and PersistentVolumeClaims are not touched
-        # with the defaults of tidegate.spark.settings.
+        # with the defaults of tidegate.spark.settings. RBAC knows no labels and no owners: that these are the driver's
+        # own executors alone, the chart's admission policy sees to, if it is switched on.
         "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"],
     },
 )
 
 
-def build_service_account(namespace: str) -> dict[str, Any]:
-    """Return the ServiceAccount that the drivers of a namespace share."""
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(namespace)}
+def service_account(app: StreamingApp) -> str:
+    """Return the ServiceAccount of the application's pods."""
+    return app.spec.service_account_name or access_name(app.metadata.name)
 
 
-def build_role(namespace: str) -> dict[str, Any]:
+def build_service_account(app: StreamingApp) -> dict[str, Any]:
+    """Return the ServiceAccount of an application's pods."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(app)}
+
+
+def build_role(app: StreamingApp) -> dict[str, Any]:
     """Return the Role with what Spark needs and no more."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
-        "metadata": _metadata(namespace),
+        "metadata": _metadata(app),
         "rules": [dict(rule) for rule in DRIVER_RULES],
     }
 
 
-def build_role_binding(namespace: str) -> dict[str, Any]:
+def build_role_binding(app: StreamingApp) -> dict[str, Any]:
     """Return the RoleBinding between the two."""
+    name, namespace = access_name(app.metadata.name), app.metadata.namespace
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": _metadata(namespace),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCESS_NAME},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCESS_NAME, "namespace": namespace}],
+        "metadata": _metadata(app),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
 
 
-def build_access(namespace: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def build_access(app: StreamingApp) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return ServiceAccount, Role and RoleBinding, in the order in which they are made."""
-    return build_service_account(namespace), build_role(namespace), build_role_binding(namespace)
+    return build_service_account(app), build_role(app), build_role_binding(app)
 
 
-def _metadata(namespace: str) -> dict[str, Any]:
-    return {"name": ACCESS_NAME, "namespace": namespace, "labels": {LABEL_MANAGED_BY: MANAGED_BY}}
+def _metadata(app: StreamingApp) -> dict[str, Any]:
+    return {
+        "name": access_name(app.metadata.name),
+        "namespace": app.metadata.namespace,
+        "labels": labels(app.metadata.name),
+        "ownerReferences": [owner_reference(app)],
+    }

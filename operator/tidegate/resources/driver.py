@@ -7,9 +7,10 @@ from typing import Any
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
+from tidegate.resources.access import service_account
 from tidegate.resources.control_channel import mount_credentials
 from tidegate.resources.cpu_limits import driver_limit
-from tidegate.resources.driver_config import build_driver_config, service_account
+from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.mounted_main import mount_main
 from tidegate.resources.names import DRIVER_CONTAINER, agent_secret_name, driver_pod_name

@@ -6,10 +6,11 @@ import json
 
 from tidegate.model.spec_hash import program_hash
 from tidegate.model.streaming_app import ForkOutputs, StableSpec, StreamingApp, UpgradePhase
+from tidegate.resources.access import service_account
 from tidegate.resources.control_channel import channel_settings, control_settings
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.mounted_main import main_reference
-from tidegate.resources.names import ACCESS_NAME, EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
+from tidegate.resources.names import EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_parts import is_injected
 from tidegate.resources.reserved_labels import refuse_in_settings
@@ -40,11 +41,6 @@ def app_storage(app: StreamingApp) -> Storage:
         region=spec.region,
         path_style_access=spec.path_style_access,
     )
-
-
-def service_account(app: StreamingApp) -> str:
-    """Return the ServiceAccount of driver and executors."""
-    return app.spec.service_account_name or ACCESS_NAME
 
 
 def build_driver_config(

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import pod_parts
+from tidegate.resources.access import service_account
 from tidegate.resources.cpu_limits import executor_limit
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import EXECUTOR_CONTAINER, executor_prefix
@@ -50,6 +51,7 @@ def build_executor_to_try(app: StreamingApp, epoch: int, storage: Storage, platf
         SpecError: the user's template cannot be merged, or a value is no quantity.
     """
     template = build_executor_template(app, epoch, storage, platform)
+    template["spec"] = {k: v for k, v in template["spec"].items() if k not in ("serviceAccountName", "serviceAccount")}
     application = app.spec.application
     container = {
         "name": EXECUTOR_CONTAINER,
@@ -89,7 +91,12 @@ def _owned(
         **_other_resources(app),
     }
     volumes = [*pod_parts.owned_volumes(app), *spark_auth_volumes(app)]
-    spec: dict[str, Any] = {"containers": [container], "volumes": volumes}
+    spec: dict[str, Any] = {
+        "containers": [container],
+        "volumes": volumes,
+        # Spark leaves a template's own `serviceAccount` alone; the API server goes by this one.
+        "serviceAccountName": service_account(app),
+    }
     if pod_parts.is_injected(app):
         spec["initContainers"] = pod_parts.runtime_init_containers(app, platform, executor_limit(app))
     if app.spec.application.image_pull_secrets:

@@ -6,8 +6,12 @@ An application's name has at most 40 characters. The longest name made of it is 
 
 from __future__ import annotations
 
-ACCESS_NAME = "tidegate-driver"
-"""ServiceAccount, Role and RoleBinding of the drivers; one of each per namespace."""
+ACCESS_PREFIX = "tidegate-driver-"
+"""Of the ServiceAccount, Role and RoleBinding of each application. The chart's admission policy knows drivers by it."""
+SHARED_ACCESS_NAME = "tidegate-driver"
+"""What all drivers of a namespace shared before each application had its own."""
+DEFAULT_ACCOUNT = "default"
+"""The ServiceAccount that Kubernetes makes in each namespace."""
 
 DRIVER_CONTAINER = "driver"
 EXECUTOR_CONTAINER = "executor"
@@ -17,6 +21,11 @@ EXPORT_CONTAINER = "export"
 REPARTITION_CONTAINER = "repartition"
 RUNTIME_CONTAINER = "tidegate-runtime"
 """The init container that copies the runtime into the pod."""
+
+
+def access_name(app_name: str) -> str:
+    """Return the name of an application's ServiceAccount, Role and RoleBinding; at most 56 characters."""
+    return f"{ACCESS_PREFIX}{app_name}"
 
 
 def driver_pod_name(app_name: str) -> str:

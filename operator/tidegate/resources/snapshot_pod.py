@@ -25,13 +25,30 @@ from tidegate.model.streaming_app import (
     StreamingAppStatus,
 )
 from tidegate.resources.cpu_limits import driver_limit
-from tidegate.resources.driver_config import app_storage, service_account
+from tidegate.resources.driver_config import app_storage
 from tidegate.resources.metadata import reference_to
-from tidegate.resources.names import SNAPSHOT_CONTAINER, export_pod_prefix, snapshot_pod_name, verify_pod_name
+from tidegate.resources.names import (
+    DEFAULT_ACCOUNT,
+    SHARED_ACCESS_NAME,
+    SNAPSHOT_CONTAINER,
+    export_pod_prefix,
+    snapshot_pod_name,
+    verify_pod_name,
+)
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, build_storage_pod, hash_of_taken
 from tidegate_spark.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_order
 from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
+
+
+def _account(storage: SnapshotStorage) -> str:
+    """Return the ServiceAccount of a pod without an application.
+
+    What Tidegate made for the application went with it. The pod mounts no token, so any account does as long as it is
+    there; who has bound rights for the storage to one has named it.
+    """
+    own = storage.service_account_name
+    return own if own and own != SHARED_ACCESS_NAME else DEFAULT_ACCOUNT
 
 
 def storage_of(app: StreamingApp) -> SnapshotStorage:
@@ -43,7 +60,7 @@ def storage_of(app: StreamingApp) -> SnapshotStorage:
         region=place.region,
         path_style_access=place.path_style_access,
         credentials_secret_name=secret.name if secret is not None else "",
-        service_account_name=service_account(app),
+        service_account_name=app.spec.service_account_name,
         cpu_limit=driver_limit(app) or "",
     )
 
@@ -131,7 +148,7 @@ def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
             if storage.credentials_secret_name
             else None,
         ),
-        service_account_name=storage.service_account_name,
+        service_account_name=_account(storage),
         driver=Driver(resources=Resources(limits={"cpu": storage.cpu_limit} if storage.cpu_limit else {})),
     )
     return StreamingApp(

@@ -21,10 +21,11 @@ from tidegate.model.errors import SpecError
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
+from tidegate.resources.access import service_account
 from tidegate.resources.cpu_limits import limit_for_files, small_requirements
-from tidegate.resources.driver_config import app_storage, build_driver_config, service_account
+from tidegate.resources.driver_config import app_storage, build_driver_config
 from tidegate.resources.metadata import labels
-from tidegate.resources.names import DRIVER_CONTAINER
+from tidegate.resources.names import DRIVER_CONTAINER, SHARED_ACCESS_NAME
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import driver_template
 from tidegate_spark.protocol import (
@@ -141,7 +142,8 @@ def hash_of_taken(app: StreamingApp, *beside: object) -> str:
     taken = (
         dataclasses.astuple(app_storage(app)),
         secret.name if secret is not None else "",
-        service_account(app),
+        # Of one that is Tidegate's own, the former name: an operator that names it otherwise replaces no pod at work.
+        app.spec.service_account_name or SHARED_ACCESS_NAME,
         {key: template.get(key) for key in _PLACEMENT},
         env,
         _files_for_storage(template, env),

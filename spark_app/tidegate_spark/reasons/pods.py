@@ -122,7 +122,7 @@ AREA = Area(
             Reason.ACCESS_NAME_TAKEN,
             Fault.CLUSTER,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "A ServiceAccount, Role or RoleBinding tidegate-driver exists and is not Tidegate's.",
+            "A ServiceAccount, Role or RoleBinding tidegate-driver-<app> exists and is not Tidegate's.",
             remedy="Delete that object; whoever needs it can create it under another name.",
             after="Tidegate retries after 5 seconds to 5 minutes.",
         ),

@@ -3,7 +3,7 @@
 from tests.scenario.happenings import people, pods
 from tests.scenario.world import BILLING, ORDERS, World
 
-_AT_AN_END = ("RemoveFinalizer", "ReleaseAccess", "DeleteAgentSecret", "CreatePurge", "DeletePurge")
+_AT_AN_END = ("RemoveFinalizer", "DeleteAgentSecret", "CreatePurge", "DeletePurge")
 _OF_REPARTITIONS = ("CreateRepartition", "DeleteRepartition")
 _AT_ITS_END = 0.3
 """How often what ends applications is helped on: there would not be many left."""
@@ -16,6 +16,8 @@ def lead_to(w: World, action: str, effect: str) -> str:
         told = pods.notice(w)
     elif action == "SetExecutors":
         told = _scale_one_that_runs(w)
+    elif action == "EnsureAccess" and effect == "DELETE serviceaccounts":
+        told = _create_with_old_access(w)
     elif action == "EnsureAccess" and effect.startswith("DELETE"):
         # Looked at with the next launch, if that is not within a minute of the last one, or of another process.
         told = f"{people.change_rights(w) or ''}, {people.restart(w) or ''}"
@@ -43,6 +45,14 @@ def _create_with_an_old_secret(w: World) -> str | None:
         return None
     people.put_secret(w, name, ours=True)
     return f"there is an old Secret, and {people.create(w, name)}"
+
+
+def _create_with_old_access(w: World) -> str | None:
+    name = next((name for name in (ORDERS, BILLING) if w.app(name) is None), None)
+    if name is None or any(w.api.find(path) is not None for path in w.access_paths(name)):
+        return None
+    people.put_old_access(w, name)
+    return f"there is access of an earlier application, and {people.create(w, name)}"
 
 
 def _delete(w: World, *, with_storage: bool) -> str | None:

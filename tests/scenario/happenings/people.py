@@ -2,7 +2,8 @@
 
 from tests.scenario.api_server import Body
 from tests.scenario.happenings.registry import happening
-from tests.scenario.world import BILLING, BINDING, BUCKET, INNER, NAMESPACE, ORDERS, ROLE, World
+from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, World
+from tidegate.resources.names import access_name
 from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
@@ -78,6 +79,18 @@ def put_secret(w: World, name: str, *, ours: bool) -> None:
         metadata["annotations"] = {ANNOTATION_APP_UID: "old"}
         metadata["ownerReferences"] = [{"kind": "StreamingApp", "name": name, "uid": "old"}]
     w.api.create(w.secret_path(name).rpartition("/")[0], {"metadata": metadata, "stringData": {"token": "old"}})
+
+
+def put_old_access(w: World, name: str) -> None:
+    """Have access of an earlier application of the name there, which the garbage collector is about to remove."""
+    metadata = {
+        "name": access_name(name),
+        "namespace": NAMESPACE,
+        "labels": {LABEL_APP: name, LABEL_MANAGED_BY: MANAGED_BY},
+        "ownerReferences": [{"kind": "StreamingApp", "name": name, "uid": "old"}],
+    }
+    for path in w.access_paths(name):
+        w.api.create(path.rpartition("/")[0], {"metadata": metadata})
 
 
 def _edit(w: World, what: str, spec: Body) -> str | None:
@@ -288,7 +301,8 @@ def remove_something_needed(w: World) -> str | None:
 @happening(2)
 def change_rights(w: World) -> str | None:
     """An earlier version of the operator, or somebody, gave drivers other rights."""
-    path, field = w.rng.choice(((ROLE, "rules"), (BINDING, "subjects")))
+    _, role, binding = w.access_paths(w.rng.choice((ORDERS, BILLING, INNER)))
+    path, field = w.rng.choice(((role, "rules"), (binding, "subjects")))
     if w.api.find(path) is None:
         return None
     w.api.patch(path, {field: []})

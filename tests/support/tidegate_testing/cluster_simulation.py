@@ -90,8 +90,8 @@ class Cluster:
                 self._set_finalizers((*self.app.metadata.finalizers, FINALIZER))
             case do.RemoveFinalizer():
                 self._set_finalizers(tuple(f for f in self.app.metadata.finalizers if f != FINALIZER))
-            case do.EnsureAccess() | do.ReleaseAccess():
-                self.access = isinstance(action, do.EnsureAccess)
+            case do.EnsureAccess():
+                self.access = True
             case do.EnsureAgentSecret() | do.DeleteAgentSecret():
                 self.secret = isinstance(action, do.EnsureAgentSecret)
             case do.ConfirmDriverGone(pod_name=name):

@@ -109,7 +109,7 @@ class SnapshotWorld:
                 return self._create(manifest["metadata"])
             case about.DeleteSnapshotPod(pod=known):
                 self.pods[known.name] = dataclasses.replace(known, delete_by=self.now + 30)
-            case do.ReleaseAccess():
+            case about.ForgetRefusal():
                 self._remember(refusal=None)
             case about.DeleteSnapshot():
                 self.delete(self.snapshot.spec.deletion_policy)

@@ -1,6 +1,7 @@
 """The drivers' access when people change it, and what that costs. The API server is a dictionary; no I/O."""
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -8,14 +9,19 @@ import pytest
 
 from tidegate.act.access import AccessKeeper
 from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, NotFound
-from tidegate.kube.paths import collection_of, path_of
+from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.observe.gather import ACCESS_AGE
 from tidegate.observe.index import Index
 from tidegate.resources.access import build_access
-from tidegate_testing.observations import NOW, app_with
+from tidegate.resources.names import SHARED_ACCESS_NAME
+from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_testing.observations import NOW, app_with, running_driver
 
 KEY = ("shop", "orders")
-ACCESS = build_access("shop")
+APP = app_with()
+ACCESS = build_access(APP)
+SHARED = [item(kind, "shop", SHARED_ACCESS_NAME) for kind in ("RoleBinding", "Role")]
+"""What granted rights to all drivers of the namespace, in the order in which it is withdrawn."""
 
 
 class ApiServer:
@@ -66,8 +72,12 @@ class World:
 
     def __init__(self) -> None:
         self.api, self.index, self.now = ApiServer(), Index(), NOW
-        self.index.put_app(app_with())
+        self.index.put_app(APP)
         self.keeper = AccessKeeper(self.api, self.index, lambda: self.now)  # type: ignore[arg-type] # what is called of it
+
+    def asked(self) -> list[str]:
+        """Return what was asked, but for whether rights are left that all drivers shared."""
+        return [request for request in self.api.asked if request.partition(" ")[2] not in SHARED]
 
     def granted(self) -> list[Any]:
         """Return all objects there are, without what the API server adds."""
@@ -79,10 +89,10 @@ class World:
 
 async def test_access_that_was_made_a_moment_ago_costs_nothing() -> None:
     world = World()
-    await world.keeper.ensure("shop")
+    await world.keeper.ensure(APP)
     world.now += ACCESS_AGE - 1
-    await asyncio.gather(*(world.keeper.ensure("shop") for _ in range(5)))
-    assert world.api.asked == [f"create {collection_of(manifest)}" for manifest in ACCESS]
+    await asyncio.gather(*(world.keeper.ensure(APP) for _ in range(5)))
+    assert world.asked() == [f"create {collection_of(manifest)}" for manifest in ACCESS]
 
 
 async def test_the_account_and_what_it_is_granted_are_made_side_by_side_and_the_role_before_its_binding() -> None:
@@ -92,9 +102,9 @@ async def test_the_account_and_what_it_is_granted_are_made_side_by_side_and_the_
         world = World()
         held = {first: asyncio.Event(), last: asyncio.Event()}
         world.api.held = held
-        ensuring = asyncio.create_task(world.keeper.ensure("shop"))
+        ensuring = asyncio.create_task(world.keeper.ensure(APP))
         await let_everything_run()
-        assert world.api.asked == [account, role]
+        assert world.asked() == [account, role]
         held[first].set()
         await let_everything_run()
         assert (binding in world.api.asked) == (first == role)
@@ -108,9 +118,9 @@ async def test_the_account_and_what_it_is_granted_are_made_side_by_side_and_the_
 async def test_access_of_which_one_part_is_refused_is_not_relied_upon(manifest: dict[str, Any]) -> None:
     world = World()
     world.api.refused = collection_of(manifest)
-    assert isinstance(await world.keeper.ensure("shop"), Forbidden)
+    assert isinstance(await world.keeper.ensure(APP), Forbidden)
     world.api.refused = ""
-    assert await world.keeper.ensure("shop") is None
+    assert await world.keeper.ensure(APP) is None
     assert world.granted() == list(ACCESS)
 
 
@@ -121,20 +131,20 @@ async def let_everything_run() -> None:
 
 async def test_access_that_is_as_it_should_be_costs_three_reads_a_minute_however_many_launches_there_are() -> None:
     world = World()
-    await world.keeper.ensure("shop")
+    await world.keeper.ensure(APP)
     world.api.asked.clear()
     world.now += ACCESS_AGE
-    await asyncio.gather(*(world.keeper.ensure("shop") for _ in range(5)))
-    assert world.api.asked == [f"get {path_of(manifest)}" for manifest in ACCESS]
+    await asyncio.gather(*(world.keeper.ensure(APP) for _ in range(5)))
+    assert world.api.asked == [f"get {path_of(manifest)}" for manifest in ACCESS]  # and none for shared rights
 
 
 @pytest.mark.parametrize("manifest", ACCESS, ids=lambda manifest: manifest["kind"])
 async def test_access_that_somebody_deleted_is_put_back(manifest: dict[str, Any]) -> None:
     world = World()
-    await world.keeper.ensure("shop")
+    await world.keeper.ensure(APP)
     del world.api.objects[path_of(manifest)]
     world.now += ACCESS_AGE
-    assert await world.keeper.ensure("shop") is None
+    assert await world.keeper.ensure(APP) is None
     assert world.granted() == list(ACCESS)
 
 
@@ -152,44 +162,50 @@ CHANGES: dict[str, tuple[int, dict[str, Any]]] = {
 async def test_access_that_somebody_changed_is_as_it_was(what: str) -> None:
     number, change = CHANGES[what]
     world = World()
-    await world.keeper.ensure("shop")
+    await world.keeper.ensure(APP)
     world.api.objects[path_of(ACCESS[number])] |= change
     world.now += ACCESS_AGE
-    assert await world.keeper.ensure("shop") is None
+    assert await world.keeper.ensure(APP) is None
     assert world.granted() == list(ACCESS)
 
 
-async def test_a_namespace_whose_last_application_is_gone_leaves_nothing_behind() -> None:
+async def test_access_of_an_earlier_application_of_the_name_is_replaced_because_it_is_about_to_go() -> None:
     world = World()
-    await world.keeper.ensure("shop")
-    assert await world.keeper.release(KEY) is None
-    assert world.api.objects == {}
+    for manifest in build_access(app_with(uid="earlier")):
+        world.api.objects[path_of(manifest)] = {**manifest, "metadata": {**manifest["metadata"], "uid": "old"}}
+    assert await world.keeper.ensure(APP) is None
+    assert world.granted() == list(ACCESS)
+
+
+async def test_applications_of_one_namespace_have_each_their_own() -> None:
+    world, other = World(), app_with(name="other", uid="u-2")
+    await world.keeper.ensure(APP)
+    await world.keeper.ensure(other)
+    assert sorted(world.api.objects) == sorted(path_of(m) for m in (*ACCESS, *build_access(other)))
     assert len(world.keeper._locks) == 0
 
 
-@pytest.mark.parametrize(("gone", "left"), [(True, 0), (False, 3)])
-async def test_what_was_made_for_an_application_that_turns_out_to_be_gone_is_taken_away(gone: bool, left: int) -> None:
+def with_shared_rights(world: World, labels: dict[str, str] | None = None) -> None:
+    """Have what an earlier version of the operator made for all drivers of the namespace."""
+    ours = {LABEL_MANAGED_BY: MANAGED_BY} if labels is None else labels
+    for path in SHARED:
+        world.api.objects[path] = {"kind": "Role", "metadata": {"uid": "shared", "labels": ours}}
+
+
+async def test_what_granted_rights_to_all_drivers_is_withdrawn_once_none_of_them_runs() -> None:
+    world, driver = World(), dataclasses.replace(running_driver(app_with(name="b")), service_account=SHARED_ACCESS_NAME)
+    with_shared_rights(world)
+    world.index.put_pod(driver)
+    await world.keeper.ensure(APP)
+    assert set(SHARED) <= world.api.objects.keys()
+    world.index.remove_pod(driver)
+    world.now += ACCESS_AGE
+    await world.keeper.ensure(APP)
+    assert set(SHARED) & world.api.objects.keys() == set()
+
+
+async def test_peoples_own_role_of_that_name_stays() -> None:
     world = World()
-    await world.keeper.ensure("shop")
-    if gone:
-        world.index.remove_app(KEY, app_with().metadata.uid)
-    assert await world.keeper.release_unneeded(KEY) is None
-    assert len(world.api.objects) == left
-
-
-async def test_an_application_that_goes_in_order_costs_no_second_look() -> None:
-    world = World()
-    await world.keeper.ensure("shop")
-    await world.keeper.release(KEY)
-    world.api.asked.clear()
-    world.index.remove_app(KEY, app_with().metadata.uid)
-    assert (await world.keeper.release_unneeded(KEY), world.api.asked) == (None, [])
-
-
-async def test_making_and_removing_never_cross() -> None:
-    world = World()
-    await asyncio.gather(world.keeper.ensure("shop"), world.keeper.release(KEY))
-    assert world.api.objects == {}
-    world.index.put_app(app_with(name="other", uid="u-2"))
-    await asyncio.gather(world.keeper.release(KEY), world.keeper.ensure("shop"))
-    assert world.granted() == list(ACCESS)
+    with_shared_rights(world, labels={})
+    await world.keeper.ensure(APP)
+    assert set(SHARED) <= world.api.objects.keys()

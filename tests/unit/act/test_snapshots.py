@@ -30,7 +30,6 @@ from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, run
 from tidegate_testing.snapshot_observations import (
     APP,
     ID,
-    SNAPSHOT_UID,
     TIME,
     agent,
     begun,
@@ -45,7 +44,7 @@ KEY, ORDERS = ("shop", "nightly"), ("shop", "orders")
 PATH = item("StreamSnapshot", *KEY)
 """Where the resource is."""
 TAKE, DISPOSE = f"/api/v1/namespaces/shop/pods/{ID}-take", f"/api/v1/namespaces/shop/pods/{ID}-dispose"
-ACCOUNT = "/api/v1/namespaces/shop/serviceaccounts/tidegate-driver"
+ACCOUNT = "/api/v1/namespaces/shop/serviceaccounts/tidegate-driver-orders"
 
 
 class Agent:
@@ -153,35 +152,45 @@ async def test_an_agent_that_does_not_take_the_order_is_not_asked_again_at_once(
     assert "HTTP 404" in world.stored().status.conditions[2].message
 
 
-async def test_a_pod_takes_it_with_the_access_of_drivers() -> None:
+async def test_a_pod_takes_it_as_its_application_and_has_no_token() -> None:
     world = World()
     world.index.put_app(launched(app_with(), phase=Phase.SUSPENDED))
     await world.settle()
-    assert {TAKE, ACCOUNT} <= world.api.objects.keys()
+    assert ACCOUNT in world.api.objects
+    assert runs_as(world, TAKE) == ("tidegate-driver-orders", False)
 
 
-async def test_a_refused_pod_is_told_and_the_access_made_for_it_goes_with_the_snapshot() -> None:
+async def test_a_pod_of_an_application_that_is_gone_runs_as_the_namespaces_default_and_has_no_token() -> None:
+    world = World(deleted(ready_snapshot(), DeletionPolicy.DELETE))
+    await world.settle()
+    assert ACCOUNT not in world.api.objects
+    assert runs_as(world, DISPOSE) == ("default", False)
+
+
+def runs_as(world: World, pod: str) -> tuple[str, bool]:
+    spec = world.api.objects[pod]["spec"]
+    return spec["serviceAccountName"], spec["automountServiceAccountToken"]
+
+
+async def test_a_refused_pod_is_told() -> None:
     world = World(deleted(ready_snapshot(), DeletionPolicy.DELETE))
     world.api.refusing["/api/v1/namespaces/shop/pods"] = Forbidden("quota")
     await world.settle()
     assert "quota" in world.stored().status.conditions[0].message
-    assert (ACCOUNT in world.api.objects, DISPOSE in world.api.objects) == (True, False)
-    world.index.snapshots.remove(KEY, SNAPSHOT_UID)
-    await world.look()
-    assert ACCOUNT not in world.api.objects
+    assert DISPOSE not in world.api.objects
 
 
 async def test_a_disposal_by_a_pod_leaves_nothing_behind() -> None:
     world = World(deleted(ready_snapshot(), DeletionPolicy.DELETE))
     await world.settle()
-    assert {DISPOSE, ACCOUNT} <= world.api.objects.keys()
+    assert DISPOSE in world.api.objects
     world.index.put_pod(
         pod_that_said(report(SnapshotState.DISPOSED), disposing=True, resource_version="99", uid="uid-9")
     )
     world.api.objects[DISPOSE]["metadata"]["uid"] = "uid-9"
     await world.settle()
     assert world.stored().metadata.finalizers == ()
-    assert (ACCOUNT in world.api.objects, DISPOSE in world.api.objects) == (False, False)
+    assert DISPOSE not in world.api.objects
 
 
 @pytest.mark.parametrize("labels", [{}, {"tidegate.dev/snapshot": ID, "app.kubernetes.io/managed-by": "tidegate"}])

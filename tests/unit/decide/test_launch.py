@@ -41,11 +41,6 @@ def test_a_new_application_gets_everything_in_the_order_that_survives_a_crash() 
     ]
 
 
-def test_a_first_launch_relies_on_no_access_that_others_may_be_taking_away() -> None:
-    assert EnsureAccess in [type(action) for action in decide(observe(app_with(finalizers=[])), NOW).actions]
-    assert EnsureAccess not in [type(action) for action in decide(observe(app_with()), NOW).actions]
-
-
 def test_the_epoch_in_status_is_that_of_the_pod() -> None:
     plan = decide(observe(app_with()), NOW)
     (create,) = [a for a in plan.actions if isinstance(a, CreateDriver)]

@@ -84,10 +84,11 @@ def contents(plan: Any) -> tuple[DriverConfig, SnapshotOrders, dict[str, Any]]:
 
 def test_a_pod_looks_at_it_where_it_is_with_the_credentials_that_are_given() -> None:
     plan = decide_snapshot(observe(imported()), NOW)
-    assert kinds(plan) == ["AddFinalizer", "EnsureAccess", "WriteSnapshotStatus", "CreateSnapshotPod"]
+    assert kinds(plan) == ["AddFinalizer", "WriteSnapshotStatus", "CreateSnapshotPod"]
     config, orders, manifest = contents(plan)
     assert (config.storage.uri, config.storage.endpoint) == ("s3://far/apps/shop/orders", "http://far:9000")
     assert config.credentials_secret == "far-keys"
+    assert manifest["spec"]["serviceAccountName"] == "default"
     assert orders == SnapshotOrders(adopt=(AdoptOrder(ID, "weekly-99887766", HOLDER),))
     assert manifest["metadata"]["name"] == f"{ID}-take"
     status = status_of(plan)
@@ -110,7 +111,7 @@ def test_what_it_is_it_is_told_by_its_manifest() -> None:
     assert (status.snapshot_id, is_usable(found)) == ("weekly-99887766", True)
     assert status.version == SnapshotVersion(spec_hash="feedfeedfeedfeed", spec="{}")
     done = dataclasses.replace(observe(found), taking=pod_that_said(looked_at()))
-    assert kinds(decide_snapshot(done, NOW)) == ["ReleaseAccess", "DeleteSnapshotPod"]
+    assert kinds(decide_snapshot(done, NOW)) == ["DeleteSnapshotPod"]
 
 
 def test_one_that_is_not_there_yet_says_where_it_was_looked_for() -> None:

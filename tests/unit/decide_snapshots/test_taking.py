@@ -235,7 +235,7 @@ def test_a_snapshot_fails_whose_application_went_before_it_was_complete_and_noth
     plan = decide_snapshot(half, NOW)
     assert (kinds(plan)[-1], said(plan)) == ("DeleteSnapshotPod", (COPYING, "Reconciling", "AppReplaced"))
     going = dataclasses.replace(settled(half), taking=pod(delete_by=NOW + 30))
-    assert kinds(decide_snapshot(going, NOW)) == ["ReleaseAccess"]
+    assert kinds(decide_snapshot(going, NOW)) == []
     o = dataclasses.replace(settled(half), taking=None)
     plan = decide_snapshot(o, NOW)
     (create,) = [a for a in plan.actions if isinstance(a, CreateSnapshotPod)]
@@ -247,9 +247,9 @@ def test_a_snapshot_fails_whose_application_went_before_it_was_complete_and_noth
     done = dataclasses.replace(o, disposing=pod_that_said(report(SnapshotState.DISPOSED), disposing=True))
     plan = decide_snapshot(done, NOW)
     assert said(plan) == (FAILED, "Stalled", "AppReplaced")
-    assert kinds(plan) == ["WriteSnapshotStatus", "ReleaseAccess", "DeleteSnapshotPod"]
+    assert kinds(plan) == ["WriteSnapshotStatus", "DeleteSnapshotPod"]
     cut_off = decide_snapshot(settled(done), NOW)
-    assert kinds(cut_off) == ["ReleaseAccess", "DeleteSnapshotPod"]
+    assert kinds(cut_off) == ["DeleteSnapshotPod"]
 
 
 def test_a_snapshot_fails_at_once_of_which_nothing_was_begun_or_nothing_can_be_removed() -> None:
@@ -301,7 +301,7 @@ def test_what_the_pod_took_is_complete_and_the_pod_goes() -> None:
     o = at_rest(taking=pod_that_said(report(SnapshotState.READY)))
     plan = decide_snapshot(o, NOW)
     assert said(plan) == (READY, "Ready", "Completed")
-    assert kinds(plan) == ["WriteSnapshotStatus", "CountTakenByPod", "ReleaseAccess", "DeleteSnapshotPod"]
+    assert kinds(plan) == ["WriteSnapshotStatus", "CountTakenByPod", "DeleteSnapshotPod"]
     gone = dataclasses.replace(settled(o), taking=None)
     assert decide_snapshot(gone, NOW).actions == ()
 

@@ -32,9 +32,6 @@ class Writer:
             if isinstance(action, CreateDriver) and self.refusing:
                 raise RetryLaterError("the API server does not answer")
 
-    async def clean_up(self, key: Key) -> None:
-        pass
-
 
 class Poller:
     """Asks nobody."""
@@ -82,7 +79,7 @@ def cluster_with(app: StreamingApp, **driver: Any) -> Index:
     index.put_app(app)
     if driver:
         index.put_pod(running_driver(app, **driver))
-    index.namespaces_with_access.note("shop", NOW)
+    index.checked_access.note(KEY, NOW)
     return index
 
 

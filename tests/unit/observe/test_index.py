@@ -4,7 +4,6 @@ import copy
 import dataclasses
 from typing import Any
 
-import msgspec
 import pytest
 
 from tidegate.model.streaming_app import StreamingApp, decode_app
@@ -349,19 +348,15 @@ def test_who_waits_for_a_place_is_looked_at_when_it_becomes_free() -> None:
     assert index.remove_app(KEY, "u-9") == {KEY, ("shop", "inner")}
 
 
-def test_the_last_application_to_leave_a_namespace_is_told_so() -> None:
-    index = Index()
-    index.put_app(launched(elsewhere("orders", "s3://streams/a", "u-1", "2026-01-01T00:00:00Z")))
-    index.put_app(launched(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z")))
-    assert (index.leave_namespace(KEY), index.leave_namespace(("shop", "other"))) == (False, True)
-
-
-@pytest.mark.parametrize(("finalizers", "last"), [((FINALIZER,), False), ((), True)])
-def test_an_application_that_can_go_without_a_word_keeps_nothing(finalizers: tuple[str, ...], last: bool) -> None:
-    index = Index()
-    index.put_app(app_with(finalizers=finalizers))
-    index.put_app(launched(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z")))
-    assert index.leave_namespace(("shop", "other")) is last
+def test_an_account_is_in_use_while_a_driver_runs_as_it_or_an_application_names_it() -> None:
+    index, driver = Index(), dataclasses.replace(running_driver(app_with()), service_account="shared")
+    index.put_pod(driver)
+    index.put_app(app_with({"serviceAccountName": "own"}, name="other", uid="u-2"))
+    used = {name: index.uses_account("shop", name) for name in ("shared", "own", "nobodys")}
+    assert used == {"shared": True, "own": True, "nobodys": False}
+    assert not index.uses_account("elsewhere", "shared")
+    index.remove_pod(driver)
+    assert not index.uses_account("shop", "shared")
 
 
 def test_the_metadata_of_an_application_that_can_not_be_read_is_read() -> None:
@@ -371,22 +366,3 @@ def test_the_metadata_of_an_application_that_can_not_be_read_is_read() -> None:
     assert isinstance(known, UnreadableApp)
     assert (known.metadata.finalizers, known.metadata.resource_version) == ((FINALIZER,), "8")
     assert known.metadata.deletion_timestamp is not None
-
-
-@pytest.mark.parametrize(("finalizers", "last"), [([FINALIZER], False), ([], True)])
-def test_an_application_that_can_not_be_read_and_may_run_needs_its_namespace(finalizers: list[str], last: bool) -> None:
-    index = Index()
-    index.put_app(unreadable(8, finalizers=finalizers))
-    index.put_app(elsewhere("other", "s3://streams/b", "u-2", "2026-01-01T00:00:00Z"))
-    assert index.leave_namespace(("shop", "other")) is last
-
-
-def test_an_application_that_was_let_go_and_is_kept_by_others_needs_its_namespaces_access_no_more() -> None:
-    index = Index()
-    gone = deleted(app_with())
-    index.put_app(gone)
-    key = (gone.metadata.namespace, gone.metadata.name)
-    assert index.leave_namespace(key)
-    metadata = msgspec.structs.replace(gone.metadata, finalizers=("foregroundDeletion",), resource_version="99")
-    index.put_app(msgspec.structs.replace(gone, metadata=metadata))
-    assert index.leave_namespace((gone.metadata.namespace, "another"))

@@ -9,9 +9,10 @@ import structlog
 from structlog.testing import capture_logs
 
 from tidegate.act.carry_out import Actor
-from tidegate.decide.actions import Plan, ReleaseAccess, RememberTold
+from tidegate.decide.actions import EnsureAccess, Plan, RememberTold
 from tidegate.kube.failures import Unavailable
 from tidegate.metrics.figures import Figures
+from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate.workqueue import Key, WorkQueue
 from tidegate_spark.reasons import ForeignReason
@@ -19,16 +20,16 @@ from tidegate_testing.observations import NOW, app_with, launched
 
 KEY: Key = ("shop", "orders")
 APP = launched(app_with(), 7)
-OF_AN_ACTION = {"namespace": "shop", "app": "orders", "epoch": 7, "action": "ReleaseAccess", "reason": "Deleting"}
+OF_AN_ACTION = {"namespace": "shop", "app": "orders", "epoch": 7, "action": "EnsureAccess", "reason": "Deleting"}
 
 
 class Access:
-    """Gives the drivers' access back, or does not."""
+    """Makes the driver's access, or does not."""
 
     def __init__(self, answer: Unavailable | None = None) -> None:
         self.answer = answer
 
-    async def release(self, key: Key) -> Unavailable | None:
+    async def ensure(self, app: StreamingApp) -> Unavailable | None:
         return self.answer
 
 
@@ -51,20 +52,20 @@ async def lines_of(access: Access, *actions: Any) -> list[dict[str, Any]]:
 
 
 async def test_a_line_of_an_action_tells_application_epoch_action_and_reason() -> None:
-    (line,) = await lines_of(Access(), ReleaseAccess())
+    (line,) = await lines_of(Access(), EnsureAccess())
     assert {key: line[key] for key in OF_AN_ACTION} == OF_AN_ACTION
     assert line["log_level"] == "info"
 
 
 async def test_so_does_the_line_of_an_action_that_could_not_be_carried_out() -> None:
-    (line,) = await lines_of(Access(Unavailable("no answer")), ReleaseAccess())
+    (line,) = await lines_of(Access(Unavailable("no answer")), EnsureAccess())
     assert {key: line[key] for key in OF_AN_ACTION} == OF_AN_ACTION
     assert (line["event"], line["log_level"]) == ("tried again later", "warning")
     assert "no answer" in line["why"]
 
 
 async def test_what_an_action_left_bound_does_not_reach_the_next_application() -> None:
-    await lines_of(Access(Unavailable("no answer")), ReleaseAccess())
+    await lines_of(Access(Unavailable("no answer")), EnsureAccess())
     (line,) = [line for line in await lines_of(Access(), RememberTold(7, 1)) if line["event"] == "carried out"]
     assert line["action"] == "RememberTold"
     assert structlog.contextvars.get_contextvars().get("action") is None

@@ -258,7 +258,7 @@ def test_what_a_template_says_about_the_pod_is_kept(merged: dict[str, Any]) -> N
 def test_what_tidegate_needs_for_itself_wins_over_a_template(merged: dict[str, Any]) -> None:
     spec, metadata, driver = merged["spec"], merged["metadata"], driver_of(merged)
     assert (metadata["name"], metadata["labels"]["app.kubernetes.io/managed-by"]) == ("orders-driver", "tidegate")
-    assert (spec["restartPolicy"], spec["serviceAccountName"]) == ("OnFailure", "tidegate-driver")
+    assert (spec["restartPolicy"], spec["serviceAccountName"]) == ("OnFailure", "tidegate-driver-orders")
     assert (driver["image"], driver["command"]) == ("shop/orders:1", ["python3", "-m", "tidegate_spark"])
     assert driver["resources"]["limits"] == {"memory": "2Gi", "example.com/gpu": "1"}
     assert driver["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "status"}

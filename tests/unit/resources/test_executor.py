@@ -54,6 +54,15 @@ def test_a_template_of_the_user_is_merged_into_executors_only() -> None:
     assert [(c["name"], c["tty"]) for c in spec["containers"]] == [("executor", True)]
 
 
+def test_an_executor_runs_as_its_application_whatever_its_template_says() -> None:
+    """Spark leaves alone what a template calls by the former name, and the API server goes by the present one."""
+    orders = app({"executor.podTemplate": {"spec": {"serviceAccount": "admin", "serviceAccountName": "admin"}}})
+    spec = build_executor_template(orders, 1, app_storage(orders), PLATFORM)["spec"]
+    assert spec["serviceAccountName"] == "tidegate-driver-orders"
+    tried = build_executor_to_try(orders, 1, app_storage(orders), PLATFORM)["spec"]
+    assert {"serviceAccount", "serviceAccountName"} & tried.keys() == set()
+
+
 def test_resources_that_spark_does_not_set_are_in_the_template_and_the_others_are_not() -> None:
     asked = {"requests": {"ephemeral-storage": "5Gi", "memory": "3Gi"}, "limits": {"nvidia.com/gpu": 1, "cpu": 2}}
     orders = app({"executor.resources": asked})

@@ -75,7 +75,7 @@ def test_it_has_what_the_drivers_template_gives_a_script() -> None:
 def test_it_runs_once_and_not_for_ever_and_asks_the_api_server_for_nothing() -> None:
     spec = built()["spec"]
     assert (spec["restartPolicy"], spec["activeDeadlineSeconds"]) == ("Never", 660)
-    assert (spec["automountServiceAccountToken"], spec["serviceAccountName"]) == (False, "tidegate-driver")
+    assert (spec["automountServiceAccountToken"], spec["serviceAccountName"]) == (False, "tidegate-driver-orders")
     assert spec["terminationGracePeriodSeconds"] == 30
     assert not [volume for volume in spec["volumes"] if volume.get("secret", {}).get("secretName") == "orders-agent"]
 

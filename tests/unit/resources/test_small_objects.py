@@ -23,6 +23,7 @@ def test_names_follow_from_the_apps_name() -> None:
     assert names.executor_prefix("orders", 3) == "orders-e3"
     assert names.agent_secret_name("orders") == "orders-agent"
     assert names.purge_pod_name("orders") == "orders-purge"
+    assert names.access_name("orders") == "tidegate-driver-orders"
 
 
 def test_the_longest_name_leaves_spark_room_for_its_longest_executor_id() -> None:
@@ -37,8 +38,12 @@ def test_the_selector_finds_executors_of_every_epoch_and_nothing_else() -> None:
     assert not pairs.items() <= labels("other", "executor", 3).items()
 
 
-def test_a_namespaces_drivers_may_work_with_pods_and_nothing_else() -> None:
-    assert_golden(__file__, "access", build_access("shop"))
+def test_the_longest_name_of_an_applications_access_is_a_name_of_a_label() -> None:
+    assert len(names.access_name("a" * 40)) <= 63
+
+
+def test_a_driver_may_work_with_pods_and_nothing_else_and_its_access_goes_with_its_app() -> None:
+    assert_golden(__file__, "access", build_access(app()))
 
 
 def test_the_agents_secret_goes_with_its_app() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent, ReleaseAccess, RemoveFinalizer
+from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.model.stream_snapshot import StreamSnapshot, StreamSnapshotStatus
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.reasons import AnyReason
@@ -77,6 +77,11 @@ class CountTakenByPod:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetRefusal:
+    """Forget that the API server refused a pod: none is needed any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class StampRetention:
     """Note on the resource how long it stays."""
 
@@ -87,7 +92,7 @@ SnapshotAction: TypeAlias = (
     AddFinalizer
     | RemoveFinalizer
     | EnsureAccess
-    | ReleaseAccess
+    | ForgetRefusal
     | WriteSnapshotStatus
     | GiveOrders
     | CreateSnapshotPod

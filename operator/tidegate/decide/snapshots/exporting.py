@@ -10,14 +10,20 @@ from __future__ import annotations
 import dataclasses
 import datetime
 
-from tidegate.decide.actions import PublishEvent, ReleaseAccess
+from tidegate.decide.actions import PublishEvent
 from tidegate.decide.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
 from tidegate.decide.launch import time_left
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import messages, pods
-from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, DeleteSnapshotPod, SnapshotAction
+from tidegate.decide.snapshots.actions import (
+    CountExport,
+    CreateSnapshotPod,
+    DeleteSnapshotPod,
+    ForgetRefusal,
+    SnapshotAction,
+)
 from tidegate.decide.snapshots.taking import keep_final
-from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, reason_of, refers_to_its_app
+from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, forget_refusal, reason_of, refers_to_its_app
 from tidegate.decide.snapshots.verifying import read_back
 from tidegate.model.stream_snapshot import (
     ExportPhase,
@@ -49,8 +55,8 @@ def write_out(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return None
     asked = o.snapshot.spec.export
     assert asked is not None
-    # The access is needed on, and what the API server refused is to be remembered.
-    kept = dataclasses.replace(kept, after=tuple(a for a in kept.after if not isinstance(a, ReleaseAccess)))
+    # What the API server refused is to be remembered.
+    kept = dataclasses.replace(kept, after=tuple(a for a in kept.after if not isinstance(a, ForgetRefusal)))
     pod = o.exporting
     if pod is None:
         return _begin(o, kept, asked, now)
@@ -75,11 +81,10 @@ def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | Non
         return None
     pod = o.exporting
     gone: tuple[SnapshotAction, ...] = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)
-    released: tuple[SnapshotAction, ...] = (ReleaseAccess(),) if gone and not is_to_be_verified(o.snapshot) else ()
+    if gone and not is_to_be_verified(o.snapshot):
+        gone = (*forget_refusal(o), *gone)
     said = Exporting("Unknown", Reason.CANCELLED, messages.EXPORT_CANCELLED, None)
-    return dataclasses.replace(
-        kept, after=(*kept.after, *released, *gone), exporting=said if unfinished else kept.exporting
-    )
+    return dataclasses.replace(kept, after=(*kept.after, *gone), exporting=said if unfinished else kept.exporting)
 
 
 def _kept(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -218,9 +223,9 @@ def _end(o: SnapshotObservation, kept: SnapshotVerdict, ended: Exporting) -> Sna
         not complete,
         ended.reason,
     )
-    released: tuple[SnapshotAction, ...] = () if is_to_be_verified(o.snapshot) else (ReleaseAccess(),)
+    forgotten = () if is_to_be_verified(o.snapshot) else forget_refusal(o)
     gone: tuple[SnapshotAction, ...] = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)
-    done: tuple[SnapshotAction, ...] = (told, CountExport(complete), *released, *gone)
+    done: tuple[SnapshotAction, ...] = (told, CountExport(complete), *forgotten, *gone)
     return dataclasses.replace(kept, after=(*kept.after, *done), exporting=ended)
 
 

@@ -103,10 +103,10 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
         create = CreateSnapshotPod(_build(_identified(o), app, orders, o.platform))
     except SpecError as error:
         return SnapshotVerdict(phase, Health.STALLED, Reason.INVALID_SPEC, messages.pod_not_built(error))
+    # Without its application the pod runs as an account that is there anyway.
+    access = (EnsureAccess(),) if app is not None and not app.spec.service_account_name else ()
     message = messages.pod_starts(name, without_driver=bool(orders.take or orders.dispose))
-    return SnapshotVerdict(
-        phase, Health.RECONCILING, Reason.POD_STARTING, message, before=(EnsureAccess(),), after=(create,)
-    )
+    return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_STARTING, message, before=access, after=(create,))
 
 
 def namespace_goes(o: SnapshotObservation) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.decide.actions import ReleaseAccess
-from tidegate.decide.snapshots.actions import DeleteSnapshotPod, SnapshotAction
+from tidegate.decide.snapshots.actions import DeleteSnapshotPod, ForgetRefusal, SnapshotAction
 from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import (
     SnapshotExport,
@@ -130,9 +129,11 @@ def ordered_seconds_ago(o: SnapshotObservation, now: float) -> float:
 
 
 def put_away(o: SnapshotObservation, pod: PodRecord | None) -> tuple[SnapshotAction, ...]:
-    """Return what removes the snapshot's pod, if it is there, and gives back the access that it needed."""
-    if pod is None and o.memory.refusal is None:
-        return ()
-    # The access first: the pod that is still there tells the next look to give it back, if this one is cut off.
+    """Return what removes the snapshot's pod, if it is there, and forgets that it was refused."""
     removed = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)
-    return (ReleaseAccess(), *removed)
+    return (*forget_refusal(o), *removed)
+
+
+def forget_refusal(o: SnapshotObservation) -> tuple[SnapshotAction, ...]:
+    """Return what forgets that the API server refused the snapshot's pod, if it did."""
+    return () if o.memory.refusal is None else (ForgetRefusal(),)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from tidegate.decide.actions import PublishEvent, ReleaseAccess
+from tidegate.decide.actions import PublishEvent
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import messages, pods
-from tidegate.decide.snapshots.actions import CountVerification, DeleteSnapshotPod, SnapshotAction
+from tidegate.decide.snapshots.actions import CountVerification, DeleteSnapshotPod, ForgetRefusal, SnapshotAction
 from tidegate.decide.snapshots.taking import keep_final
-from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification, reason_of
+from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification, forget_refusal, reason_of
 from tidegate.model.stream_snapshot import is_to_be_verified, snapshot_id, stored_id
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.reasons import Reason
@@ -26,14 +26,14 @@ def read_back(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     kept = keep_final(o, now)
     if kept is None or not is_to_be_verified(o.snapshot):
         return None
-    # The access is needed on, and what the API server refused is to be remembered.
-    kept = dataclasses.replace(kept, after=tuple(a for a in kept.after if not isinstance(a, ReleaseAccess)))
+    # What the API server refused is to be remembered.
+    kept = dataclasses.replace(kept, after=tuple(a for a in kept.after if not isinstance(a, ForgetRefusal)))
     pod = o.verifying
     if pod is None:
         return _begin(o, kept, now)
     report = pods.pods_report(o, pod)
     if report is not None and pods.has_done_its_work(pod) and not pod.terminating:
-        return _end(kept, report, DeleteSnapshotPod(pod))
+        return _end(kept, report, (*forget_refusal(o), DeleteSnapshotPod(pod)))
     at_work = pods.follow(o, pod, kept.phase, now)
     return _with_words(kept, at_work)
 
@@ -45,8 +45,7 @@ def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | Non
     kept = keep_final(o, now)
     if kept is None:
         return None
-    gone: tuple[SnapshotAction, ...] = (ReleaseAccess(), DeleteSnapshotPod(o.verifying))
-    return dataclasses.replace(kept, after=(*kept.after, *gone))
+    return dataclasses.replace(kept, after=(*kept.after, *forget_refusal(o), DeleteSnapshotPod(o.verifying)))
 
 
 def _begin(o: SnapshotObservation, kept: SnapshotVerdict, now: float) -> SnapshotVerdict:
@@ -67,7 +66,7 @@ def _with_words(kept: SnapshotVerdict, at_work: SnapshotVerdict) -> SnapshotVerd
     )
 
 
-def _end(kept: SnapshotVerdict, report: SnapshotReport, remove: DeleteSnapshotPod) -> SnapshotVerdict:
+def _end(kept: SnapshotVerdict, report: SnapshotReport, remove: tuple[SnapshotAction, ...]) -> SnapshotVerdict:
     whole = report.state is SnapshotState.VERIFIED
     reason = Reason.WHOLE if whole else reason_of(report, Reason.INTERNAL_ERROR)
     message = messages.of_report(report, reason) if reason is Reason.UNKNOWN else report.message.strip() or reason
@@ -75,5 +74,5 @@ def _end(kept: SnapshotVerdict, report: SnapshotReport, remove: DeleteSnapshotPo
     status = "True" if whole else "False" if report.reason is Reason.SNAPSHOT_DAMAGED else "Unknown"
     verification = Verification(status, reason, message, report)
     told = PublishEvent(Reason.SNAPSHOT_VERIFIED if whole else Reason.SNAPSHOT_NOT_VERIFIED, message, not whole, reason)
-    done: tuple[SnapshotAction, ...] = (told, CountVerification(_RESULTS[status]), ReleaseAccess(), remove)
+    done: tuple[SnapshotAction, ...] = (told, CountVerification(_RESULTS[status]), *remove)
     return dataclasses.replace(kept, after=(*kept.after, *done), verification=verification)
