@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import pyarrow
-import pyarrow.parquet
+import pyarrow  # type: ignore[import-untyped]
+import pyarrow.parquet  # type: ignore[import-untyped]
 
 from tests.bench.report import print_report
 from tests.bench.telling import say

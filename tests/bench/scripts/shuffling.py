@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 PAYLOAD = "repeat(uuid(), 4)"
 """Bytes that cannot be left out of what is sent: 144 a row."""

@@ -29,9 +29,11 @@ def test_a_ratio_is_the_median_of_those_of_trials_beside_each_other() -> None:
     slow_minute = [trial(OPEN, (4.0, 100)), trial(CLOSED, (5.0, 100)), trial(UNSIGNED, (4.0, 100))]
     fast_minutes = [trial(OPEN, (2.0, 100)), trial(CLOSED, (2.5, 100)), trial(UNSIGNED, (2.0, 100))] * 2
     found = figures([*slow_minute, *fast_minutes])
-    assert (found["throughput_ratio_closed"], found["throughput_ratio_unsigned"]) == (pytest.approx(0.8), 1.0)
+    assert found["throughput_ratio_closed"] == pytest.approx(0.8)
+    assert found["throughput_ratio_unsigned"] == pytest.approx(1.0)
     assert (found["rows_per_second_open"], found["rows_per_second_closed"]) == (50.0, 40.0)
-    assert (found["batch_ms_open"], found["batch_cost_ms"]) == (2000.0, pytest.approx(500.0))
+    assert found["batch_ms_open"] == pytest.approx(2000.0)
+    assert found["batch_cost_ms"] == pytest.approx(500.0)
 
 
 def test_a_slow_batch_counts_by_its_rows() -> None:

@@ -10,7 +10,7 @@ from tidegate.model.streaming_app import StreamingApp, decode_app
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.reasons import Reason
-from tidegate_testing.observations import app_with, deleted, driver_of, ended_with, launched, running_driver
+from tidegate_testing.observations import app_with, driver_of, ended_with, launched, running_driver
 from tidegate_testing.values import body
 
 KEY = ("shop", "orders")
