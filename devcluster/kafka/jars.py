@@ -49,7 +49,7 @@ def _fetch(target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as work:
         fetched = Path(work) / "jars"
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={fetched}"]
-        command = ["sh", str(_MAVEN), str(_LOCK), "--file", str(_POM), *goal]
+        command: list[str | Path] = ["sh", _MAVEN, _LOCK, "--file", _POM, *goal]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"Maven could not fetch the Kafka broker:\n{done.stdout[-2000:]}{done.stderr[-500:]}")
