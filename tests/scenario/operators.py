@@ -39,6 +39,7 @@ from tidegate.reconcile_control import ControlReconciler
 from tidegate.resources.platform import Platform
 from tidegate.trials import Trials
 from tidegate.workqueue import Key, RetryLaterError, WorkQueue
+from tidegate_testing.chart_rules import grant_for, grants, rules_of
 
 T = TypeVar("T")
 
@@ -54,6 +55,10 @@ _APPS = collection("StreamingApp")
 _REFUSALS = {Fault.CONFLICT: (409, "Conflict"), Fault.THROTTLED: (429, "TooManyRequests"), Fault.ERROR: (500, "Error")}
 
 
+GRANTED = grants(rules_of("tidegate.operatorRules"))
+"""What the chart lets the operator do."""
+
+
 class World:
     """What operators need of the world around them."""
 
@@ -67,6 +72,10 @@ class World:
     def sleep(self, seconds: float) -> Awaitable[None]:
         """Return what is done after some seconds."""
         return asyncio.sleep(seconds)
+
+    def grants(self, method: str, path: str) -> bool:
+        """Return whether the operator may send such a request."""
+        return grant_for(method, path) in GRANTED
 
     def leads(self, process: "OperatorProcess") -> bool:
         """Return whether the Lease is this process's."""

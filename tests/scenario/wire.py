@@ -14,7 +14,6 @@ from tidegate.kube.connection import Connection
 from tidegate.kube.failures import Failure, Unavailable, failure_from_response
 from tidegate.metrics.figures import Figures
 from tidegate.observe.pods import PodRecord
-from tidegate_testing.chart_rules import grant_for, grants, rules_of
 
 T = TypeVar("T")
 
@@ -50,8 +49,6 @@ class _Nothing:
 
 FIGURES = quiet_figures()
 """What the operator counts does not steer it."""
-GRANTED = grants(rules_of("tidegate.operatorRules"))
-"""What the chart lets the operator do."""
 
 
 class Network(Protocol):
@@ -101,7 +98,7 @@ class SimulatedClient(KubeClient):
         write = method != "GET"
         if write:
             require(self._guard)
-        if grant_for(method, path) not in GRANTED:
+        if not self.process.world.grants(method, path):
             self.process.not_granted(f"{method} {path}")
             return failure_from_response(403, RefusedError(403, "Forbidden", "not granted").body(), {})
         place = place_of(path.partition("?")[0])
