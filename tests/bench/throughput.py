@@ -18,9 +18,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import pyarrow  # type: ignore[import-untyped]
-import pyarrow.parquet  # type: ignore[import-untyped]
-
 from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
@@ -89,11 +86,11 @@ def settings_of(way: str) -> dict[str, str]:
 
 
 def write_input(folder: Path, rows: int, files: int) -> None:
-    """Write so many files of so many rows."""
+    """Write so many files of so many numbers, one a line."""
     folder.mkdir()
     for number in range(files):
-        table = pyarrow.table({"id": range(number * rows, (number + 1) * rows)})
-        pyarrow.parquet.write_table(table, folder / f"{number:04d}.parquet")
+        lines = "\n".join(str(row) for row in range(number * rows, (number + 1) * rows))
+        (folder / f"{number:04d}.csv").write_text(lines, encoding="utf-8")
 
 
 class Stream:
@@ -103,7 +100,11 @@ class Stream:
         """Start it."""
         command = [sys.executable, str(SCRIPT), str(files), json.dumps(dict(settings))]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ}
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
         )
 
     def __enter__(self) -> Self:
