@@ -10,7 +10,7 @@ cache=${TIDEGATE_CACHE:-$HOME/.cache/tidegate}
 python_parts=(python3:python3 python3-venv:PYTHON_VENV)
 cluster_parts=(
   containerd:containerd runc:runc containernetworking-plugins:/usr/lib/cni/ptp busybox-static:STATIC_BUSYBOX
-  iptables:iptables conntrack:conntrack iproute2:ip util-linux:nsenter openssl:openssl
+  iptables:iptables ipset:ipset conntrack:conntrack iproute2:ip util-linux:nsenter openssl:openssl
   buildah:buildah mmdebstrap:mmdebstrap skopeo:skopeo
   openjdk-17-jdk-headless:javac maven:mvn git:git ca-certificates:/etc/ssl/certs/ca-certificates.crt
 )

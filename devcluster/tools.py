@@ -52,6 +52,11 @@ PROGRAMS = (
 # by name has it built.
 KWOK = Program("kwok", "sigs.k8s.io/kwok/cmd/kwok", module=SOURCES / "kwok")
 
+# What enforces network policies, for the test of ours: of another release, too, and built when it is asked for.
+KUBE_ROUTER = Program(
+    "kube-router", "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router", module=SOURCES / "kube-router"
+)
+
 # What kwok's nodes and pods go through, as the kwok module itself defines it.
 KWOK_STAGES = "kwok-stages.yaml"
 _KWOK_STAGE_FILES = (
@@ -75,7 +80,9 @@ def folder() -> Path:
 
 def program(name: str) -> Path:
     """Return the path of a program by name (also kubectl, etcd …), built if need be."""
-    return (_ensure_kwok() if name in _OF_KWOK else ensure()) / name
+    if name in _OF_KWOK:
+        return _ensure_kwok() / name
+    return (_ensure_kube_router() if name == KUBE_ROUTER.name else ensure()) / name
 
 
 def ensure() -> Path:
@@ -103,6 +110,14 @@ def _ensure_kwok() -> Path:
     with _only_one(target.parent):
         _build_if_missing(KWOK, target)
         _collect_kwok_stages(target)
+    return target
+
+
+def _ensure_kube_router() -> Path:
+    target = folder()
+    if not _has(target, (KUBE_ROUTER.name,)):
+        with _only_one(target.parent):
+            _build_if_missing(KUBE_ROUTER, target)
     return target
 
 

@@ -35,6 +35,12 @@ def test_the_simulator_of_nodes_is_built_alone_and_once_when_it_is_asked_for(bui
     assert built == ["kwok"]
 
 
+def test_what_enforces_network_policies_is_built_alone_and_once_when_it_is_asked_for(built: list[str]) -> None:
+    assert tools.program(tools.KUBE_ROUTER.name).exists()
+    assert tools.program(tools.KUBE_ROUTER.name).exists()
+    assert built == ["kube-router"]
+
+
 @pytest.mark.parametrize("name", ["kubectl", "etcd", "kubelet", "helm"])
 def test_a_program_that_is_asked_for_by_name_is_built(built: list[str], name: str) -> None:
     assert tools.program(name).exists()
