@@ -237,9 +237,12 @@ class OperatorProcess:
         self._control.wake_for(key)
         self._autoscaling.wake_for(key)
 
-    def not_granted(self, request: str) -> None:
-        """Note a request that the chart's rules do not cover: in a cluster it would be refused."""
-        self.world.violated(f"{self.name} asks for what the chart does not grant: {request}")
+    def is_granted(self, method: str, path: str) -> bool:
+        """Return whether the chart's rules cover a request; one that they do not cover is noted."""
+        granted = self.world.grants(method, path)
+        if not granted:
+            self.world.violated(f"{self.name} asks for what the chart does not grant: {method} {path}")
+        return granted
 
     def _skew_of(self) -> float:
         return self.skew

@@ -63,6 +63,9 @@ class Network(Protocol):
     def holds(self) -> bool:
         """Return whether the process may change something."""
 
+    def is_granted(self, method: str, path: str) -> bool:
+        """Return whether the API server lets the process ask this."""
+
     async def exchange(self, what: str, write: bool, act: Callable[[], T], refuse: Callable[[int, str], T]) -> T:
         """Send a request and return its answer.
 
@@ -75,9 +78,6 @@ class Network(Protocol):
 
     def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
         """Return an agent's answer."""
-
-    def not_granted(self, request: str) -> None:
-        """Note a request that the chart's rules do not cover."""
 
 
 class SimulatedClient(KubeClient):
@@ -98,8 +98,7 @@ class SimulatedClient(KubeClient):
         write = method != "GET"
         if write:
             require(self._guard)
-        if not self.process.world.grants(method, path):
-            self.process.not_granted(f"{method} {path}")
+        if not self.process.is_granted(method, path):
             return failure_from_response(403, RefusedError(403, "Forbidden", "not granted").body(), {})
         place = place_of(path.partition("?")[0])
         what = " ".join(filter(None, (method, place.plural, place.part)))

@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from devcluster import tools
 from devcluster.apiclient import ApiClient
 from devcluster.apiserver import ApiServer
+from tidegate_testing.waiting import CannotComeError, wait_for
 
 NODE, NODE_ADDRESS, GATEWAY = "node", "10.78.0.1", "169.254.1.1"
 CLOSED = "closed"
@@ -172,13 +172,14 @@ def _create(client: ApiClient, world: World, addresses: dict[str, str]) -> None:
 
 
 def _await_rules(net: _Net, router: subprocess.Popen[bytes]) -> list[tuple[str, str, int]]:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while router.poll() is None and time.monotonic() < deadline:
+    def closed() -> list[tuple[str, str, int]]:
+        if router.poll() is not None:
+            raise CannotComeError(f"kube-router ended with exit status {router.returncode}")
         found = net.reached()
-        if not any(to == CLOSED for _, to, _ in found):
-            return found
-        time.sleep(0.2)
-    raise RuntimeError(f"kube-router closed nothing within {PATIENCE_SECONDS:.0f} s (it ended: {router.poll()})")
+        assert not any(to == CLOSED for _, to, _ in found), "the pod that a policy closes is reached"
+        return found
+
+    return wait_for("kube-router to close what a policy closes", closed, PATIENCE_SECONDS, 0.2)
 
 
 def main() -> None:
