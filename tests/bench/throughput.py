@@ -25,12 +25,12 @@ from tidegate.spark.settings import spark_settings
 from tidegate_spark.protocol import SPARK_SECRET_SETTINGS
 
 SCRIPT = Path(__file__).parent / "scripts" / "shuffling.py"
-WAYS = OPEN, CLOSED, UNSIGNED = "open", "closed", "unsigned"
-"""Spark's own default; Tidegate's; and Tidegate's with the cipher that does not notice changes on the way."""
+WAYS = OPEN, CLOSED, SIGNED = "open", "closed", "signed"
+"""Spark's own default; Tidegate's; and Tidegate's with the cipher that notices changes on the way."""
 CHOSEN: dict[str, dict[str, str]] = {
     OPEN: {"spark.authenticate": "false"},
     CLOSED: {},
-    UNSIGNED: {"spark.network.crypto.cipher": "AES/CTR/NoPadding"},
+    SIGNED: {"spark.network.crypto.cipher": "AES/GCM/NoPadding"},
 }
 EXECUTORS, EXECUTOR_MIB = 2, 1024
 
@@ -159,7 +159,7 @@ def figures(trials: Sequence[Trial]) -> dict[str, float]:
             f"throughput_ratio_{way}": statistics.median(
                 mine / theirs for mine, theirs in zip(rates[way], rates[OPEN], strict=True)
             )
-            for way in (CLOSED, UNSIGNED)
+            for way in (CLOSED, SIGNED)
         },
         **{f"rows_per_second_{way}": statistics.median(rates[way]) for way in WAYS},
         **{f"batch_ms_{way}": 1000 * seconds[way] for way in WAYS},

@@ -68,11 +68,10 @@ CLOSED_PORTS: dict[str, str] = {
     AUTHENTICATE: "true",
     SPARK_SECRET_SETTINGS[0]: SPARK_SECRET_FILE,
     "spark.network.crypto.enabled": "true",
-    # Spark's own defaults of these are those of its first versions, for external shuffle services that are older. The
-    # key of the first handshake is not derived, AES/CTR lets a message be changed on its way, and a peer could have
-    # the other one fall back to no encryption.
+    # Spark's own defaults of these two are for external shuffle services that are older: the key of the handshake is
+    # not derived, and a peer could have the other one fall back to no encryption. The cipher stays Spark's, AES/CTR:
+    # AES/GCM costs a stream that shuffles much of its batches' time (docs/benchmarks.md).
     "spark.network.crypto.authEngineVersion": "2",
-    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
     "spark.network.crypto.saslFallback": "false",
 }
 """Settings that let only the application's own pods in at Spark's ports. ``spec.sparkConf`` may change each, or switch

@@ -132,7 +132,6 @@ def test_the_configuration_of_a_launch() -> None:
             "spark.authenticate.secret.file": "/var/run/tidegate/spark/spark-auth",
             "spark.network.crypto.enabled": "true",
             "spark.network.crypto.authEngineVersion": "2",
-            "spark.network.crypto.cipher": "AES/GCM/NoPadding",
             "spark.network.crypto.saslFallback": "false",
             "spark.kubernetes.executor.podTemplateContainerName": "executor",
         },

@@ -33,5 +33,5 @@ def test_an_application_that_leaves_sparks_ports_open_is_not_told_to_encrypt_eit
 
 
 def test_each_setting_of_sparks_ports_may_be_another() -> None:
-    user = {"spark.network.crypto.cipher": "AES/CTR/NoPadding", "spark.authenticate.secret.file": "/mine"}
+    user = {"spark.network.crypto.cipher": "AES/GCM/NoPadding", "spark.authenticate.secret.file": "/mine"}
     assert spark_settings(user, "executor") == HELD | user | NAMED
