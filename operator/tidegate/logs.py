@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import structlog
 
+from tidegate_spark.secret_shapes import without_shapes
+
 
 def configure_logging(form: str, level: str) -> None:
     """Send structlog's and the libraries' log records to standard error.
@@ -31,7 +33,7 @@ def configure_logging(form: str, level: str) -> None:
     )
     trace = () if form == "console" else (structlog.processors.format_exc_info,)
     structlog.configure(
-        processors=[*shared, *trace, renderer],
+        processors=[*shared, *trace, renderer, _without_secrets],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -40,13 +42,18 @@ def configure_logging(form: str, level: str) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *trace, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *trace, renderer, _without_secrets],
         )
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     # The libraries tell their inner life at the level of information; what goes wrong there is told in any case.
     root.setLevel(max(number, logging.WARNING) if number > logging.DEBUG else number)
+
+
+def _without_secrets(_logger: Any, _method: str, line: Any) -> Any:
+    """Return a finished line without what has the shape of a secret, whoever wrote it: an exception's trace, too."""
+    return without_shapes(line) if isinstance(line, str) else line
 
 
 def _to_json(line: Any, default: Any, **_: Any) -> str:

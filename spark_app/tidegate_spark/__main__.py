@@ -1,7 +1,7 @@
 """``python3 -m tidegate_spark``: the driver's entry point. Does I/O.
 
 Whatever keeps the driver from coming up (no PySpark, a Python that is too old, a broken package, no usable
-configuration) is left as the termination message. So this module and :mod:`tidegate_spark.last_words` import nothing
+configuration) is left as the termination message. So this module and those that it imports import nothing
 but the standard library, and the rest only inside the guard.
 """
 
@@ -10,6 +10,7 @@ import sys
 import traceback
 
 from tidegate_spark.last_words import TERMINATION_LOG, last_words
+from tidegate_spark.secret_shapes import without_shapes
 
 OLDEST_PYTHON = (3, 10)
 EXIT_CODE = 1
@@ -26,8 +27,17 @@ def main() -> int:
         start()
     except BaseException as error:  # every end must leave a word, whatever its cause
         traceback.print_exc()
-        _leave(last_words(error, os.environ.get("TIDEGATE_CONFIG", "")))
+        _leave(_without_secrets(last_words(error, os.environ.get("TIDEGATE_CONFIG", ""))))
     return EXIT_CODE
+
+
+def _without_secrets(words: str) -> str:
+    try:
+        from tidegate_spark.redaction import Secrets, secret_values  # noqa: PLC0415 - may be what is broken
+
+        return Secrets(secret_values(os.environ)).clean(words)
+    except Exception:  # then it knows no values
+        return without_shapes(words)
 
 
 def _leave(words: str) -> None:

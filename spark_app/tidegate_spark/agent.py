@@ -177,9 +177,9 @@ class CommandHandler(Handler):
         try:
             take(from_order(kind, body))
         except NewerOrderError as error:
-            self.refuse(422, why_refused(error))
+            self.refuse(422, self.secrets.clean(why_refused(error)))
         except ValueError as error:
-            self.refuse(400, str(error))
+            self.refuse(400, self.secrets.clean(str(error)))
         else:
             self.answer(202, "{}")
 

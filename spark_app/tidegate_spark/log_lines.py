@@ -18,6 +18,7 @@ from tidegate_spark.protocol import (
     LOG_FORMAT_JSON,
     LOG_FORMAT_VARIABLE,
 )
+from tidegate_spark.secret_shapes import without_shapes
 
 FIELDS = ("action", "reason")
 """What a line may carry beside its words, as ``extra``: what is done, and the word for why."""
@@ -43,7 +44,19 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return without_shapes(json.dumps(line, default=str))
+
+
+class TextLines(logging.Formatter):
+    """Each record as text."""
+
+    def __init__(self) -> None:
+        """Have each line begin as people know it."""
+        super().__init__("%(asctime)s tidegate %(levelname)s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return without_shapes(super().format(record))
 
 
 def log_to_stderr(variables: Mapping[str, str] = os.environ) -> None:
@@ -57,7 +70,7 @@ def log_to_stderr(variables: Mapping[str, str] = os.environ) -> None:
     if variables.get(LOG_FORMAT_VARIABLE) == LOG_FORMAT_JSON:
         handler.setFormatter(JsonLines(context_of(variables)))
     else:
-        handler.setFormatter(logging.Formatter("%(asctime)s tidegate %(levelname)s %(message)s"))
+        handler.setFormatter(TextLines())
     log.handlers[:] = [handler]
     log.setLevel(logging.INFO)
     log.propagate = False

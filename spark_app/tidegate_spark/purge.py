@@ -35,7 +35,7 @@ from tidegate_spark.protocol import (
     from_json,
 )
 from tidegate_spark.reasons import Reason
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.storage import FaultError
 from tidegate_spark.termination import write_termination
 
@@ -96,7 +96,7 @@ def main() -> int:
             raise
         reason, message = fault.reason, fault.message
     log.info("%s: %s", reason, message, extra={"action": "purge", "reason": reason})
-    secrets = Secrets(credentials.secrets if credentials else ())
+    secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
     write_termination(environment.termination_log, Termination(reason, message, config.epoch), secrets)
     return EXIT_CODES[reason]
 

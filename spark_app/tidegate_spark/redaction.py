@@ -2,26 +2,45 @@
 
 Whatever a process prints goes through :class:`Stream` before anybody reads it, and whatever it tells the operator
 through :meth:`Secrets.clean`. Known as secret are the variables that the operator names (they come from Secrets),
-others whose name says so, the storage credentials and the agent's token.
+others whose name says so, what settings and arguments of the application hold, the storage credentials and the agent's
+token. What nobody knows, and has the shape of a secret, is taken out as well (:mod:`tidegate_spark.secret_shapes`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import threading
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 from tidegate_spark.control_protocol import AskedMessage, ControlReport, MessageReport
 from tidegate_spark.protocol import ACCESS_KEY, SECRET_VARIABLES, AgentReport
-from tidegate_spark.snapshot_protocol import REDACTED, names_a_secret
+from tidegate_spark.secret_shapes import (
+    LONGEST,
+    MARKERS,
+    REDACTED,
+    WITH_SPACES,
+    bytes_without_shapes,
+    is_literal,
+    names_a_secret,
+    secrets_of,
+    without_shapes,
+)
 
 SHORTEST = 6
 """Shorter values would blot out ordinary words."""
 SHORTEST_BY_NAME = 8
 """The same for variables that are taken for secret only by their name: such a value may be an ordinary word."""
 SHORTEST_LINE = 20
+_MARKERS = tuple(marker.encode() for marker in MARKERS)
+_SPACES = tuple(bytes([each]) for each in b" \t\n\r\f\v")
+_OPEN_KEY = re.compile(
+    rb"-----BEGIN [A-Z0-9 ]{0,58}"
+    rb"(?:-{0,4}|(?<=PRIVATE KEY)-----[^-]*(?:-{1,5}|-----E(?:N(?:D(?: [A-Z0-9 ]{0,58}-{0,4})?)?)?)?)"
+)
+_OPEN_PASSWORD = re.compile(rb"(?i)password\s{0,8}(?:=\s{0,8}(?:\\{0,3}\"[^\"\\\n]{0,1024}\\{0,3})?)?")
 
 
 def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
@@ -36,6 +55,21 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
         for name, value in variables.items()
         if (name in named and name != ACCESS_KEY) or (len(value) >= SHORTEST_BY_NAME and names_a_secret(name))
     )
+
+
+def values_of_launch(settings: Mapping[str, str], arguments: Iterable[str]) -> tuple[str, ...]:
+    """Return the secrets that an application has as plain text in Spark's settings and in its arguments."""
+    found = [value for name, value in settings.items() if names_a_secret(name) and is_literal(value)]
+    option = ""
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if argument.startswith("-") and equals and names_a_secret(name) and is_literal(value):
+            found.append(value)
+        elif option and not argument.startswith("-") and is_literal(argument):
+            found.append(argument)
+        option = argument if argument.startswith("-") and not equals and names_a_secret(argument) else ""
+    shapes = [secret for text in (*settings.values(), *arguments) for secret in secrets_of(text)]
+    return tuple(value for value in (*found, *shapes) if len(value) >= SHORTEST_BY_NAME)
 
 
 def spellings(value: str) -> set[str]:
@@ -75,13 +109,17 @@ class Secrets:
         return self._encoded
 
     def clean(self, text: str) -> str:
-        """Return the text without them."""
+        """Return the text without them, and without what has the shape of one."""
         for each in self._known:
             text = text.replace(each, REDACTED)
-        return text
+        return without_shapes(text)
 
     def clean_bytes(self, content: bytes) -> bytes:
-        """Return the content without them."""
+        """Return the content without them, and without what has the shape of one."""
+        return bytes_without_shapes(self.clean_known(content))
+
+    def clean_known(self, content: bytes) -> bytes:
+        """Return the content without the values that are known."""
         for each in self._encoded:
             content = content.replace(each, REDACTED.encode())
         return content
@@ -132,18 +170,39 @@ class Stream:
 
     def feed(self, piece: bytes) -> bytes:
         """Return what may be shown; what may be the beginning of a secret is held until the next piece."""
-        content = self._secrets.clean_bytes(self._held + piece)
-        held = self._longest_beginning(content)
-        self._held = content[len(content) - held :]
-        return content[: len(content) - held]
+        content = self._secrets.clean_known(self._held + piece)
+        shown = len(content) - max(self._longest_beginning(content), _open_shape(content))
+        self._held = content[shown:]
+        return bytes_without_shapes(content[:shown])
 
     def flush(self) -> bytes:
-        """Return what is held: nothing follows that would make a secret of it."""
+        """Return what is held: nothing follows that would make more of a secret of it."""
         held, self._held = self._held, b""
-        return held
+        return bytes_without_shapes(held)
 
     def _longest_beginning(self, content: bytes) -> int:
         return max((_overlap(content, secret) for secret in self._secrets.encoded), default=0)
+
+
+def _open_shape(content: bytes) -> int:
+    """Return the length of the end of ``content`` that may go on to a secret by its shape: a word, as a rule."""
+    tail = content[-LONGEST:]
+    word = tail[max(tail.rfind(space) for space in _SPACES) + 1 :]
+    lower = word.lower()
+    held = 0
+    if len(word) < LONGEST and any(marker in lower or _overlap(lower, marker) for marker in _MARKERS):
+        held = len(word)
+    # These two may have spaces and line ends in them.
+    key, password = tail.rfind(b"-----BEGIN "), tail.lower().rfind(b"password")
+    for beginning, is_open in ((key, _OPEN_KEY), (password, _OPEN_PASSWORD)):
+        if beginning >= 0 and is_open.fullmatch(tail[beginning:]):
+            held = max(held, len(tail) - beginning)
+    # What is complete and ends in such a word is not divided.
+    for shape in WITH_SPACES if held and max(key, password) >= 0 else ():
+        for found in shape.pattern.finditer(tail.decode("latin-1")):
+            if found.start() < len(tail) - held < found.end():
+                held = len(tail) - found.start()
+    return held
 
 
 def _overlap(content: bytes, secret: bytes) -> int:

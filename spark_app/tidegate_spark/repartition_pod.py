@@ -35,7 +35,7 @@ from tidegate_spark.protocol import (
     from_order,
 )
 from tidegate_spark.reasons import Reason
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.making import cause_of, config_for_spark, end_of
 from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionEnd
@@ -62,7 +62,7 @@ def main() -> int:
     except NewerOrderError as error:
         log.error("%s: %s", REPARTITION_VARIABLE, error)
         end = end_of(config, Reason.START_FAILED, f"{why_refused(error)}.")
-        write_termination(environment.termination_log, end, Secrets())
+        write_termination(environment.termination_log, end, Secrets(secret_values(os.environ)))
         return exit_code(end)
     except ValueError as error:
         log.error("%s, %s: %s", CONFIG_VARIABLE, REPARTITION_VARIABLE, error)
@@ -98,7 +98,7 @@ class Making:
         self._session: SparkSession | None = None
         self._held: Held | None = None
         self._credentials: Credentials | None = None
-        self.secrets = Secrets(())
+        self.secrets = Secrets(secret_values(os.environ))
         self.told = SnapshotReport(order.pin, SnapshotState.WAITING)
         """How far it is: files of the pin and of the lineage."""
 
@@ -155,7 +155,7 @@ class Making:
         # S3A in the JVM reads its credentials from the environment that it inherits.
         os.environ.update(credentials.variables() if credentials else {})
         self._credentials = credentials
-        self.secrets = Secrets(credentials.secrets if credentials else ())
+        self.secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
 
     def _tell(self, progress: Progress) -> None:
         words = (progress.files, progress.bytes, progress.of_files, progress.of_bytes)

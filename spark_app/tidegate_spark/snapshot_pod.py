@@ -33,7 +33,7 @@ from tidegate_spark.protocol import (
     to_json,
 )
 from tidegate_spark.reasons import Reason
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.snapshot_book import ENDED
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_protocol import (
@@ -82,7 +82,7 @@ def main() -> int:
     snapshot_progress.serve(environment.bind_address, environment.status_port, keeper.reports)
     code = carry_out(keeper, time.sleep)
     credentials = storage.mounted_credentials(environment.credentials_directory)
-    secrets = Secrets(credentials.secrets if credentials else ())
+    secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
     leave_word(environment.termination_log, keeper.reports(), secrets)
     return code
 
@@ -90,7 +90,7 @@ def main() -> int:
 def _refuse(environment: Environment, text: str, error: NewerOrderError) -> int:
     """Leave word that none of the orders is carried out; return the exit code: another start would change nothing."""
     log.error("%s: %s", ORDERS_VARIABLE, error)
-    leave_word(environment.termination_log, refused_reports(text, error), Secrets())
+    leave_word(environment.termination_log, refused_reports(text, error), Secrets(secret_values(os.environ)))
     return EXIT_OK
 
 

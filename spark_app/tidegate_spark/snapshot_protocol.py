@@ -7,7 +7,6 @@ Standard library only, no I/O.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from tidegate_spark.json_form import Word
@@ -47,20 +46,6 @@ LONGEST_OFFSETS = 2048
 
 LONGEST_SPEC = 8192
 """Characters of a version's spec in an order; of a longer one there is the hash alone."""
-
-REDACTED = "[redacted]"
-"""Stands where a secret value was."""
-
-_TELLING = re.compile(
-    r"secret|passw(or)?d|passphrase|token|credential|(access|api|private|account|signing)[_.-]?key", re.IGNORECASE
-)
-_NOT_A_VALUE = re.compile(r"_(file|path|dir|directory|url|uri|endpoint|name|id|type)$", re.IGNORECASE)
-_OURS = ("TIDEGATE_", "KUBERNETES_", "SPARK_", "JAVA_", "PYTHON")
-
-
-def names_a_secret(name: str) -> bool:
-    """Return whether a variable or setting of this name is taken to hold a secret."""
-    return bool(_TELLING.search(name)) and not _NOT_A_VALUE.search(name) and not name.startswith(_OURS)
 
 
 @dataclass(frozen=True)

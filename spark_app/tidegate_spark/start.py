@@ -13,7 +13,7 @@ from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.head_start import HeadStart
 from tidegate_spark.log_lines import log_to_stderr
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
-from tidegate_spark.redaction import Secrets, secret_values
+from tidegate_spark.redaction import Secrets, secret_values, values_of_launch
 
 
 def start() -> NoReturn:
@@ -30,6 +30,7 @@ def start() -> NoReturn:
     # If we come back from here, the interpreter ends, and with it the threads that pass our output on.
     atexit.register(output.content)
     config = read_config(os.environ.get(CONFIG_VARIABLE, ""))
+    output.secrets.add(*values_of_launch(config.spark_conf, config.args))
     pyspark_path.make_importable(os.environ, sys.path)
     environment = Environment.read(os.environ)
     os.environ.update(inherited_variables(config, os.environ, sys.executable))

@@ -23,6 +23,7 @@ from tidegate.kube.paths import item
 from tidegate.model.streaming_app import KIND, Metadata, Phase
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.reasons import Reason
+from tidegate_spark.secret_shapes import without_shapes
 
 _REMEMBERED = 4096
 _LONGEST_PROBLEM = 500
@@ -86,7 +87,7 @@ class UnreadableTeller:
         Raises:
             RetryLaterError: the API server can not now.
         """
-        message = messages.unreadable(app.problem[:_LONGEST_PROBLEM])
+        message = without_shapes(messages.unreadable(app.problem[:_LONGEST_PROBLEM]))
         if _is_told(app, message) or self._told.get(app.metadata.uid) == app.metadata.resource_version:
             return
         log.error(message, reason=Reason.INVALID_SPEC, kind=kind, resource=app.metadata.name)

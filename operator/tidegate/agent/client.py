@@ -25,6 +25,7 @@ from tidegate.resources.names import agent_secret_name
 from tidegate.workqueue import Key
 from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrders
 from tidegate_spark.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget, to_order
+from tidegate_spark.secret_shapes import bytes_without_shapes, without_shapes
 from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReports
 
 _SECONDS = 3.0
@@ -98,7 +99,7 @@ class AgentClient:
         if isinstance(answer, Unanswered):
             return answer
         try:
-            return self._reports.decode(answer)
+            return self._reports.decode(bytes_without_shapes(answer))
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return Unanswered(f"the report is not understood: {error}")
 
@@ -135,7 +136,7 @@ class AgentClient:
         if isinstance(answer, Unanswered):
             return answer
         try:
-            return self._snapshot_reports.decode(answer)
+            return self._snapshot_reports.decode(bytes_without_shapes(answer))
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return Unanswered(f"the report is not understood: {error}")
 
@@ -206,7 +207,7 @@ def _why_refused(status: int, body: bytes | None) -> str:
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
         return f"HTTP {status}"
     text = "".join(each if each.isprintable() else " " for each in told[:_LONGEST_REFUSAL])
-    return f"HTTP {status}: {text}"
+    return f"HTTP {status}: {without_shapes(text)}"
 
 
 def _why_no_answer(error: Exception) -> str:

@@ -26,6 +26,7 @@ from tidegate.decide.executors import rescale_live
 from tidegate.decide.housekeeping import HOUSEKEEPING
 from tidegate.decide.ignored_instances import tell_ignored_instances
 from tidegate.decide.ignored_periods import tell_ignored_periods
+from tidegate.decide.plaintext_secrets import tell_secrets
 from tidegate.decide.restarting import tell_cut_batch
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.schedule import look_at_schedule
@@ -124,6 +125,7 @@ def decide(observation: Observation, now: float) -> Plan:
     if not deleted:
         actions += (*tell_cut_batch(observation, now), *tell_scaling(observation, now))
         actions += (*tell_ignored_instances(observation, now), *tell_ignored_periods(observation))
+        actions += tell_secrets(observation)
     if verdict.launch:
         # Nothing that can wait is to come before the pod.
         kept = tell_kept(observation, status)

@@ -21,9 +21,11 @@ from tidegate.decide.ignored_periods import periods_condition
 from tidegate.decide.last_batch import last_batch
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of, lineage_to_launch, recorded_or_found
+from tidegate.decide.plaintext_secrets import secrets_condition
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.upgrades.repartitioning import with_progress, without_progress
+from tidegate.decide.upgrades.step import recorded
 from tidegate.decide.upgrades.table import at_launch
 from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import (
@@ -64,6 +66,8 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
     known = tuple(_at_the_end(query, o.driver) for query in told) if lineage == old.lineage else told
     queries = () if verdict.launch else known
     upgrade = at_launch(old.upgrade, verdict.launch, now) if verdict.launch else with_progress(o)
+    if upgrade is not None and upgrade.previous is not None:
+        upgrade = msgspec.structs.replace(upgrade, previous=recorded(o.app.spec, upgrade.previous))
     return StreamingAppStatus(
         phase=verdict.phase,
         conditions=(
@@ -72,6 +76,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
             *channel_condition(o, verdict, now),
             *instances_condition(o, now),
             *periods_condition(o, now),
+            *secrets_condition(o, now),
         ),
         observed_generation=o.app.metadata.generation,
         epoch=epoch,
@@ -88,7 +93,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         selector=executor_selector(o.app.metadata.name),
         start_from=build_beginning(o, verdict),
         last_snapshot=build_last_snapshot(o),
-        last_stable=old.last_stable,
+        last_stable=recorded(o.app.spec, old.last_stable),
         upgrade=upgrade,
         snapshots=look_at_schedule(o, now).status,
         control=control_status(o),

@@ -6,6 +6,7 @@ A create costs 0.3 ms of CPU here, and 1 ms through the official client's typed 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
@@ -22,6 +23,7 @@ from tidegate.kube.failures import FAILURES, TRANSIENT, Failure, Throttled, Unav
 from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
 from tidegate.model.bounded_json import bounded
+from tidegate.model.plain_secrets import without_secrets_of
 
 T = TypeVar("T")
 
@@ -147,7 +149,8 @@ class KubeClient:
         server does not know are refused; without it they are dropped, and nobody hears of it.
         """
         where = f"{path}?{_STRICT}" if strict else path
-        return _decode(await self._send("POST", where, msgspec.json.encode(manifest)), kind)
+        answer = await self._send("POST", where, msgspec.json.encode(manifest))
+        return _decode(_without_secrets(answer, manifest), kind)
 
     async def try_out(self, path: str, manifest: Any, *, patience: float) -> Failure | None:
         """Return what the server would answer to a strict creation, None if it would create; nothing is stored.
@@ -162,7 +165,7 @@ class KubeClient:
         """
         where, limits = f"{path}?dryRun=All&{_STRICT}", aiohttp.ClientTimeout(total=patience)
         answer = await self._send_once("POST", where, msgspec.json.encode(manifest), JSON, limits)
-        return answer if isinstance(answer, FAILURES) else None
+        return _without_secrets(answer, manifest) if isinstance(answer, FAILURES) else None
 
     async def merge_patch(self, path: str, change: Any, kind: type[T]) -> T | Failure:
         """Patch an object. ``change`` holds metadata.resourceVersion, which makes it safe to repeat."""
@@ -261,6 +264,14 @@ def _seconds_of(date: str) -> float | None:
         return parsedate_to_datetime(date).timestamp()
     except ValueError:
         return None
+
+
+def _without_secrets(answer: T | Failure, manifest: Any) -> T | Failure:
+    """Return an answer that quotes none of the secrets of what was sent: its words are shown to people."""
+    if not isinstance(answer, FAILURES):
+        return answer
+    message = without_secrets_of(manifest, answer.message)
+    return answer if message == answer.message else dataclasses.replace(answer, message=message)
 
 
 def _decode(answer: bytes | Failure, kind: type[T]) -> T | Failure:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tidegate import foreign_text
+from tidegate_spark.secret_shapes import without_shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def failure_from_response(code: int, body: bytes, headers: Any) -> Failure:
         status = _decoder.decode(body)
     except (msgspec.DecodeError, msgspec.ValidationError):
         status = _Status(message=body[:300].decode(errors="replace"))
-    message = status.message or f"HTTP {code}"
+    message = without_shapes(status.message) or f"HTTP {code}"
     if code == _HTTP_CONFLICT:
         return AlreadyExists(message) if status.reason == "AlreadyExists" else Conflict(message)
     retry_after = _seconds(headers.get("Retry-After")) or (status.details.retryAfterSeconds if status.details else 0.0)

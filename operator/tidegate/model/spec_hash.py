@@ -10,8 +10,10 @@ import msgspec
 
 from tidegate.model.change_classes import ChangeClass, fields_of
 from tidegate.model.errors import SpecError
+from tidegate.model.plain_secrets import with_secrets, without_secrets
 from tidegate.model.quantity import parse_quantity
-from tidegate.model.streaming_app import Resources, StreamingApp, StreamingAppSpec
+from tidegate.model.streaming_app import Resources, StableSpec, StreamingApp, StreamingAppSpec
+from tidegate_spark.secret_shapes import REDACTED
 
 _PARTITIONS = "state.partitions"
 """Of another class, and still part of what makes a version: what runs on one number does not run on another."""
@@ -32,6 +34,8 @@ def spec_hash(app: StreamingApp) -> str:
     operator is upgraded. Resources count with what they leave out, and they and sizes by
     value, so ``1`` and ``1000m`` are the same, and so are no memory and the default.
     """
+    if isinstance(app.spec, _Held):
+        return app.spec.spec_hash
     wanted = restart_fields(app.spec)
     text = json.dumps(wanted, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -57,6 +61,29 @@ def version_of(spec: StreamingAppSpec) -> str:
     )
 
 
+def recorded_version(spec: StreamingAppSpec) -> str:
+    """Return the part of a spec that makes a version, as it is recorded: without the secrets in it."""
+    return without_secrets(version_of(spec))
+
+
+class _Held(StreamingAppSpec, frozen=True, kw_only=True, rename="camel"):
+    """A recorded version with other secrets than it had: it is that version, and is not started again for them."""
+
+    spec_hash: str
+
+
+def held_version(spec: StreamingAppSpec, stable: StableSpec) -> StreamingAppSpec:
+    """Return a spec with a recorded version in it, and the secrets of the spec where that has any.
+
+    Raises:
+        ValueError: it is none, or has a secret in a place that the spec has no more.
+    """
+    held = with_version(spec, stable.spec)
+    if REDACTED not in stable.spec:
+        return held
+    return msgspec.convert({**msgspec.to_builtins(held), "specHash": stable.spec_hash}, _Held)
+
+
 def with_version(spec: StreamingAppSpec, version: str) -> StreamingAppSpec:
     """Return a spec with another version in it; all that makes no version stays.
 
@@ -65,11 +92,13 @@ def with_version(spec: StreamingAppSpec, version: str) -> StreamingAppSpec:
         version: what :func:`version_of` returned.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or has a secret in a place that the spec has no more.
     """
     tree, values = msgspec.to_builtins(spec), json.loads(version)
     if not isinstance(values, dict):
         raise ValueError("no version: not a mapping")
+    if REDACTED in version:
+        values = with_secrets(values, json.loads(version_of(spec)))
     for path, parts in _PATHS:
         if path != _PARTITIONS or path in values:  # a version that an earlier operator stored does not tell it
             _set(tree, parts, values.get(path))

@@ -23,6 +23,7 @@ from tidegate.resources.names import (
 )
 from tidegate.spark.settings import task_slots
 from tidegate_spark import protocol
+from tidegate_spark.secret_shapes import without_shapes
 
 _MAIN_CONTAINERS = frozenset(
     {DRIVER_CONTAINER, EXECUTOR_CONTAINER, PURGE_CONTAINER, SNAPSHOT_CONTAINER, EXPORT_CONTAINER, REPARTITION_CONTAINER}
@@ -278,7 +279,7 @@ def build_record(pod: Pod) -> PodRecord:
         init_name=init_failed.name if init_failed else "",
         unschedulable=scheduled.message or scheduled.reason if scheduled and scheduled.status == "False" else "",
         reason=status.reason,
-        message=status.message,
+        message=without_shapes(status.message),
         cpu_limit=_cpu_limit(pod),
         service_account=pod.spec.serviceAccountName,
         executor_slots=task_slots(launch.executor.cores, launch.spark_conf) if launch else 0,
@@ -320,7 +321,9 @@ def _first_waiting(pod: Pod) -> Waiting | None:
     for status in (*pod.status.initContainerStatuses, *pod.status.containerStatuses):
         waiting = status.state.waiting
         if waiting is not None and waiting.reason not in ("PodInitializing", "ContainerCreating", ""):
-            return Waiting(status.name, images.get(status.name) or status.image, waiting.reason, waiting.message)
+            return Waiting(
+                status.name, images.get(status.name) or status.image, waiting.reason, without_shapes(waiting.message)
+            )
     return None
 
 
@@ -342,7 +345,8 @@ def _failed_end(status: _ContainerStatus) -> Exit | None:
 
 
 def _exit(ended: _Terminated) -> Exit:
-    return Exit(ended.exitCode, ended.reason, ended.message, _seconds(ended.finishedAt))
+    # What a runtime of an earlier version, or another program, left may have more in it than ours would leave.
+    return Exit(ended.exitCode, ended.reason, without_shapes(ended.message), _seconds(ended.finishedAt))
 
 
 def _seconds(time: datetime.datetime | None) -> float:

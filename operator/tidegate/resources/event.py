@@ -9,6 +9,7 @@ from typing import Any
 from tidegate.model.streaming_app import API_VERSION, KIND, Metadata
 from tidegate_spark.protocol import LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_spark.reasons import AnyReason
+from tidegate_spark.secret_shapes import without_shapes
 
 COMPONENT = "tidegate"
 MESSAGE_LIMIT = 1024
@@ -39,6 +40,7 @@ def build_event(  # noqa: PLR0913 - the parts of one sentence, all but the first
         key: tells apart what happens again with the same words, such as the epoch.
         kind: of the resource.
     """
+    message = without_shapes(message)
     identity = "\0".join((about.uid, reason, message, key))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     time = now.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -198,8 +198,10 @@ class Control:
 
         if self._port is None:
             place = self._config.storage
-            settings = self._config.control
-            answers = Answers(self.desk, declared(), self._positions, self._connect, place, settings=settings)
+            settings, clean = self._config.control, self._secrets.clean
+            answers = Answers(
+                self.desk, declared(), self._positions, self._connect, place, settings=settings, clean=clean
+            )
             self._port = Port(answers, self._environment.bind_address, self._environment.pod_ip)
             _write(Path(self._environment.work_directory) / LINE_FILE, json.dumps(vars(self._port.line)))
         if self._served is not session:

@@ -29,6 +29,7 @@ from tidegate_spark.control_log.offsets import Positions
 from tidegate_spark.control_protocol import ControlSettings
 from tidegate_spark.json_form import to_json
 from tidegate_spark.places import Storage
+from tidegate_spark.secret_shapes import without_shapes
 from tidegate_spark.serving.framing import Head, Refusal
 from tidegate_spark.serving.handler import Handler
 from tidegate_spark.serving.limits import Limits
@@ -48,7 +49,7 @@ log = logging.getLogger("tidegate")
 class Answers:
     """What is answered. Thread safe."""
 
-    def __init__(  # noqa: PLR0913 - one is by name
+    def __init__(  # noqa: PLR0913 - two are by name
         self,
         desk: ControlDesk,
         declared: Declared,
@@ -57,6 +58,7 @@ class Answers:
         place: Storage,
         *,
         settings: ControlSettings,
+        clean: Callable[[str], str] = without_shapes,
     ) -> None:
         """Prepare.
 
@@ -67,7 +69,9 @@ class Answers:
             connect: reaches the storage.
             place: the storage, for workers.
             settings: for workers, too.
+            clean: takes secrets out of the words of an error, which are stored as well.
         """
+        self._clean = clean
         self._desk, self._declared, self._positions, self._reached = desk, declared, positions, Reached(connect)
         self._storage, self._place, self._settings = place, to_json(place), to_json(settings)
         self._lock = threading.Lock()
@@ -115,7 +119,7 @@ class Answers:
         return said
 
     def _applied(self, body: dict[str, Any]) -> dict[str, Any]:
-        errors = {int(sequence): str(words) for sequence, words in body["errors"].items()}
+        errors = {int(sequence): self._clean(str(words)) for sequence, words in body["errors"].items()}
         self._desk.workers.applied(str(body["query"]), int(body["batch"]), str(body["worker"]), errors)
         return {}
 

@@ -28,6 +28,7 @@ from tidegate_spark.control_protocol import (
 from tidegate_spark.places import checkpoint_directory
 from tidegate_spark.progress import Progress
 from tidegate_spark.reasons import Reason
+from tidegate_spark.secret_shapes import without_shapes
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_spark.snapshots.library import Library
@@ -178,7 +179,7 @@ def snapshot_id(entry: Entry) -> str:
 
 def failed(account: Account, reason: str, message: str) -> Account:
     """Return the account of a message whose driver's part came to nothing."""
-    return dataclasses.replace(account, done=True, failed=True, reason=reason, message=message)
+    return dataclasses.replace(account, done=True, failed=True, reason=reason, message=without_shapes(message))
 
 
 def _payload(entry: Entry) -> Any:

@@ -47,6 +47,7 @@ class Reason(str, Enum):
     DRIVER_LOST = "DriverLost"
     UNKNOWN_TERMINATION = "UnknownTermination"
     INVALID_SPEC = "InvalidSpec"
+    PLAINTEXT_SECRET = "PlaintextSecret"  # noqa: S105 - a word
     GRACE_PERIOD_EXCEEDED = "GracePeriodExceeded"
     RESCALED = "Rescaled"
     CHECKPOINT_REDIRECTED = "CheckpointRedirected"
@@ -126,6 +127,7 @@ class Reason(str, Enum):
     ROLLBACK_REQUESTED = "RollbackRequested"
     ROLLBACK_IGNORED = "RollbackIgnored"
     ROLLBACK_SNAPSHOT_LOST = "RollbackSnapshotLost"
+    SECRET_NOT_RECORDED = "SecretNotRecorded"  # noqa: S105 - a word
     SPEC_REVERTED = "SpecReverted"
     REHEARSAL_PASSED = "RehearsalPassed"
     REHEARSAL_FAILED = "RehearsalFailed"

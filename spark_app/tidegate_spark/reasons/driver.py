@@ -261,6 +261,18 @@ AREA = Area(
             page="guide.md#an-edit-that-can-not-be-built",
         ),
         Entry(
+            Reason.PLAINTEXT_SECRET,
+            Fault.VERSION,
+            (Place.PLAINTEXT_SECRETS, Place.EVENT),
+            (
+                "The spec has a value that looks like a secret, by the name of the field or by its own shape. "
+                "Everybody reads it who may read the resource or its pods. The application runs."
+            ),
+            remedy="Move the value to a Secret, and name that in the field that the message names.",
+            after="The value is redacted in status, events, logs and snapshots.",
+            page="design/secrets.md",
+        ),
+        Entry(
             Reason.GRACE_PERIOD_EXCEEDED,
             Fault.VERSION,
             (Place.EVENT,),

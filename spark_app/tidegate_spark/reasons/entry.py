@@ -34,6 +34,7 @@ class Place(str, Enum):
     LAST_EXIT = "status.lastExit.reason"
     AUTOSCALING = "status.autoscaling.reason"
     INSTANCES_IGNORED = "condition InstancesIgnored"
+    PLAINTEXT_SECRETS = "condition PlaintextSecrets"
     CHANNEL = "condition ControlChannelConnected"
     SNAPSHOT = "conditions of a StreamSnapshot"
     VERIFIED = "condition Verified"

@@ -206,6 +206,20 @@ AREA = Area(
             page="guide.md#take-it-back",
         ),
         Entry(
+            Reason.SECRET_NOT_RECORDED,
+            Fault.VERSION,
+            (Place.APP,),
+            (
+                "The version to roll back to had a secret in plain text, which is not recorded, and the spec has none "
+                "in that place any more. The running version continues."
+            ),
+            remedy=(
+                "Put the secret into that field of the spec again (for a variable, valueFrom.secretKeyRef does as "
+                "well), or remove spec.upgrade.rollbackTo."
+            ),
+            page="design/secrets.md#a-version-is-recorded-without-its-secrets",
+        ),
+        Entry(
             Reason.SPEC_REVERTED,
             Fault.NONE,
             (Place.UPGRADE,),

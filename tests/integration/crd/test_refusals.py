@@ -530,6 +530,18 @@ def test_nothing_that_was_refused_is_stored(api_kubectl: Kubectl, empty_namespac
     assert api_kubectl.list("streamingapps", empty_namespace) == []
 
 
+@pytest.mark.parametrize("key", ["access.key", "secret.key", "session.token"])
+def test_keys_of_the_storage_are_refused_as_settings_with_the_field_for_them(
+    api_kubectl: Kubectl, namespace: str, key: str
+) -> None:
+    setting = f"spark.hadoop.fs.s3a.{key}"
+    with pytest.raises(KubectlError) as refusal:
+        create(api_kubectl, namespace, changed("spec/sparkConf", {setting: "hunter2"}))
+    assert "they belong in the Secret of storage.credentialsSecretRef" in str(refusal.value)
+    taken = create(api_kubectl, namespace, changed("spec/sparkConf", {setting: "${env.KEY}"}))
+    assert taken["spec"]["sparkConf"] == {setting: "${env.KEY}"}
+
+
 def test_every_setting_that_a_field_stands_for_is_refused_with_the_name_of_that_field(
     api_kubectl: Kubectl, namespace: str
 ) -> None:

@@ -29,6 +29,7 @@ from tidegate_spark.json_form import to_json
 from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.places import Storage
 from tidegate_spark.reasons import Reason
+from tidegate_spark.redaction import Secrets
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in
 from tidegate_testing.control_works import BY_NAME, call_by_name
@@ -169,6 +170,17 @@ def test_what_is_wrong_in_such_a_batch_is_told_of_all_the_same(app: Application)
     assert worker.current("main", batch).get("limit", 1.0, float) == 1.0
     (errors,) = app.desk.workers.close("main", batch).workers.values()
     assert list(errors or {}) == [1]
+
+
+def test_the_words_of_an_error_are_noted_without_the_secret_that_they_quote(app: Application) -> None:
+    place = Storage(f"s3://{BUCKET}/{PREFIX}")
+    clean = Secrets(["correct horse"]).clean
+    positions = Positions(1, lambda query, batch: "")
+    answers = Answers(app.desk, app.declared, positions, lambda: library_in(app.buckets), place, clean)
+    words = "no answer from amqp://orders:hunter2@rabbit with correct horse"
+    answers.answer(APPLIED, {"query": "main", "batch": 3, "worker": "host/1", "errors": {"1": words}})
+    noted = "no answer from amqp://orders:[redacted]@rabbit with [redacted]"
+    assert app.desk.workers.close("main", 3).workers == {"host/1": {1: noted}}
 
 
 def test_a_batch_that_spark_knows_the_offsets_of_is_not_looked_up_in_the_storage(app: Application) -> None:

@@ -3,6 +3,7 @@
 The texts are such that a regular expression which tries anew from each place needs 10**12 steps for them.
 """
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -18,6 +19,7 @@ from tidegate.foreign_text import (
     wrong_type,
 )
 from tidegate.model.errors import SpecError
+from tidegate.model.plain_secrets import without_secrets, without_secrets_of
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.times import fault_of
 from tidegate.resources.storage_pod import variables_in
@@ -26,9 +28,11 @@ from tidegate.spark.settings import task_slots
 from tidegate_spark.foreign_text import last_cause, names_plan, names_state_schema, python_error_in
 from tidegate_spark.inside.conditions import conditions_of_filter, conditions_of_key
 from tidegate_spark.inside.errors import BadQuestionError
-from tidegate_spark.snapshot_protocol import names_a_secret
+from tidegate_spark.redaction import Secrets, Stream
+from tidegate_spark.secret_shapes import is_literal, names_a_secret, without_shapes
 
 LONG = 1024 * 1024
+KEY = "correct horse"
 SCHEMA = {"key": {"type": "struct", "fields": [{"name": "a", "type": "string", "nullable": True, "metadata": {}}]}}
 PIECES = (
     *(
@@ -66,6 +70,25 @@ PIECES = (
         "a.b.",
         "token",
     ),
+    *(
+        "://",
+        "://a:b",
+        "eyJ",
+        "eyJaaaaaaaa.",
+        "-----BEGIN ",
+        "-----BEGIN PRIVATE KEY-----",
+        "ghp_",
+        "AKIA",
+        "AccountKey=",
+        "password=",
+        "?password=",
+        'password="',
+        "password   ",
+        "${",
+        "/a",
+        "xoxb-1",
+        "secret.",
+    ),
     *("a=1 and ", "[STATE_STORE_KEY_SCHEMA_", "Traceback (most recent call last)", "_key", "x: y"),
 )
 READERS: dict[str, Callable[[str], object]] = {
@@ -76,6 +99,11 @@ READERS: dict[str, Callable[[str], object]] = {
     "schedule": lambda text: fault_of(text, "UTC"),
     "time zone": lambda text: fault_of("0 * * * *", text),
     "name of a secret": names_a_secret,
+    "value of a secret": is_literal,
+    "shape of a secret": without_shapes,
+    "version": lambda text: without_secrets(json.dumps({"application.args": [text], "sparkConf": {text: text}})),
+    "answer about a pod": lambda text: without_secrets_of({"kind": "Pod", "spec": {"x": text}}, text),
+    "output": lambda text: Stream(Secrets([KEY])).feed(text.encode()),
     "filter": lambda text: conditions_of_filter(text, SCHEMA),
     "key": lambda text: conditions_of_key(text, SCHEMA),
     "answer of the API server": lambda text: (is_about_object(text), is_by_limit_range(text), without_prefix(text)),

@@ -24,7 +24,7 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets, Stream, clean_report, secret_values
-from tidegate_spark.snapshot_protocol import REDACTED
+from tidegate_spark.secret_shapes import REDACTED
 from tidegate_spark.termination import termination_text
 
 PASSWORD = "correct horse"

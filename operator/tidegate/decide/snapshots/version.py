@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from tidegate.model.plain_secrets import without_secrets
 from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.stream_snapshot import SnapshotVersion
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.snapshot_protocol import LONGEST_SPEC, REDACTED, names_a_secret
+from tidegate_spark.snapshot_protocol import LONGEST_SPEC
 
-_SETTINGS, _IMAGE = "sparkConf", "application.image"
+_IMAGE = "application.image"
 
 
 def version_taken(o: SnapshotObservation) -> SnapshotVersion | None:
@@ -48,38 +48,5 @@ def _spec_of(app: StreamingApp, wanted: str) -> str:
 
 def _shown(version: str) -> str:
     """Return a version as anybody may read it who may read snapshots, empty if it is too long to be carried along."""
-    if not version:
-        return ""
-    fields = json.loads(version)
-    settings = fields.get(_SETTINGS)
-    if isinstance(settings, dict):
-        fields[_SETTINGS] = {name: REDACTED if names_a_secret(name) else value for name, value in settings.items()}
-    shown = json.dumps(_without_secrets(fields), sort_keys=True, separators=(",", ":"))
+    shown = without_secrets(version)
     return shown if len(shown) <= LONGEST_SPEC else ""
-
-
-def _without_secrets(value: Any) -> Any:
-    """Return a part of a spec without the values of variables and options whose name tells of a secret."""
-    if isinstance(value, list):
-        return _without_secret_words([_without_secrets(each) for each in value])
-    if not isinstance(value, dict):
-        return value
-    shown = {name: _without_secrets(each) for name, each in value.items()}
-    if value.get("value") and names_a_secret(str(value.get("name", ""))):
-        shown["value"] = REDACTED
-    return shown
-
-
-def _without_secret_words(words: list[Any]) -> list[Any]:
-    """Return arguments without those that an option like ``--password`` is given."""
-    shown: list[Any] = []
-    follows = False
-    for word in words:
-        option, equals, given = word.partition("=") if isinstance(word, str) else ("", "", "")
-        tells = option.startswith("-") and names_a_secret(option)
-        if tells and given:
-            shown.append(f"{option}={REDACTED}")
-        else:
-            shown.append(REDACTED if follows and isinstance(word, str) and not tells else word)
-        follows = tells and not equals
-    return shown

@@ -20,9 +20,8 @@ from tidegate.decide.upgrades.step import (
     moved,
     next_lineage,
     takes_orders,
-    version_held,
 )
-from tidegate.model.spec_hash import spec_hash, version_of
+from tidegate.model.spec_hash import recorded_version, spec_hash, with_version
 from tidegate.model.streaming_app import (
     EarlierRollbackSnapshot,
     RepartitionStatus,
@@ -52,13 +51,15 @@ def restart_stable(o: Observation, now: float) -> Step | None:
     stable, spec = o.app.status.last_stable, o.app.spec
     if stable is None or stable.spec_hash == o.spec_hash or spec.upgrade.mode is UpgradeMode.STATELESS:
         return None
-    held = version_held(spec, stable)
-    if held is None:
+    try:
+        # Not as it is held to: with another secret in it, it is another version, as with any other edit.
+        before = with_version(spec, stable.spec)
+    except ValueError:
         return None
-    again = msgspec.structs.replace(held, restart_nonce=spec.restart_nonce)
+    again = msgspec.structs.replace(before, restart_nonce=spec.restart_nonce)
     if spec_hash(msgspec.structs.replace(o.app, spec=again)) != o.spec_hash:
         return None
-    return Step(stable=msgspec.structs.replace(stable, spec_hash=o.spec_hash, spec=version_of(spec)))
+    return Step(stable=msgspec.structs.replace(stable, spec_hash=o.spec_hash, spec=recorded_version(spec)))
 
 
 def withdraw(o: Observation, now: float) -> Step | None:

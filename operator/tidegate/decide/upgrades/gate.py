@@ -27,6 +27,7 @@ from tidegate.decide.upgrades.step import (
     runs_ready,
     seconds_in_phase,
     seconds_under_test,
+    secret_gone,
     stable_now,
     takes_orders,
     unstarted_queries,
@@ -290,6 +291,8 @@ def why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
         return messages.NO_STABLE_VERSION
     if upgrade.rollback_snapshot is not None and upgrade.rollback_snapshot.lost:
         return messages.state_lost(upgrade.rollback_snapshot.lost)
+    if gone := secret_gone(o.app.spec, o.app.status.last_stable):
+        return messages.secret_gone(gone)
     if o.app.spec.upgrade.rollback_policy is RollbackPolicy.NEVER:
         return by_hand(upgrade, messages.POLICY_NEVER)
     if upgrade.rollback_snapshot is None and not committed_nothing(o, upgrade):

@@ -225,6 +225,13 @@ def state_lost(why: str) -> str:
     return f"The new version is not rolled back, because the rollback snapshot is lost: {sentence(why)}"
 
 
+def secret_gone(field: str) -> str:
+    return (
+        f"The new version is not rolled back: {field} of the stable version was a secret in plain text, which is not "
+        "recorded. Put it into the spec again, or set the spec to a version that works."
+    )
+
+
 def overran(seconds: int) -> str:
     return (
         f"The new version may have run for longer than {seconds} s (spec.upgrade.timeoutSeconds) while no pod could "
@@ -268,6 +275,13 @@ def rollback_snapshot_lost(snapshot: str, why: str) -> str:
     return (
         f"Rollback snapshot {snapshot} (spec.upgrade.rollbackTo) is lost: {sentence(why)} The running version "
         f"continues. {remedy_of(Reason.ROLLBACK_SNAPSHOT_LOST)}"
+    )
+
+
+def secret_not_recorded(snapshot: str, field: str) -> str:
+    return (
+        f"The rollback to {snapshot} (spec.upgrade.rollbackTo) waits: {field} of that version was a secret in plain "
+        f"text. {remedy_of(Reason.SECRET_NOT_RECORDED)}"
     )
 
 

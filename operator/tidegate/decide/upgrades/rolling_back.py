@@ -7,7 +7,7 @@ import msgspec
 from tidegate.decide.faults import Problem, read_termination
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.step import Step, moved, next_lineage, runs_ready
+from tidegate.decide.upgrades.step import Step, moved, next_lineage, runs_ready, secret_gone
 from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.reasons import Reason, reason_from
@@ -20,20 +20,28 @@ _NOTHING_TO_TAKE_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN}
 
 def roll_back_on_request(o: Observation, now: float) -> Step | None:
     """Take an upgrade back whose pin the spec names; any other name does nothing."""
-    upgrade, status = o.app.status.upgrade, o.app.status
+    upgrade = o.app.status.upgrade
     pin = upgrade.rollback_snapshot if upgrade is not None else None
     if upgrade is None or pin is None or pin.id != o.app.spec.upgrade.rollback_to:
         return None
     if not _can_be_taken_back(upgrade) and upgrade.previous is None:
         return None
-    over = upgrade.phase is UpgradePhase.COMPLETED or upgrade.previous is not None
-    target = upgrade.previous if over else status.last_stable
-    if target is None or pin.lost:
+    target = _target(o, upgrade)
+    if target is None or pin.lost or secret_gone(o.app.spec, target):
         return None
-    if over:
+    if _is_over(upgrade):
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
     why = Problem(Reason.ROLLBACK_REQUESTED, messages.rollback_requested(pin.id))
     return taken_back(o, msgspec.structs.replace(upgrade, rollback_to=pin.id), target, why, now)
+
+
+def _is_over(upgrade: UpgradeStatus) -> bool:
+    return upgrade.phase is UpgradePhase.COMPLETED or upgrade.previous is not None
+
+
+def _target(o: Observation, upgrade: UpgradeStatus) -> StableSpec | None:
+    """Return the version that a rollback by hand goes back to."""
+    return upgrade.previous if _is_over(upgrade) else o.app.status.last_stable
 
 
 def _can_be_taken_back(upgrade: UpgradeStatus) -> bool:
@@ -72,11 +80,17 @@ def _has_way_back(upgrade: UpgradeStatus) -> bool:
 
 
 def name_lost_pin(o: Observation) -> Problem | None:
-    """Return what keeps a wish for a rollback from being fulfilled: the pin that it names is lost."""
+    """Return what keeps a wish for a rollback from being fulfilled: its pin is lost, or a secret of its version."""
     upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.rollback_to
-    pin = upgrade.rollback_snapshot if upgrade is not None and _can_be_taken_back(upgrade) else None
-    if pin is None or not pin.lost or pin.id != wish:
+    if upgrade is None or upgrade.rollback_snapshot is None or not _can_be_taken_back(upgrade):
         return None
+    pin, target = upgrade.rollback_snapshot, _target(o, upgrade)
+    if pin.id != wish:
+        return None
+    if not pin.lost:
+        gone = secret_gone(o.app.spec, target) if target is not None else ""
+        message = messages.secret_not_recorded(pin.id, gone)
+        return Problem(Reason.SECRET_NOT_RECORDED, message) if gone else None
     return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, messages.rollback_snapshot_lost(pin.id, pin.lost))
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from tidegate.decide.origin import lineage_of
-from tidegate.model.spec_hash import version_of, with_version
+from tidegate.model.plain_secrets import SecretGoneError, without_secrets
+from tidegate.model.spec_hash import held_version, recorded_version
 from tidegate.model.streaming_app import (
     RollbackSnapshot,
     StableSpec,
@@ -113,16 +114,38 @@ def version_held(spec: StreamingAppSpec, stable: StableSpec | None) -> Streaming
     if stable is None:
         return None
     try:
-        return with_version(spec, stable.spec)
+        return held_version(spec, stable)
     except ValueError:
-        return None  # by a newer operator, or by somebody's hand
+        return None  # by a newer operator, or by somebody's hand, or a secret of it is gone
+
+
+def secret_gone(spec: StreamingAppSpec, version: StableSpec) -> str:
+    """Return the field of a recorded version that was a secret, and that the spec has no more; empty if it has all."""
+    try:
+        held_version(spec, version)
+    except SecretGoneError as error:
+        return error.field
+    except ValueError:
+        return ""
+    return ""
+
+
+def recorded(spec: StreamingAppSpec, version: StableSpec | None) -> StableSpec | None:
+    """Return a version as this operator records it: an earlier one left its secrets in.
+
+    Where the spec has one of them no more, it stays: a rollback that is under way needs it.
+    """
+    if version is None or version.spec == (shown := without_secrets(version.spec)):
+        return version
+    without = msgspec.structs.replace(version, spec=shown)
+    return version if secret_gone(spec, without) else without
 
 
 def stable_now(o: Observation, now: float) -> StableSpec:
     """Return the spec as one that has just shown that it is stable."""
     return StableSpec(
         spec_hash=o.spec_hash,
-        spec=version_of(o.app.spec),
+        spec=recorded_version(o.app.spec),
         lineage=o.app.status.lineage,
         stable_time=time_from_seconds(now),
     )

@@ -1,0 +1,78 @@
+"""Secrets that stand in the spec as plain text: the application runs, and it is said where each belongs. No I/O.
+
+Nothing that works is kept from running for it. Where another field has the same value without showing it, the API
+server refuses the spec instead; what it took before it did is reported here, too.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from tidegate.decide import secret_messages as messages
+from tidegate.decide.actions import PublishEvent
+from tidegate.model.plain_secrets import ARGUMENTS, CHANNEL, SETTINGS, STORAGE, PlainSecret, plain_secrets
+from tidegate.model.spec_hash import version_of
+from tidegate.model.streaming_app import Condition, StreamingApp
+from tidegate.observe.observation import Observation
+from tidegate_spark.reasons import Reason
+
+PLAINTEXT_SECRETS = "PlaintextSecrets"
+"""Type of the condition."""
+OF_THE_STORAGE = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token")
+"""Settings for which there is a field; the CRD refuses a value of theirs."""
+_HADOOP = "spark.hadoop."
+
+
+def secrets_condition(o: Observation, now: float) -> tuple[Condition, ...]:
+    """Return the condition of secrets in the spec; none if there are none.
+
+    It is apart from Ready, Reconciling and Stalled: the application is as well as it was.
+    """
+    message = _message(o.app)
+    if not message:
+        return ()
+    known = o.app.status.condition(PLAINTEXT_SECRETS)
+    return (
+        Condition(
+            type=PLAINTEXT_SECRETS,
+            status="True",
+            reason=Reason.PLAINTEXT_SECRET,
+            message=message,
+            observed_generation=o.app.metadata.generation,
+            last_transition_time=known.last_transition_time
+            if known is not None
+            else datetime.datetime.fromtimestamp(int(now), datetime.UTC),
+        ),
+    )
+
+
+def tell_secrets(o: Observation) -> tuple[PublishEvent, ...]:
+    """Tell of secrets in the spec when they come there, or others do: once for each version."""
+    message, known = _message(o.app), o.app.status.condition(PLAINTEXT_SECRETS)
+    if not message or (known is not None and known.message == message):
+        return ()
+    return (PublishEvent(Reason.PLAINTEXT_SECRET, message, True, o.spec_hash),)
+
+
+def _message(app: StreamingApp) -> str:
+    found = plain_secrets(version_of(app.spec))
+    if not found:
+        return ""
+    fields = tuple(dict.fromkeys(each.field for each in found))
+    return messages.in_plain_text(fields, tuple(dict.fromkeys(_place_for(each) for each in found)))
+
+
+def _place_for(secret: PlainSecret) -> str:
+    """Return where a secret belongs."""
+    if secret.place.startswith(CHANNEL):
+        return messages.CHANNEL
+    if secret.place.startswith(STORAGE):
+        return messages.STORAGE
+    if secret.place == SETTINGS:
+        name = secret.field.removeprefix(f"spec.{SETTINGS}[").removesuffix("]")
+        if name.removeprefix(_HADOOP) in OF_THE_STORAGE:
+            return messages.STORAGE
+        return messages.HADOOP if name.startswith(_HADOOP) else messages.SETTING
+    if secret.place == ARGUMENTS:
+        return messages.ARGUMENT
+    return messages.VARIABLE

@@ -1,0 +1,151 @@
+"""What a secret is recognized by: the name of what holds it, or its own shape. Standard library only, no I/O.
+
+Part of the contract: the operator looks at specs with it, the runtime at what it prints and reports. Each text is read
+in as many steps as it has characters: a shape is looked for only in a text that has its marker, and each of its
+repetitions is bounded or begins only where a word does.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+REDACTED = "[redacted]"
+"""Stands where a secret value was."""
+
+LONGEST = 16 * 1024
+"""Characters of the longest secret that is recognized by its shape: a key of 16,384 bits takes 13,000."""
+
+_TELLING = re.compile(
+    r"secret|passw(or)?d|passphrase|pwd|token(?!s\b|i[sz])|credential|jaas"
+    r"|(access|api|private|account|signing|encryption)[_.-]?key",
+    re.IGNORECASE,
+)
+_NOT_A_VALUE = re.compile(
+    r"(?:[_.-]|(?<=[a-z]))(file|files|path|dir|directory|url|uri|endpoint|name|id|type|provider|providers|class|"
+    r"location|enabled|algorithm|interval|lifetime|timeout|ttl|count|limit|length|required|ref)$",
+    re.IGNORECASE,
+)
+_LONGEST_KNOWN = 256
+"""Characters of a name that is remembered."""
+_REFERENCES = (
+    *("spark.kubernetes.driver.secrets.", "spark.kubernetes.executor.secrets."),
+    *("spark.kubernetes.driver.secretKeyRef.", "spark.kubernetes.executor.secretKeyRef."),
+    "spark.security.credentials.",
+)
+"""Spark's settings that name Secrets of Kubernetes, or say where credentials come from."""
+_OURS = ("TIDEGATE_", "KUBERNETES_", "SPARK_", "JAVA_", "PYTHON")
+
+_REFERENCE = re.compile(r"\$\([\w.-]{1,253}\)|\$\{[^{}]{1,256}\}")
+_PATH = re.compile(r"(?:(?:file|local):(?://)?|(?:s3a?|hdfs|gs|abfss?)://[\w.@-]*)?/(?:[\w.@-]+/)+[\w.@-]*")
+_NO_SECRET = re.compile(r"\**|true|false|none|null", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How one kind of secret looks."""
+
+    markers: tuple[str, ...]
+    """A text in lower case that has none of them has no such secret."""
+    pattern: re.Pattern[str]
+    """Its group ``secret`` is what is taken out; without such a group all of it is."""
+
+
+def _shape(markers: str, pattern: str) -> Shape:
+    return Shape(tuple(markers.lower().split()), re.compile(pattern))
+
+
+_WORD = r"(?<![A-Za-z0-9_-])"
+SHAPES: tuple[Shape, ...] = (
+    _shape(
+        "-----begin",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[^-]{0,16384}(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----)?",
+    ),
+    _shape("akia asia", _WORD + r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    _shape("eyj", _WORD + r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+    _shape("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", _WORD + r"(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,255}"),
+    _shape("glpat-", _WORD + r"glpat-[A-Za-z0-9_-]{20,255}"),
+    _shape("xox", _WORD + r"xox[abeoprs]-[A-Za-z0-9-]{10,255}"),
+    _shape("aiza", _WORD + r"AIza[A-Za-z0-9_-]{35}"),
+    _shape("npm_ hf_ dapi sk_live_ sk-ant-", _WORD + r"(?:npm_|hf_|dapi|sk_live_|sk-ant-)[A-Za-z0-9_-]{24,255}"),
+    _shape("accesskey= accountkey=", r"(?i:AccessKey|AccountKey)=(?P<secret>[A-Za-z0-9+/%]{16,512}={0,2})"),
+    _shape("://", r"://[^\s/?#@:'\"<>]{0,256}:(?P<secret>[^\s/?#'\"<>]{1,1024})@"),
+    _shape(
+        "password= pwd= passwd= secret= token= key= sig=",
+        r"(?i)[?&;](?:password|pwd|passwd|secret|token|(?:access|refresh|id)_token|(?:api|secret)_?key|sig)="
+        r"(?P<secret>[^&;\s\"']{1,4096})",
+    ),
+    _shape("password", r"(?i)\bpassword\s{0,8}=\s{0,8}\\{0,3}\"(?P<secret>[^\"\\\n]{1,1024})\\{0,3}\""),
+)
+"""Keys in PEM; keys and tokens of AWS, GitHub, GitLab, Slack, Google and others; JSON Web Tokens; keys of Azure; the
+password of an address; parameters of a connection (JDBC, signed addresses); the quoted password of a JAAS line."""
+
+WITH_SPACES = (SHAPES[0], SHAPES[-1])
+"""Those with spaces or line ends in them: keys in PEM, and JAAS."""
+MARKERS = tuple(marker for shape in SHAPES for marker in shape.markers)
+_ENCODED_MARKERS = tuple(marker.encode() for marker in MARKERS)
+
+
+def names_a_secret(name: str) -> bool:
+    """Return whether a variable, setting or option of this name is taken to hold a secret."""
+    return _names_a_secret(name) if len(name) <= _LONGEST_KNOWN else _names_a_secret.__wrapped__(name)
+
+
+@lru_cache(1024)
+def _names_a_secret(name: str) -> bool:
+    if name.startswith(_OURS) or name.startswith(_REFERENCES):
+        return False
+    return bool(_TELLING.search(name)) and not _NOT_A_VALUE.search(name)
+
+
+def is_literal(value: str) -> bool:
+    """Return whether a value that a name tells of is the secret itself: no reference, file, switch or placeholder."""
+    text = value.strip()
+    if not text or text == REDACTED or _NO_SECRET.fullmatch(text):
+        return False
+    return not (_REFERENCE.search(text) or _PATH.fullmatch(text))
+
+
+def secrets_of(text: str) -> tuple[str, ...]:
+    """Return the parts of a text that have the shape of a secret, in their order."""
+    return tuple(text[start:end] for start, end in _found(text))
+
+
+def without_shapes(text: str) -> str:
+    """Return a text with what has the shape of a secret redacted."""
+    found = _found(text)
+    if not found:
+        return text
+    parts, at = [], 0
+    for start, end in found:
+        parts += [text[at:start], REDACTED]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def bytes_without_shapes(content: bytes) -> bytes:
+    """Return the same of text as bytes, whatever their encoding."""
+    lower = content.lower()
+    if not any(marker in lower for marker in _ENCODED_MARKERS):
+        return content
+    return without_shapes(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _found(text: str) -> list[tuple[int, int]]:
+    lower = text.lower()
+    spans = [
+        found.span("secret" if "secret" in shape.pattern.groupindex else 0)
+        for shape in SHAPES
+        if any(marker in lower for marker in shape.markers)
+        for found in shape.pattern.finditer(text)
+    ]
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if not is_literal(text[start:end]):
+            continue
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
