@@ -176,7 +176,8 @@ def test_the_words_of_an_error_are_noted_without_the_secret_that_they_quote(app:
     place = Storage(f"s3://{BUCKET}/{PREFIX}")
     clean = Secrets(["correct horse"]).clean
     positions = Positions(1, lambda query, batch: "")
-    answers = Answers(app.desk, app.declared, positions, lambda: library_in(app.buckets), place, clean)
+    library = lambda: library_in(app.buckets)  # noqa: E731 - as the others give it
+    answers = Answers(app.desk, app.declared, positions, library, place, settings=app.settings, clean=clean)
     words = "no answer from amqp://orders:hunter2@rabbit with correct horse"
     answers.answer(APPLIED, {"query": "main", "batch": 3, "worker": "host/1", "errors": {"1": words}})
     noted = "no answer from amqp://orders:[redacted]@rabbit with [redacted]"
