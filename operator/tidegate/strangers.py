@@ -34,7 +34,7 @@ class Strangers:
 
     def note(self, pod: PodRecord) -> None:
         """Log a pod if it is a stranger that was not told of."""
-        if pod.app or pod.uid in self._told:
+        if pod.role or pod.uid in self._told:
             return
         self._told.note(pod.uid)
         log.warning("pod left out: its labels are Tidegate's, its owner is not", pod=pod.name, namespace=pod.namespace)

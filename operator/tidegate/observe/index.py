@@ -221,7 +221,7 @@ class Index:
         if known is not None and version_number(known.resource_version) >= version_number(pod.resource_version):
             return None
         pod = _as_first_seen(pod, known)
-        if not pod.app:
+        if not pod.role:  # nobody's; pods of an imported snapshot are of no application
             return self.remove_pod(known) if known is not None else None
         key = (pod.namespace, pod.app)
         if known is not None and known.app != pod.app:
@@ -243,7 +243,7 @@ class Index:
         if known is not None and known.uid != pod.uid:
             return known.namespace, known.app
         last = _as_first_seen(pod, known)
-        if not last.app:
+        if not last.role:
             return None
         key = (last.namespace, last.app)
         if known is not None and version_number(known.resource_version) >= version_number(last.resource_version):

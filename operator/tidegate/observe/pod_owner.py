@@ -46,7 +46,7 @@ class OwnerReference(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """Of which application a pod is, and as what; of none if ``app`` is empty."""
+    """Of which application a pod is, and as what; of nobody if ``role`` is empty. An import's pods have no ``app``."""
 
     app: str = ""
     role: str = ""

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, of_driver
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.metadata import owner_reference, reference_to
@@ -156,3 +157,13 @@ def test_a_hostile_configuration_is_no_launch(config: str) -> None:
 
 def test_the_snapshots_uid_is_what_its_pods_are_told_by() -> None:
     assert record(pod("nightly-aabbccdd-take", OF_SNAPSHOT)).owner_uid == SNAPSHOT_UID
+
+
+def test_the_pod_of_an_imported_snapshot_is_kept_though_it_is_of_no_application() -> None:
+    labels = {**LABELS, "tidegate.dev/app": "", "tidegate.dev/role": "snapshot"}
+    found = record(pod("imported-aabbccdd-take", OF_SNAPSHOT, labels=labels))
+    index = Index()
+    index.put_pod(found)
+    assert index.pods(("shop", "")) == [found]
+    assert index.remove_pod(found) == ("shop", "")
+    assert index.pods(("shop", "")) == []
