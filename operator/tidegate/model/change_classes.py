@@ -79,6 +79,8 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "restart.stallTimeoutSeconds": ChangeClass.NONE,
     "restartNonce": ChangeClass.RESTART,
     "suspend": ChangeClass.LIVE,
+    "scratch.tmp.sizeLimit": ChangeClass.RESTART,
+    "scratch.work.sizeLimit": ChangeClass.RESTART,
     "snapshots.schedule": ChangeClass.NONE,
     "snapshots.intervalSeconds": ChangeClass.NONE,
     "snapshots.suspend": ChangeClass.NONE,

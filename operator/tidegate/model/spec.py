@@ -152,6 +152,19 @@ class State(Struct, frozen=True, kw_only=True, rename="camel"):
     repartition: RepartitionSpec = RepartitionSpec()
 
 
+class ScratchVolume(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A writable volume that lasts as long as its pod."""
+
+    size_limit: Quantity
+
+
+class Scratch(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The writable volumes of every pod: /tmp, with models in it, and Spark's local directories with RocksDB."""
+
+    tmp: ScratchVolume = ScratchVolume(size_limit="10Gi")
+    work: ScratchVolume = ScratchVolume(size_limit="50Gi")
+
+
 class Restart(Struct, frozen=True, kw_only=True, rename="camel"):
     """What happens when the driver ends without being asked to."""
 
@@ -373,6 +386,7 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_template: dict[str, Any] = field(default_factory=dict)
     driver: Driver = Driver()
     executor: Executor = Executor()
+    scratch: Scratch = Scratch()
     state: State = State()
     restart: Restart = Restart()
     upgrade: Upgrade = Upgrade()

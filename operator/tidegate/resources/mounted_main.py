@@ -7,6 +7,8 @@ from typing import Any
 from tidegate.model.spec import Application
 from tidegate_spark.protocol import MAIN_DIRECTORY, MOUNTED_MAIN_DIRECTORY
 
+_SIZE = "8Mi"
+"""A ConfigMap has at most 1 MiB."""
 _MOUNTED_VOLUME, _VOLUME = "tidegate-mounted-main", "tidegate-main"
 
 
@@ -32,7 +34,7 @@ def mount_main(spec: dict[str, Any], application: Application) -> None:
     items = [{"key": reference.key, "path": reference.key}]
     spec["volumes"] += [
         {"name": _MOUNTED_VOLUME, "configMap": {"name": reference.name, "items": items, "defaultMode": 0o444}},
-        {"name": _VOLUME, "emptyDir": {}},
+        {"name": _VOLUME, "emptyDir": {"sizeLimit": _SIZE}},
     ]
     spec["containers"][0]["volumeMounts"] += [
         {"name": _MOUNTED_VOLUME, "mountPath": MOUNTED_MAIN_DIRECTORY, "readOnly": True},

@@ -29,6 +29,8 @@ SPARK_USER = 185
 """The user of Apache Spark's own images."""
 
 RUNTIME_IN_OPERATOR_IMAGE = "/opt/tidegate-runtime"
+_RUNTIME_SIZE = "1Gi"
+"""Several times what the runtime and its jars take."""
 _RUNTIME_VOLUME, _CREDENTIALS_VOLUME = "tidegate-runtime", "tidegate-storage-credentials"
 
 
@@ -52,9 +54,15 @@ def container_security() -> dict[str, Any]:
     }
 
 
-def scratch_volumes() -> list[dict[str, Any]]:
-    """Return the writable volumes; a template may replace them by name, for instance to give them a size."""
-    return [{"name": "tmp", "emptyDir": {}}, {"name": "work", "emptyDir": {}}]
+def scratch_volumes(app: StreamingApp) -> list[dict[str, Any]]:
+    """Return the writable volumes; a template may replace them by name, for instance to put them on a disk.
+
+    The kubelet evicts a pod that writes more: without a limit, it evicts others when the node's disk is full. What is
+    no quantity is the API server's to refuse, not ours: a pod that removes an application must not fail over it.
+    """
+    scratch = app.spec.scratch
+    limits = {"tmp": scratch.tmp.size_limit, "work": scratch.work.size_limit}
+    return [{"name": name, "emptyDir": {"sizeLimit": str(limit)}} for name, limit in limits.items()]
 
 
 def scratch_mounts() -> list[dict[str, Any]]:
@@ -116,7 +124,7 @@ def owned_volumes(app: StreamingApp) -> list[dict[str, Any]]:
     """
     volumes: list[dict[str, Any]] = []
     if is_injected(app):
-        volumes.append({"name": _RUNTIME_VOLUME, "emptyDir": {}})
+        volumes.append({"name": _RUNTIME_VOLUME, "emptyDir": {"sizeLimit": _RUNTIME_SIZE}})
     if app.spec.storage.credentials_secret_ref is not None:
         secret = {"secretName": app.spec.storage.credentials_secret_ref.name, "optional": True, "defaultMode": 0o440}
         volumes.append({"name": _CREDENTIALS_VOLUME, "secret": secret})
@@ -194,7 +202,7 @@ def build_users_pod(
         "securityContext": container_security(),
         "volumeMounts": scratch_mounts(),
     }
-    pod_spec = {**spec, "securityContext": pod_security(), "containers": [default], "volumes": scratch_volumes()}
+    pod_spec = {**spec, "securityContext": pod_security(), "containers": [default], "volumes": scratch_volumes(app)}
     env = {"spec": {"containers": [{"name": container, "env": list(app.spec.application.env)}]}}
     common = lay_over({"metadata": {}, "spec": pod_spec}, app.spec.pod_template, COMMON_FIELD)
     templates = lay_over(common, template, field)

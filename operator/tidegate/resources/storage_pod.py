@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from tidegate.model.errors import SpecError
+from tidegate.model.spec import ModelsSpec
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
@@ -105,7 +106,7 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         "containers": [
             _container(bare, errand, (env, mounts), _image_and_resources(app, errand.spark, platform), platform)
         ],
-        "volumes": [*pod_parts.scratch_volumes(), *volumes, *pod_parts.owned_volumes(bare)],
+        "volumes": [*pod_parts.scratch_volumes(app), *volumes, *pod_parts.owned_volumes(bare)],
     }
     if errand.spark is not None:
         spec["activeDeadlineSeconds"] = errand.spark.deadline_seconds
@@ -157,8 +158,15 @@ def _without_what_runs(app: StreamingApp, errand: Errand) -> StreamingApp:
     # An image of Spark gets the runtime of this operator, whether or not it brings one.
     runtime = Runtime.IMAGE if errand.spark is None else Runtime.INJECTED
     application = Application(image="", main=app.spec.application.main, runtime=runtime)
+    control = msgspec.structs.replace(app.spec.control, models=ModelsSpec())
     spec = msgspec.structs.replace(
-        app.spec, application=application, pod_template={}, driver=Driver(), executor=Executor(), spark_conf={}
+        app.spec,
+        application=application,
+        control=control,
+        pod_template={},
+        driver=Driver(),
+        executor=Executor(),
+        spark_conf={},
     )
     return msgspec.structs.replace(app, spec=spec)
 

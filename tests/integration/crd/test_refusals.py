@@ -273,6 +273,16 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         {"messageTimeoutSeconds": 0},
         ["spec.control.messageTimeoutSeconds", "greater than or equal to 1"],
     ),
+    "a size of scratch volumes that is no quantity": (
+        "spec/scratch",
+        {"work": {"sizeLimit": "large"}},
+        ["scratch.work.sizeLimit must be a quantity above zero"],
+    ),
+    "a size of scratch volumes that is nothing": (
+        "spec/scratch",
+        {"tmp": {"sizeLimit": "0"}},
+        ["scratch.tmp.sizeLimit must be a quantity above zero"],
+    ),
     "arguments that are one string": ("spec/application/args", "--a --b", ["spec.application.args", "array"]),
     "an argument that is a number": ("spec/application/args", ["--n", 3], ["spec.application.args[1]", "string"]),
     "a variable without a name": ("spec/application/env", [{"value": "x"}], ["spec.application.env[0].name: Required"]),

@@ -160,6 +160,7 @@ def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kub
                 "allowedTypes": ["reload-config", "order:new"],
             },
         },
+        "scratch": {"tmp": {"sizeLimit": "20Gi"}, "work": {"sizeLimit": "200Gi"}},
         "restartNonce": 7,
         "suspend": True,
     }

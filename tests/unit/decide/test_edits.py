@@ -49,6 +49,8 @@ OTHER: dict[str, Any] = {
     "control.channel.storage.replyRetentionSeconds": 604800,
     "control.channel.credentialsSecretRef.name": "other",
     "control.channel.allowedTypes": ["ping"],
+    "scratch.tmp.sizeLimit": "20Gi",
+    "scratch.work.sizeLimit": "200Gi",
     "sparkConf": {"spark.other": "x"},
     "driver.resources.limits": {"cpu": "4"},
     "driver.resources.requests": {"cpu": "3", "memory": "3Gi"},

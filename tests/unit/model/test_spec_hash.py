@@ -63,6 +63,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "control.models.allowedPrefixes": st.lists(names, max_size=3),
     "control.models.sizeLimit": st.sampled_from(["1Gi", "3Gi", 1, 10**9]),
     "control.retentionSeconds": st.integers(60, 10**6),
+    "scratch.tmp.sizeLimit": st.sampled_from(["1Gi", "20Gi", 10**9]),
+    "scratch.work.sizeLimit": st.sampled_from(["1Gi", "200Gi", 10**9]),
     "sparkConf": st.dictionaries(names, words, min_size=1, max_size=4),
     "driver.resources.limits": limits,
     "driver.resources.requests": requests,

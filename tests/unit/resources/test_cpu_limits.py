@@ -1,35 +1,22 @@
 """Limits of processors: a quota that counts them takes a pod only if each of its containers states one."""
 
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec import Resources
-from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot
-from tidegate.model.streaming_app import RepartitionStatus, StartedFrom, StreamingApp, UpgradePhase
 from tidegate.resources.cpu_limits import driver_limit, executor_limit
-from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template
-from tidegate.resources.export_pod import build_export_pod, hash_of_export
+from tidegate.resources.export_pod import hash_of_export
 from tidegate.resources.purge import build_purge_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
-from tidegate.resources.release_pod import build_release_pod
-from tidegate.resources.repartition_pod import build_repartition_pod
-from tidegate.resources.snapshot_pod import build_snapshot_pod, storage_of
+from tidegate.resources.snapshot_pod import storage_of
 from tidegate.resources.storage_pod import hash_of_taken
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, VerifyOrder
+from tidegate_testing.every_pod import ALL, BESIDE, Change, Pod, repartition_pod, snapshot_of
 from tidegate_testing.observations import PLATFORM, app_with, launched
 from tidegate_testing.rehearsals import rehearsing
-from tidegate_testing.snapshot_observations import ID, begun, snapshot
-from tidegate_testing.upgrades import PIN, under_test
-
-Pod = dict[str, Any]
-Change = dict[str, Any]
-ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=3, attempts=1)
 
 
 def templated(container: str, limit: object) -> Change:
@@ -37,55 +24,6 @@ def templated(container: str, limit: object) -> Change:
     return {"spec": {"containers": [{"name": container, "resources": {"limits": {"cpu": limit}}}]}}
 
 
-def snapshot_of(app: StreamingApp) -> StreamSnapshot:
-    found = snapshot(begun(app))
-    return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, export=ExportSpec()))
-
-
-def storage_pod(orders: SnapshotOrders, *, gone: bool = False) -> Callable[[Change], Pod]:
-    def build(change: Change) -> Pod:
-        app = launched(app_with(change))
-        return build_snapshot_pod(snapshot_of(app), None if gone else app, orders, PLATFORM)
-
-    return build
-
-
-def export_pod(change: Change) -> Pod:
-    app = launched(app_with(change))
-    return build_export_pod(snapshot_of(app), app, PLATFORM)
-
-
-def export_pod_of_one_that_is_gone(change: Change) -> Pod:
-    return build_export_pod(snapshot_of(launched(app_with(change))), None, PLATFORM)
-
-
-def release_pod(change: Change) -> Pod:
-    began = StartedFrom(snapshot_name="other", id=ID, app_uid="u-9", lineage=1, uri="s3://elsewhere/apps/shop/other")
-    return build_release_pod(launched(app_with(change), start_from=began), PLATFORM)
-
-
-def repartition_pod(change: Change) -> Pod:
-    asked = {"state.partitions": 8, **change}
-    return build_repartition_pod(under_test(UpgradePhase.REPARTITIONING, asked, repartition=ATTEMPT, epoch=0), PLATFORM)
-
-
-def of_driver(change: Change) -> Pod:
-    return build_driver_pod(app_with(change), 1, 1, PLATFORM)
-
-
-BESIDE: dict[str, Callable[[Change], Pod]] = {
-    "purge": lambda change: build_purge_pod(launched(app_with(change)), PLATFORM),
-    "take": storage_pod(SnapshotOrders(take=(SnapshotOrder(ID),))),
-    "verify": storage_pod(SnapshotOrders(verify=(VerifyOrder(f"{ID}-1", ID),))),
-    "dispose": storage_pod(SnapshotOrders(dispose=(ID,))),
-    "dispose of one whose application is gone": storage_pod(SnapshotOrders(dispose=(ID,)), gone=True),
-    "export": export_pod,
-    "export of one whose application is gone": export_pod_of_one_that_is_gone,
-    "release": release_pod,
-    "repartition": repartition_pod,
-    "rehearsal": lambda change: build_rehearsal_pod(rehearsing(change), PLATFORM),
-}
-ALL = BESIDE | {"driver": of_driver}
 IN_SPEC: Change = {"driver.resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": "2"}}}
 IN_TEMPLATE: Change = {"driver.podTemplate": templated("driver", "2")}
 
@@ -176,7 +114,7 @@ def test_a_template_that_states_no_limit_gives_none_and_is_not_in_the_way(templa
 def test_what_is_stated_in_the_spec_comes_before_the_template_as_in_the_pod() -> None:
     change = {"driver.resources": {"limits": {"cpu": "2"}}, "driver.podTemplate": templated("driver", "8")}
     assert driver_limit(app_with(change)) == "2"
-    assert of_driver(change)["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "2"
+    assert ALL["driver"](change)["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "2"
 
 
 def test_an_application_with_an_impossible_limit_can_still_be_purged() -> None:

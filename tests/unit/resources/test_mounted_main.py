@@ -79,7 +79,7 @@ def test_what_a_template_mounts_there_gives_way() -> None:
         }
     }
     pod = build_driver_pod(scripted({"driver.podTemplate": template}), 3, 1, PLATFORM)
-    assert volumes_of(pod)["tidegate-main"] == {"name": "tidegate-main", "emptyDir": {}}
+    assert volumes_of(pod)["tidegate-main"] == {"name": "tidegate-main", "emptyDir": {"sizeLimit": "8Mi"}}
     assert mounts_of(pod)[MAIN_DIRECTORY]["name"] == "tidegate-main"
 
 
