@@ -43,7 +43,13 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
             "rollbackPolicy": "OnFailure",
             "rollbackTo": "",
         },
-        "control": {"retentionSeconds": 86400, "channel": {"type": "Storage"}},
+        "control": {
+            "retentionSeconds": 86400,
+            "messageTimeoutSeconds": 60,
+            "models": {"sizeLimit": "2Gi"},
+            "channel": {"type": "Storage"},
+        },
+        "scratch": {"tmp": {"sizeLimit": "10Gi"}, "work": {"sizeLimit": "50Gi"}},
         "restartNonce": 0,
         "suspend": False,
     }

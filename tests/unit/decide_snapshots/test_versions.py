@@ -96,7 +96,7 @@ def test_so_are_those_of_settings_and_arguments() -> None:
     }
     args = ["--password", "hunter2", "--api-token=hunter2", "--secret", "--out", "secret-topic"]
     assert shown(program(args=args))["application.args"] == [
-        *("--password", "[redacted]", "--api-token=[redacted]", "--secret", "[redacted]", "secret-topic"),
+        *("--password", "[redacted]", "--api-token=[redacted]", "--secret", "--out", "secret-topic"),
     ]
 
 
