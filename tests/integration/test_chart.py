@@ -31,6 +31,18 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
     "two namespaces": {"watchNamespaces": ["team-a", "team-b"], "rbac": {"userRoles": False}},
     "an account that exists already": {"serviceAccount": {"create": False, "name": "default"}},
     "no object of the cluster": {"watchNamespaces": ["team-a"], "clusterObjects": False},
+    "every admission policy": {
+        "admissionPolicies": {
+            "access": {"enabled": True},
+            "applications": {
+                "serviceAccounts": ["streams"],
+                "storagePrefixes": ["s3://streams/team-a/"],
+                "endpoints": ["", "https://minio.example.com"],
+                "imagePrefixes": ["registry.example.com/streams/"],
+                "restrictPodTemplates": True,
+            },
+        }
+    },
     "permissions from elsewhere": {"rbac": {"create": False, "userRoles": False}, "crds": {"enabled": False}},
     "messages that only some may send": {
         "controlMessages": {
@@ -120,6 +132,12 @@ def namespace(name: str, **labels: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
+def without_owner(*manifests: dict[str, Any]) -> list[dict[str, Any]]:
+    """The applications are not there, and the garbage collector would take what belongs to them."""
+    bare = [{k: v for k, v in manifest["metadata"].items() if k != "ownerReferences"} for manifest in manifests]
+    return [{**manifest, "metadata": metadata} for manifest, metadata in zip(manifests, bare, strict=True)]
+
+
 def only(kind: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
     (found,) = (o for o in objects if o["kind"] == kind)
     return found
@@ -199,6 +217,14 @@ def operator_pod(rendered: list[dict[str, Any]]) -> dict[str, Any]:
         ({"networkPolicies": {"metricsFrom": []}}, "at '/networkPolicies/metricsFrom': minItems: got 0, want 1"),
         ({"networkPolicies": {"sparkPorts": {"from": 80}}}, "at '/networkPolicies/sparkPorts/from': minimum: got 80"),
         ({"networkPolicies": {"enabled": True}}, "needs networkPolicies.namespaces (or watchNamespaces)"),
+        (
+            {"admissionPolicies": {"applications": {"storagePrefixes": ["s3://streams/team-a"]}}},
+            "at '/admissionPolicies/applications/storagePrefixes/0': 's3://streams/team-a' does not match pattern",
+        ),
+        (
+            {"clusterObjects": False, "watchNamespaces": ["a"], "admissionPolicies": {"access": {"enabled": True}}},
+            "at '/admissionPolicies/access/enabled': value must be false",
+        ),
         ({"replicas": 0}, "at '/replicas': minimum: got 0, want 1"),
         ({"serviceAccount": {"create": False}}, "at '/serviceAccount/name': minLength: got 0, want 1"),
         ({"extraEnv": [{"value": "x"}]}, "at '/extraEnv/0': missing property 'name'"),
@@ -333,9 +359,9 @@ def test_kubernetes_own_roles_cover_streaming_apps(
 def test_the_operators_account_can_give_drivers_their_access_but_no_more(kubectl: Kubectl, team: str) -> None:
     await_grant(kubectl, ACCOUNT, "create rolebindings", team)
     mine = app_with(namespace=team)
-    for manifest in build_access(mine):
+    for manifest in without_owner(*build_access(mine)):
         kubectl.create(manifest, user=ACCOUNT)
-    greedy = build_role(mine)
+    (greedy,) = without_owner(build_role(mine))
     greedy["metadata"]["name"] = "greedy"
     greedy["rules"][0] = {**greedy["rules"][0], "resources": ["pods", "configmaps"]}
     with pytest.raises(KubectlError, match="attempting to grant RBAC permissions not currently held"):

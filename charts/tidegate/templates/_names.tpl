@@ -55,3 +55,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "tidegate.leaseName" -}}
 {{- printf "%s-operator" (include "tidegate.fullname" .) -}}
 {{- end -}}
+
+{{/* How far a binding of an admission policy reaches: as far as the operator; nothing if that is everywhere. */}}
+{{- define "tidegate.watchedNamespaces" -}}
+{{- with .Values.watchNamespaces -}}
+matchResources:
+  namespaceSelector:
+    matchExpressions:
+      - key: kubernetes.io/metadata.name
+        operator: In
+        values:
+          {{- toYaml . | nindent 10 }}
+{{- end -}}
+{{- end -}}
