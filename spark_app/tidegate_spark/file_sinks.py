@@ -136,7 +136,7 @@ def take_back(
 
 
 def note_without_output(session: Any, sink: Sink, batch: int, notice: Callable[[str, str], None]) -> None:
-    """Note in a sink's log that a batch put nothing out: the one in which the query's state was divided anew.
+    """Note in a sink's log that a batch put nothing out: the one in which the query's state was repartitioned.
 
     Spark passes that batch by, and its log must have each one: without it, readers fail at once, and the query when
     the log is merged. Spark's own class writes it, since every tenth entry is a merged one.

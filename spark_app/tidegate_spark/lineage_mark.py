@@ -12,7 +12,7 @@ from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Manifest
 
 WITHOUT_OUTPUT = "withoutOutput"
-"""Of a lineage whose state was divided anew: query -> the batch that this was, which put nothing out."""
+"""Of a lineage whose state was repartitioned: query -> the batch that this was, which put nothing out."""
 
 
 def read(own: Library, lineage: int) -> dict[str, Any]:

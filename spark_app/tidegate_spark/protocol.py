@@ -473,4 +473,4 @@ class Termination:
     rehearsal: RehearsalEnd | None = None
     """Of a rehearsal that had begun."""
     repartition: RepartitionEnd | None = None
-    """Of a pod that divides state anew."""
+    """Of a pod that repartitions state."""

@@ -1,4 +1,4 @@
-"""``python3 -m tidegate_spark.repartition_pod``: divides the state of an application that is stopped anew. Does I/O.
+"""``python3 -m tidegate_spark.repartition_pod``: repartitions the state of an application that is stopped. Does I/O.
 
 It has a lineage of its own, and is not started again: who wants another attempt makes another pod, with another
 lineage. Exit codes: 0 the lineage is whole; 75 (EXIT_DEPENDENCY) another attempt may do better; 1 it can not be made.

@@ -332,7 +332,7 @@ def find_original(config: DriverConfig, credentials: Credentials | None) -> Outp
 
 
 def batches_without_output(config: DriverConfig, credentials: Credentials | None) -> dict[str, int]:
-    """Return query -> the batch in which its state was divided anew, of those of this lineage. Try once.
+    """Return query -> the batch in which its state was repartitioned, of those of this lineage. Try once.
 
     Raises:
         Exception: what the store's client raises.

@@ -1,4 +1,4 @@
-"""What dividing state anew costs beside Spark's own call, and a further executor beside a plain application's.
+"""What a repartition of state costs beside Spark's own call, and a further executor beside a plain application's.
 
 The first on this machine with a real S3 server: each trial has a fresh copy of the same state, and copying is not part
 of what is measured, because the store does it. The second on a development cluster; needs root.

@@ -38,7 +38,7 @@ class Rescale(enum.StrEnum):
 
     EXECUTORS = "executors"
     PARTITIONS = "partitions"
-    """Of the state, which is divided anew."""
+    """Of the state, which is repartitioned."""
 
 
 @dataclass(frozen=True)

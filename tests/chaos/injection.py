@@ -19,7 +19,7 @@ from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_module
 from tidegate_testing.waiting import wait_for
 
 AIM_SECONDS = 300.0
-"""The longest that is waited for a target: a pod that runs. While state is divided anew there is no driver."""
+"""The longest that is waited for a target: a pod that runs. While state is repartitioned there is no driver."""
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases/tidegate-operator"
 
 

@@ -337,7 +337,7 @@ class Invariants:
         self.committed_batches[prefix, holder.lineage] = batch
 
     def divided(self, prefix: str, holder: Holder, batch: int) -> None:
-        """The state of a lineage was divided anew, in a batch of its own."""
+        """The state of a lineage was repartitioned, in a batch of its own."""
         self.committed_batches[prefix, holder.lineage] = batch
 
     def not_whole(self, prefix: str, holder: Holder) -> None:

@@ -28,7 +28,7 @@ class Ledger(Protocol):
         """The lineage of a process begins with what another one was after a batch."""
 
     def divided(self, prefix: str, holder: Holder, batch: int) -> None:
-        """The state of the lineage of a process was divided anew, in a batch of its own."""
+        """The state of the lineage of a process was repartitioned, in a batch of its own."""
 
     def not_whole(self, prefix: str, holder: Holder) -> None:
         """A driver begins on a lineage that somebody began to make and nobody called whole."""

@@ -1,4 +1,4 @@
-"""Asks the pods that divide state anew how far they are, as snapshot pods are asked. Does I/O."""
+"""Asks the pods that repartition state how far they are, as snapshot pods are asked. Does I/O."""
 
 from __future__ import annotations
 

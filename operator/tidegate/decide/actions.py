@@ -152,7 +152,7 @@ class DeleteRehearsal:
 
 @dataclass(frozen=True, slots=True)
 class CreateRepartition:
-    """Create the pod that divides the state anew; its epoch is recorded."""
+    """Create the pod that repartitions the state; its epoch is recorded."""
 
     manifest: dict[str, Any]
 

@@ -79,7 +79,7 @@ def remove_rehearsals(o: Observation, now: float) -> Verdict | None:
 
 
 def remove_repartitions(o: Observation, now: float) -> Verdict | None:
-    """Remove the pod that divides the state anew, likewise."""
+    """Remove the pod that repartitions the state, likewise."""
     words = (Reason.REPARTITION_STOPPING, deletion_messages.REPARTITION_STOPPING)
     return _remove(o.repartitions, DeleteRepartition, words, now)
 

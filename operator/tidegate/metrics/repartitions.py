@@ -25,7 +25,7 @@ class RepartitionFigures:
         )
         self._attempts = Counter(
             "tidegate_app_repartition_attempts",
-            "Attempts to divide state anew, of one pod each; more than one for each repartition means that pods were "
+            "Attempts to repartition state, of one pod each; more than one for each repartition means that pods were "
             "lost, or found the storage away.",
             ("namespace", "app"),
             registry=registry,

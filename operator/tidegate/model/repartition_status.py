@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class RepartitionResult(StrEnum):
-    """What became of state that was to be divided anew."""
+    """What became of state that was to be repartitioned."""
 
     COMPLETED = "Completed"
     NOT_NEEDED = "NotNeeded"

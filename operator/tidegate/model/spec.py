@@ -138,7 +138,7 @@ class Executor(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RepartitionSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the pod gets that divides state anew."""
+    """What the pod gets that repartitions state."""
 
     timeout_seconds: int = 3600
     resources: Resources = Resources()

@@ -50,7 +50,7 @@ class Unfit:
     """What the API server finds wrong with a pod of the spec's version, which it was asked about before a launch."""
 
     role: str
-    """Whose pod it is: the driver's, an executor's, or the one's that is to divide the state anew."""
+    """Whose pod it is: the driver's, an executor's, or the one's that is to repartition the state."""
     words: str
     """The API server's."""
 
@@ -89,7 +89,7 @@ class Memory:
     """The agent's Secret was looked for and is not there."""
     snapshot_refusal: SnapshotRefusal | None = None
     dividing: PodProgress | None = None
-    """What the pod told that divides the state anew."""
+    """What the pod told that repartitions the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Observation:
     rehearsals: tuple[PodRecord, ...] = ()
     """Pods in which a new version is, or was, rehearsed; sorted by name."""
     repartitions: tuple[PodRecord, ...] = ()
-    """Pods in which the state is, or was, divided anew; sorted by name."""
+    """Pods in which the state is, or was, repartitioned; sorted by name."""
     agent: TimedReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
     silence: str = ""

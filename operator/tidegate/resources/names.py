@@ -59,7 +59,7 @@ def rehearsal_pod_name(app_name: str, number: int) -> str:
 
 
 def repartition_pod_name(app_name: str, epoch: int) -> str:
-    """Return the name of the pod that divides the application's state anew, of the attempt with this epoch."""
+    """Return the name of the pod that repartitions the application's state, of the attempt with this epoch."""
     return f"{app_name}-repartition-{epoch}"
 
 

@@ -39,7 +39,7 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
     Args:
         words: the API server's.
         app: the application, with the version of which the pod was made.
-        role: the driver's, an executor's, or the one's that divides the state anew.
+        role: the driver's, an executor's, or the one's that repartitions the state.
         pod: its manifest, as it was sent.
     """
     known = _Origin(app, role, pod)

@@ -1,4 +1,4 @@
-"""The pod that divides an application's state anew: in the image, and by the settings, that wrote it. No I/O.
+"""The pod that repartitions an application's state: in the image, and by the settings, that wrote it. No I/O.
 
 It is not started again by the kubelet: another attempt has another lineage, so that nothing of two is ever in one.
 """

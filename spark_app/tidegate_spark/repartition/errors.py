@@ -1,4 +1,4 @@
-"""What keeps state from being divided anew. No I/O."""
+"""What keeps state from being repartitioned. No I/O."""
 
 from __future__ import annotations
 

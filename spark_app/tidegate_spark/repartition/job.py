@@ -1,6 +1,6 @@
 """Makes a lineage whose state has another number of partitions, of one in which nobody writes any more. Does I/O.
 
-The lineage is begun with the pin of the old one, copied by the store. Spark then divides each query's state anew in the
+The lineage is begun with the pin of the old one, copied by the store. Spark then repartitions each query's state in the
 copy. What the state stores hold is read before and after; only if that is the same is the lineage said to be whole.
 Nothing is written to the old lineage.
 """
@@ -72,7 +72,7 @@ class Repartitioner:
     report: Callable[[Progress], None] = lambda progress: None
     """Told how many files are copied, of how many."""
     divided: Callable[[int], None] = lambda rows: None
-    """Told how many rows are divided anew, and the same as before, after each query."""
+    """Told how many rows are repartitioned, and the same as before, after each query."""
     layout: Layout = spark_layout
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each part took."""

@@ -1,4 +1,4 @@
-"""What the pod that divides state anew is to Spark, and what its end is called. Pure."""
+"""What the pod that repartitions state is to Spark, and what its end is called. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State of real queries divided anew by Spark, looked at before and after, and gone on with as if nothing had been.
+"""State of real queries repartitioned by Spark, looked at before and after, and gone on with as if nothing had been.
 
 First each operator on a checkpoint on this machine; then a whole application, by the pod's program on a real S3 server.
 """

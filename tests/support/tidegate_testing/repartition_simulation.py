@@ -1,4 +1,4 @@
-"""A cluster whose state is divided anew, by pods that may die at any step: what comes of the lineages. Pure.
+"""A cluster whose state is repartitioned, by pods that may die at any step: what comes of the lineages. Pure.
 
 The pod does what the runtime's does: it takes the fence, begins a lineage of its own, fills it from the pin, and says
 that it is whole. A pod that was removed by force goes on as long as nobody else has the fence.

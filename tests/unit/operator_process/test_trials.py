@@ -119,7 +119,7 @@ DIVIDING = f"{PODS}/orders-repartition-2"
 
 
 def divided(memory: str = "2Gi") -> StreamingApp:
-    """Return an application whose state is to be divided anew."""
+    """Return an application whose state is to be repartitioned."""
     old = old_app()
     old = msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, state_partitions=4))
     return edited(old, {"state.partitions": 8, "state.repartition.resources": {"requests": {"memory": memory}}})

@@ -1,4 +1,4 @@
-"""The pod that divides an application's state anew."""
+"""The pod that repartitions an application's state."""
 
 import json
 from typing import Any

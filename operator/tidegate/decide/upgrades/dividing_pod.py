@@ -1,4 +1,4 @@
-"""Whether there can be the pod that divides state anew: asked before anything is stopped for it. No I/O.
+"""Whether there can be the pod that repartitions state: asked before anything is stopped for it. No I/O.
 
 While it is waited for the application stands still. So what is wrong with it in itself, or more than a LimitRange of
 the namespace lets in, is one more reason why nothing can come of the spec (see ``unusable``). Quotas are no such thing:

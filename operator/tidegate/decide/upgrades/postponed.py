@@ -1,6 +1,6 @@
 """Another number of state partitions waits while a version that is not stable runs, or is about to. No I/O.
 
-Only a stable version's state can be divided anew: its copy tells whether that is possible before anything is stopped,
+Only a stable version's state can be repartitioned: its copy tells whether that is possible before anything is stopped,
 and it can go on if that fails. So until what runs is stable everything is decided about the spec with the number that
 the state has; an edit of nothing else stops nothing, and what else it changes does not wait.
 """

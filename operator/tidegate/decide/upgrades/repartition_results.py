@@ -1,4 +1,4 @@
-"""What the pod that divides state anew says, or that it will not say anything any more. No I/O."""
+"""What the pod that repartitions state says, or that it will not say anything any more. No I/O."""
 
 from __future__ import annotations
 

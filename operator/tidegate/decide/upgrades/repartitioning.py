@@ -146,7 +146,7 @@ def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Up
 
 
 def is_pending(upgrade: UpgradeStatus | None) -> bool:
-    """Return whether state is to be divided anew before the next launch."""
+    """Return whether state is to be repartitioned before the next launch."""
     return upgrade is not None and upgrade.repartition is not None and not upgrade.repartition.result
 
 

@@ -175,7 +175,7 @@ def _can_go_on(o: Observation, stable: StableSpec) -> bool:
 
 
 def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step | None:
-    """State that is being divided anew is for a version that can not be launched: the old lineage is there, whole."""
+    """State that is being repartitioned is for a version that can not be launched: the old lineage is there, whole."""
     if not is_pending(unusable.upgrade):
         return None
     message_of = messages.continues_without_repartition if unusable.can_go_on else messages.nothing_continues
