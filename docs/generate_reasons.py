@@ -24,22 +24,62 @@ reason means the same wherever it stands. This page lists all of them: what each
 and what Tidegate does by itself.
 
 ```sh
-kubectl describe streamingapp APP
+kubectl describe streamingapp APP -n NAMESPACE
 ```
 
-| Word | Meaning |
-|-|-|
-| batch boundary | the moment between two batches of a query, when nothing is half done |
-| epoch | the number of a launch of the application; each driver that starts gets the next one |
-| lineage | the history of state since it began, or since it was rolled back, forked or repartitioned |
-| gate | the phase of an upgrade in which the new version has to commit batches before it is stable |
-| runtime | the part of Tidegate that runs in the application's driver |
-| fork | an application that begins with a copy of another's state |
-| released | no longer held by the application that used it |
+The conditions Ready, Reconciling and Stalled of a resource have one reason, and exactly one of the three is True: with
+Ready, nothing has to be done; with Reconciling, wait; with Stalled, do what the message says. Some events have a reason
+of their own for what the status has a shorter one: UpgradeRepartitioned and Repartitioned, SnapshotVerified and Whole.
 
-| Who can correct it | |
-|-|-|
+Words in capitals stand for yours: APP, POD, NODE, NAMESPACE. "The message" is the text beside the reason; the resource
+that is sent to an application is a ControlMessage.
 """
+_WORDS = {
+    "agent": "the server in the driver pod, port 8091, through which the operator gives orders and asks for reports",
+    "application's folder": (
+        "`<spec.storage.uri>/<namespace>/<name>/`, where the state, the snapshots and Tidegate's records of one "
+        "application are"
+    ),
+    "batch boundary": "the moment between two batches of a query, when nothing is half done",
+    "catalog": "the object `snapshots/catalog.json`, which says which snapshot needs which files",
+    "conditional write": "a write to the object store that fails if somebody else has written the object meanwhile",
+    "control log": "the list of control messages in the application's folder, in the order in which they take effect",
+    "copy": "a copy of the state inside the object store, made before an upgrade while the previous version runs",
+    "create again": (
+        "delete the resource, with `spec.storage.deletionPolicy` Retain if its files are needed, and create it with "
+        "the new value; it starts without the old state, unless `spec.startFrom` names a snapshot"
+    ),
+    "delete, purge": "to delete files or objects; a purge deletes all files of an application",
+    "epoch": "the number of a launch of the application; each driver that starts gets the next one",
+    "fork": "an application that starts with a copy of another's state",
+    "gate": "the phase of an upgrade in which the new version has to commit batches before it is stable",
+    "holder": (
+        "an application or an import that needs the files of a snapshot; it is released when it needs them no more"
+    ),
+    "import": "a StreamSnapshot of a snapshot that exists already, in this or another cluster (`spec.uri`)",
+    "in effect": "of a control message: the batches of a query follow it",
+    "intact": "of a snapshot: every file was read back and is as it was written",
+    "lineage": "the history of state since it started, or since it was rolled back, forked or repartitioned",
+    "manifest": "the object that names every file of a snapshot or an export",
+    "order": "what the operator asks a driver or a pod to do, such as to take a snapshot",
+    "origin": "the snapshot that a fork starts from",
+    "outputs": "where the queries of an application write",
+    "previous version": "the last stable version, which an upgrade replaces, and which a rollback starts again",
+    "rehearsal": "a trial of a new version on a copy of the state, while the previous version runs",
+    "repartition": "a change of the number of partitions of the state, while nothing runs",
+    "restartNonce": (
+        "a number in the spec. Any other value starts the application again, for one that runs by an upgrade with a "
+        "stop at a batch boundary: `kubectl patch streamingapp APP -n NAMESPACE --type merge -p "
+        '\'{"spec":{"restartNonce":2}}\'`'
+    ),
+    "rollback snapshot": "the state with which the previous version ended; a rollback restores it",
+    "runtime": "the part of Tidegate that runs in the application's driver",
+    "S3A": "the connector with which Spark reads and writes the object store",
+    "stable": "of a version: each query has committed `spec.upgrade.stableBatches` batches without a failure",
+    "termination message": "what a process leaves for the operator when it ends",
+    "version": "the fields of the spec whose change restarts the application: image, program, settings, resources",
+}
+"""What the texts do not explain themselves."""
 _CORRECTED_BY = {
     Fault.VERSION: (
         "the author of the version",
@@ -50,19 +90,37 @@ _CORRECTED_BY = {
         "the administrator of the services it relies on",
         "Whoever runs what the application relies on: object store, broker, registry, and their credentials.",
     ),
+    Fault.REQUEST: (
+        "the sender or creator",
+        "Whoever sent the message, or created the StreamSnapshot or its export.",
+    ),
     Fault.CLUSTER: (
         "the administrator of the cluster",
         "Whoever runs Kubernetes: nodes, quotas, admission, network, Tidegate itself.",
     ),
 }
-_FIELD = re.compile(r"(?<![`\w/])((?:spec|status)\.[A-Za-z.\[\]]*[A-Za-z\]])")
+_CODE = re.compile(
+    r'"([^"]+)"'  # a command, or a value to copy
+    r"|(<[\w.]+>(?:/[\w.<>-]*[\w>])*/?)"  # a path below a value of yours, or such a value
+    r"|(?<![`\w/])((?:spec|status|metadata)\.[A-Za-z.\[\]]*[A-Za-z\]])"
+    r"|(?<![`\w/.])((?:app|fence)\.json|snapshots/catalog\.json)"
+)
 
 
 def filled(_: str = "") -> str:
     """Return the page; what it was before does not matter."""
     lines = [_HEAD.rstrip("\n")]
+    lines += ["", "| Word | Meaning |", "|-|-|", *(f"| {word} | {meaning} |" for word, meaning in _WORDS.items())]
+    lines += ["", "| Who can correct it | |", "|-|-|"]
     lines += [f"| {title} | {about} |" for title, about in _CORRECTED_BY.values()]
-    lines += ["", "A reason that names nobody is no fault.", "", "## Where a reason stands", "", *_by_place()]
+    lines += [
+        "",
+        "A reason that names nobody is no fault of the application; it may still say what to do.",
+        "",
+        "## Where a reason stands",
+        "",
+        *_by_place(),
+    ]
     for area in AREAS:
         lines += ["", f"## {area.title}"]
         for entry in area.entries:
@@ -91,8 +149,8 @@ def _of_one(entry: Entry) -> Iterator[str]:
 
 
 def _marked(text: str) -> str:
-    """Return plain text with fields and what would be markup marked as code."""
-    return re.sub(r"<(\w[\w-]*)>", r"`<\1>`", _FIELD.sub(r"`\1`", text)).replace("fence.json", "`fence.json`")
+    """Return plain text with commands, paths and fields marked as code."""
+    return _CODE.sub(lambda found: f"`{next(part for part in found.groups() if part)}`", text)
 
 
 def _title(page: str) -> str:

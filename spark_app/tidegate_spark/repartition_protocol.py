@@ -1,4 +1,4 @@
-"""The part of the contract between operator and runtime about state divided anew: the order, and what came of it.
+"""The part of the contract between operator and runtime about repartitioned state: the order, and what came of it.
 
 Also what Spark's offline repartition can do. The operator judges by it while nothing is stopped yet, from what the copy
 of the state tells; the pod that does it judges again, by what it finds. Standard library only, no I/O.
@@ -23,7 +23,7 @@ REPARTITION_PREFIX = "repartitions"
 """``repartitions/<lineage>.json``: a lineage that is being made; gone once a driver runs in it, or it is removed."""
 
 FIRST_SPARK = (4, 2)
-"""The first that divides state anew."""
+"""The first that repartitions state."""
 
 ROCKSDB = "RocksDB"
 OPERATORS = frozenset(
@@ -97,7 +97,7 @@ class RepartitionEnd:
 
 @dataclass(frozen=True)
 class Unfit:
-    """Why state can not be divided anew, and what to do about it."""
+    """Why state can not be repartitioned, and what to do about it."""
 
     what: Reason
     message: str
@@ -120,7 +120,7 @@ def is_divided_otherwise(facts: StateFacts, partitions: int) -> bool:
 
 
 def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version: str) -> Unfit | None:
-    """Return why Spark can not divide this state anew, None if nothing is known against it. Pure.
+    """Return why Spark can not repartition this state, None if nothing is known against it. Pure.
 
     Args:
         queries: what is known of each query's state.
@@ -134,8 +134,9 @@ def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version:
     if release is not None and (int(release[1]), int(release[2])) < FIRST_SPARK:
         first = ".".join(map(str, FIRST_SPARK))
         message = (
-            f"Spark {spark_version} cannot repartition state; Spark {first} is the first that can. Change the image to "
-            f"one of Spark {first} or later, wait until that is stable, and then change spec.state.partitions."
+            f"Spark {spark_version} cannot repartition state; Spark {first} is the first that can. Set "
+            f"spec.state.partitions back and spec.application.image to one with Spark {first} or newer, and change "
+            "spec.state.partitions when that version is stable."
             f"{second_way(queries, partitions)}"
         )
         return Unfit(Reason.SPARK_TOO_OLD, message)
@@ -167,21 +168,22 @@ def _why_query_unfit(name: str, facts: StateFacts) -> Unfit | None:
     if facts.provider != ROCKSDB:
         message = (
             f"The state of query {name!r} is kept by the provider {facts.provider or 'of an unknown name'}, and Spark "
-            f"repartitions only that of {ROCKSDB}. Start a new lineage with "
-            "spark.sql.streaming.stateStore.providerClass of RocksDB, or keep the number."
+            f"repartitions only that of {ROCKSDB}. Set spec.state.partitions back: another "
+            "spark.sql.streaming.stateStore.providerClass takes effect only in a new lineage, which gives up the state."
         )
         return Unfit(Reason.UNSUPPORTED_PROVIDER, message)
     unknown = sorted(set(facts.operators) - OPERATORS)
     if unknown:
         message = (
-            f"Query {name!r} has state of {', '.join(unknown)}, and Spark cannot determine the keys there. Keep the "
-            "number, or remove that operator from the query in a version of its own."
+            f"Query {name!r} has state of {', '.join(unknown)}, and Spark cannot determine the keys there. Set "
+            "spec.state.partitions back: without that operator the query no longer fits its checkpoint, and needs a "
+            "new lineage, which gives up the state."
         )
         return Unfit(Reason.UNSUPPORTED_OPERATOR, message)
     if facts.one_place:
         message = (
             f"Query {name!r} aggregates without a key: that state is all in the first partition, and Spark's "
-            "repartition would put it where the query does not look. Keep the number, or group by a key."
+            "repartition would put it where the query does not look. Set spec.state.partitions back."
         )
         return Unfit(Reason.STATE_IN_ONE_PLACE, message)
     return None

@@ -48,11 +48,11 @@ class _Kind:
 
 _KINDS = (
     _Kind(NothingCommittedError, Reason.NOTHING_COMMITTED, ALWAYS),
-    _Kind(BatchLostError, Reason.BATCH_LOST, 1, "Take a snapshot without a batch's number, of the newest."),
+    _Kind(BatchLostError, Reason.BATCH_LOST, 1),
     _Kind(TooFastError, Reason.CLEANED_TOO_FAST, 2),
-    _Kind(DisposedError, Reason.DISPOSED_MEANWHILE, 1, "Take another one, of another name."),
-    _Kind(UnknownSnapshotError, Reason.SNAPSHOT_MISSING, ALWAYS, "It is looked for again."),
-    _Kind(NotReadyError, Reason.SNAPSHOT_MISSING, ALWAYS, "It is looked for again."),
+    _Kind(DisposedError, Reason.DISPOSED_MEANWHILE, 1),
+    _Kind(UnknownSnapshotError, Reason.SNAPSHOT_MISSING, ALWAYS),
+    _Kind(NotReadyError, Reason.SNAPSHOT_MISSING, ALWAYS),
     _Kind(DamagedError, Reason.SNAPSHOT_DAMAGED, 1, "Restore its files from a replica or the bucket's versions."),
     _Kind(UnreadableManifestError, Reason.SNAPSHOT_DAMAGED, 1),
     _Kind(NewerStorageError, Reason.NEWER_FORMAT, ALWAYS),
@@ -62,7 +62,7 @@ _KINDS = (
     _Kind(CatalogContendedError, Reason.STORAGE_UNAVAILABLE, ALWAYS),
     _Kind(NotDeletedError, Reason.STORAGE_UNAVAILABLE, ALWAYS, "Let the credentials delete objects."),
     # A listing is not made in one moment: what it lacked may be there the next time.
-    _Kind(VanishedError, Reason.UNREADABLE_CHECKPOINT, 3, "The checkpoint is not whole."),
+    _Kind(VanishedError, Reason.UNREADABLE_CHECKPOINT, 3, "The checkpoint is not complete."),
     _Kind(UnreadableCheckpointError, Reason.UNREADABLE_CHECKPOINT, 1),
     _Kind(MismatchError, Reason.INTERNAL_ERROR, 3, "The store does not copy soundly."),
     _Kind(SnapshotError, Reason.INTERNAL_ERROR, 1),

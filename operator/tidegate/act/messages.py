@@ -14,17 +14,23 @@ def namespace_terminating(namespace: str) -> str:
 
 
 def access_name_taken(kind: str, name: str) -> str:
-    return f"{kind} {name} exists and is not Tidegate's. Delete it; Tidegate then creates its own."
+    return (
+        f"{kind} {name} exists and is not Tidegate's. Whoever uses it moves to another name and deletes it; or set "
+        "spec.serviceAccountName of the application to a ServiceAccount of your own."
+    )
 
 
 def secret_name_taken(kind: str, name: str) -> str:
-    return f"{kind} {name} exists and is not Tidegate's. Delete it, or create the application under another name."
+    return (
+        f"{kind} {name} exists and is not Tidegate's. Whoever owns it copies it to another name and deletes it; a new "
+        "application can have another name instead, under which it starts without the state of this one."
+    )
 
 
 def pod_name_taken(pod: str) -> str:
     return (
-        f"Pod {pod} exists and does not belong to this application. Delete it, or create the application under another "
-        "name."
+        f"Pod {pod} exists and does not belong to this application. Delete it, or the object that creates it (its "
+        "metadata.ownerReferences)."
     )
 
 
@@ -33,11 +39,17 @@ def driver_disowned(pod: str) -> str:
 
 
 def pod_name_taken_for_snapshot(pod: str) -> str:
-    return f"Pod {pod} exists and does not belong to this snapshot. Delete it."
+    return (
+        f"Pod {pod} exists and does not belong to this snapshot. Delete it, or the object that creates it (its "
+        "metadata.ownerReferences)."
+    )
 
 
 def snapshot_name_taken(name: str) -> str:
-    return f"StreamSnapshot {name} exists and does not belong to the schedule of this application. Delete it."
+    return (
+        f"StreamSnapshot {name} exists and does not belong to the schedule of this application, whose snapshot is not "
+        "taken until then. If nobody needs that one, delete it; with its spec.deletionPolicy Delete, its files go too."
+    )
 
 
 def snapshot_refused(name: str, answer: str) -> str:

@@ -67,10 +67,15 @@ def _limited(settings: Settings, situation: Situation, result: Evaluation) -> st
         case Reason.AT_MAXIMUM:
             return f"{more}; spec.autoscaling.maxExecutors is {settings.most}."
         case Reason.PARTITIONS_CEILING:
-            return f"{more}, and would have no task."
+            has = "has" if result.current == 1 else "have"
+            return f"{_executors(result.current)} already {has} a core for every task; more would be idle."
         case Reason.EXECUTORS_IDLE:
             idle = situation.measured.idle_executors if situation.measured is not None else 0
-            return f"{more}, but {idle} of them have had no task for a while: there are not more tasks at a time."
+            has = "has" if idle == 1 else "have"
+            return (
+                f"More would be needed, but {idle} of {_executors(result.current)} {has} had no task for a while: a "
+                "stage has too few tasks at a time."
+            )
         case Reason.BATCHES_LIMITED:
             return (
                 f"More than {_executors(result.current)} would not help: input waits{_waiting(situation)}. Let batches "
@@ -133,13 +138,13 @@ def _highest(settings: Settings, situation: Situation, result: Evaluation) -> st
         lately = _seconds(
             min(settings.down_interval, situation.steady - since) if since > 0 else settings.down_interval
         )
-        text = f"; at most {peak:.1f} were in the last {lately}"
+        text = f"; up to {peak:.1f} were needed in the last {lately}"
     if result.step is Reason.STEADY or result.bounds is None:
         return text
     if result.recommended > enough_executors(past, result.current, result.bounds):
         # A share of them that is less than one is one all the same.
-        least = "" if result.current * settings.down_share >= 1 else ", but one does"
-        text += f"; no more than {settings.down_share:.0%} of the executors go at once{least}"
+        least = "" if result.current * settings.down_share >= 1 else ", but always one"
+        text += f"; one step removes at most {settings.down_share:.0%} of the executors{least}"
     return text
 
 
@@ -162,8 +167,8 @@ def _brought(situation: Situation, result: Evaluation) -> str:
     again = _seconds(past.held_at + held_seconds(past) - situation.now)
     rows = "rows for each second of a batch" if past.held_arriving else "rows/s"
     return (
-        f": from {past.held_from} to {past.held} executors it came from {_number(past.held_before)} to "
-        f"{_number(past.held_after)} {rows}, where {_number(expected)} were expected. More are tried again in {again}"
+        f": {_executors(past.held_from)} processed {_number(past.held_before)} {rows}, and {past.held} process "
+        f"{_number(past.held_after)}, where {_number(expected)} were expected. More are tried again in {again}"
     )
 
 
@@ -200,9 +205,13 @@ def _ceiling(situation: Situation, result: Evaluation) -> str:
     if not parts:
         return ""
     busy = f": enough for {tasks}" if tasks else ""
-    more = "spec.state.partitions, or those of the topic" if of_state is not None else "those of the topic"
-    advice = f" Raise {more}."
-    return f"{' and '.join(parts)}{busy}.{advice}"
+    advice = "Give the source more partitions."
+    if of_state is not None:
+        advice = (
+            "Raise spec.state.partitions, which stops the application while its state is repartitioned, or give the "
+            "source more partitions."
+        )
+    return f"{' and '.join(parts)}{busy}. {advice}"
 
 
 def _beyond_state(m: Measured, situation: Situation, result: Evaluation, of_state: int | None) -> str:

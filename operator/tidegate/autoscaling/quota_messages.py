@@ -14,7 +14,7 @@ def quota_message(quota: Quota) -> str:
         return room
     each = f"an executor requests {quota.asked}"
     if quota.unstated:
-        each = f"executors state none: set {quota.unstated}"
+        each = f"executors state no {quota.resource}: set {quota.unstated}"
     return f"{room} ({quota.used} of {quota.hard} {quota.resource} are used, and {each})"
 
 
@@ -34,6 +34,6 @@ def _unsure(quota: Quota) -> str:
         return f"{counts}, and the number of executors that it has room for is unknown"
     given = f" (the driver was given {quota.hint})" if quota.hint else ""
     return (
-        f"{counts}, and executors state none: it accepts them only if a LimitRange gives them one{given}, and the "
-        f"number that it then has room for is unknown. Set {quota.unstated}"
+        f"{counts}, and refuses executors, which state none, unless a LimitRange gives them one{given}. Set "
+        f"{quota.unstated}"
     )

@@ -27,7 +27,7 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
         return None
     name, origin = start.snapshot_name, o.origin
     if o.origin_unreadable:
-        reason, message = Reason.SNAPSHOT_UNREADABLE, messages.snapshot_unreadable(name)
+        reason, message = Reason.SNAPSHOT_UNREADABLE, messages.snapshot_unreadable(name, o.app.metadata.namespace)
     elif origin is None:
         reason, message = Reason.SNAPSHOT_NOT_FOUND, messages.snapshot_not_found(name)
     elif origin.metadata.deletion_timestamp is not None:

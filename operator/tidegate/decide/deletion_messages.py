@@ -27,13 +27,16 @@ def purge_refused(why: str) -> str:
 
 
 def purge_unconfirmed(pod: str) -> str:
-    return f"Pod {pod} did not confirm it."
+    return f"pod {pod} did not confirm that it is."
 
 
 def storage_retained(uri: str, why: str) -> str:
     """Return the text; ``uri`` is empty if nobody knows where the storage is."""
     where = f" in {uri}" if uri else ""
-    return f"What the application stored{where} was not deleted: {why} Delete it by hand if it is not needed."
+    return (
+        f"What the application stored{where} was not deleted: {why} Delete it by hand if neither its state nor a "
+        "StreamSnapshot or fork of it is needed."
+    )
 
 
 def namespace_terminating(namespace: str) -> str:
@@ -64,8 +67,8 @@ def origin_pod_not_built(error: object) -> str:
 
 def origin_still_held(snapshot: str, uri: str, holder: str) -> str:
     return (
-        f"Snapshot {snapshot} in {uri} may still be held by {holder}, which was not released. When you delete its "
-        f"StreamSnapshot, annotate that with tidegate.dev/release-holders={holder}."
+        f"Snapshot {snapshot} in {uri} was not released, and {holder} may still hold its files. Before the "
+        f'StreamSnapshot that took it is deleted, annotate that with "tidegate.dev/release-holders={holder}".'
     )
 
 

@@ -67,4 +67,4 @@ def last_end(o: Observation) -> str:
         # Only where it is not the budget's is the class of the exception a part of the message already.
         exhausted = last.reason == Reason.RESTART_BUDGET_EXHAUSTED
         return fault_messages.sentence(fault_messages.reported("" if exhausted else last.exception, last.message))
-    return silent_end(pod, last.reason, last.exit_code).message
+    return silent_end(pod, o.app.metadata.namespace, last.reason, last.exit_code).message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.decide.fault_messages import OLDER_RUNTIME, logs
 from tidegate_spark.protocol import COMMAND_PORT, PROTOCOL
 
 
@@ -9,12 +10,12 @@ def rescaled(before: int, wanted: int) -> str:
     return f"The number of executors changes from {before} to {wanted}, without a restart."
 
 
-def agent_unreachable(why: str, running: int, wanted: int) -> str:
+def agent_unreachable(why: str, running: int, wanted: int, pod: str, namespace: str) -> str:
     number = f" {running} executors run, {wanted} are wanted, and only the agent can change that."
     return (
         f"Its agent does not answer the operator ({why}).{number if running != wanted else ''} Snapshots, control "
-        f"messages and metrics wait for it: see the log of the driver, and network policies, which have to let the "
-        f"operator reach port {COMMAND_PORT} of the pod."
+        f"messages and metrics wait for it: check network policies, which have to let the operator reach port "
+        f"{COMMAND_PORT} of the pod, and the log of the driver: {logs(pod, namespace)}."
     )
 
 
@@ -31,14 +32,14 @@ def runtime_too_old(runtime: int) -> str:
 
 
 def order_refused(why: str) -> str:
-    return (
-        f"Its agent refused an order: {why}. The order is given again; if the runtime is older than the operator, "
-        "change spec.restartNonce."
-    )
+    return f"Its agent refused an order: {why}. The order is given again. {OLDER_RUNTIME}"
 
 
 def unknown_words(fields: tuple[str, ...]) -> str:
-    return f"The runtime reports words that this operator does not know, in {', '.join(fields)}. Upgrade the operator."
+    return (
+        f"The runtime reports words that this operator does not know, in {', '.join(fields)}: it is newer than the "
+        "operator. Upgrade the operator."
+    )
 
 
 def both(first: str, second: str) -> str:
@@ -49,16 +50,24 @@ def no_pods(number: int, why: str) -> str:
     return f"{number} have no pod: {why}"
 
 
-def not_registered(number: int) -> str:
-    return f"{number} have a pod and do not register with the driver: see the logs of the pods, and network policies."
-
-
-def lingering(executor: str, since: str, others: int, pod: str, *, short: bool) -> str:
-    also = f", nor {'has another one' if others == 1 else f'have {others} others'}" if others else ""
-    follows = "Spark starts none in its place before it has gone." if short else "It takes no new tasks."
+def not_registered(number: int, app: str, namespace: str) -> str:
     return (
-        f"Executor {executor} was to end at {since} and has not finished its tasks{also}. {follows} See its log and "
-        f"its node; deleting {f'pod {pod}' if pod else 'its pod'} ends it, and others run its tasks again."
+        f"{number} have a pod and do not register with the driver. Network policies have to let them reach all ports "
+        f'of the driver pod; their logs: "kubectl logs -n {namespace} --prefix -l '
+        f'tidegate.dev/app={app},tidegate.dev/role=executor".'
+    )
+
+
+def lingering(executor: str, since: str, others: int, pod: tuple[str, str], *, short: bool) -> str:
+    """Return the text; ``pod`` is its name, empty if nobody knows it, and its namespace."""
+    name, namespace = pod
+    who = f"Executor {executor}" + (f" and {others} other{'s' if others > 1 else ''}" if others else "")
+    runs, goes = ("run", "they have") if others else ("runs", "it has")
+    waits = f"; Spark starts no others instead before {goes} gone" if short else ""
+    see = f"pod {name} ({logs(name, namespace)})" if name else "its pod"
+    return (
+        f"{who} should have ended at {since}, and still {runs} tasks{waits}. See the log and node of {see}; deleting "
+        "the pod ends it, and others run its tasks again, so what these wrote outside of Spark may be written twice."
     )
 
 
@@ -67,7 +76,7 @@ def quota_unsure(quota: str) -> str:
 
 
 def quota_reached(quota: str) -> str:
-    return f"{quota}. Raise it, or request less."
+    return f"{quota}. Raise the quota, or lower the number of executors or spec.executor.resources.requests."
 
 
 def refused() -> str:

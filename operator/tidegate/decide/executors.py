@@ -17,6 +17,7 @@ from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, of_driver, process_of
+from tidegate.resources.names import driver_pod_name
 from tidegate_spark.control_protocol import MessageState
 from tidegate_spark.protocol import PROTOCOL, AgentReport, DriverState, works_with
 from tidegate_spark.reasons import Reason
@@ -132,7 +133,9 @@ def name_silence(o: Observation) -> Problem | None:
     """
     if not o.silence:
         return None
-    message = executor_messages.agent_unreachable(o.silence, running_executors(o), target_executors(o))
+    pod, namespace = driver_pod_name(o.app.metadata.name), o.app.metadata.namespace
+    running, wanted = running_executors(o), target_executors(o)
+    message = executor_messages.agent_unreachable(o.silence, running, wanted, pod, namespace)
     return Problem(Reason.AGENT_UNREACHABLE, message)
 
 
@@ -184,7 +187,9 @@ def _missing_without_problem(o: Observation, report: AgentReport, pods: int, now
     if lacks_pods(o, now):
         return Problem(Reason.EXECUTORS_MISSING, executor_messages.no_pods(wanted - pods, _why_no_pods(o, wanted)))
     if is_short(report, now, SILENT_SECONDS):
-        return Problem(Reason.EXECUTORS_MISSING, executor_messages.not_registered(_missing(report)))
+        name, namespace = o.app.metadata.name, o.app.metadata.namespace
+        message = executor_messages.not_registered(_missing(report), name, namespace)
+        return Problem(Reason.EXECUTORS_MISSING, message)
     return None
 
 
@@ -203,7 +208,7 @@ def name_lingering(o: Observation, driver: PodRecord, now: float) -> Problem | N
         report.executor_leaving_longest,
         f"{time:%Y-%m-%dT%H:%M:%SZ}",
         others,
-        pod,
+        (pod, driver.namespace),
         short=report.executors_running < report.executors_wanted,
     )
     return Problem(Reason.EXECUTORS_LINGER, message)

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+import re
+
 from tidegate_spark.reasons import Reason
 from tidegate_spark.reasons.registry import entry_of
 
 
-def with_remedy(reason: Reason, text: str) -> str:
-    """Return what a process reported with what the registry says to do, and what follows by itself."""
+def with_remedy(reason: Reason, text: str, pod: str = "", namespace: str = "") -> str:
+    """Return what a process reported with what the registry says to do, and what follows by itself.
+
+    Args:
+        reason: the one that it gave.
+        text: what it reported.
+        pod: its name, for the registry's commands; empty: they keep the word that stands for it.
+        namespace: of the pod.
+    """
     entry = entry_of(reason)
-    return " ".join(part for part in (sentence(text.strip() or reason), entry.remedy, entry.after) if part)
+    said = " ".join(part for part in (entry.remedy, entry.after) if part)
+    if pod:
+        said = _COMMAND.sub(lambda found: found[0].replace("POD", pod).replace("NAMESPACE", namespace), said)
+    return f"{sentence(text.strip() or reason)} {said}".strip()
+
+
+_COMMAND = re.compile(r'"kubectl [^"]+"')
+"""A command in the registry, whose words in capitals stand for the reader's."""
+
+
+def logs(pod: str, namespace: str, options: str = "") -> str:
+    """Return the command that shows a pod's log, as it is to be copied."""
+    return f'"kubectl logs {pod} -n {namespace}{options}"'
+
+
+OLDER_RUNTIME = (
+    "If its runtime is older than the operator, change spec.restartNonce of the application or, with "
+    "spec.application.runtime Image, use an image with a newer runtime."
+)
+"""What to do about an agent that refuses an order."""
 
 
 def sentence(text: str) -> str:
@@ -42,24 +70,32 @@ def killed(pod: str) -> str:
     )
 
 
-def no_termination_message(pod: str, exit_code: int | None) -> str:
-    return f"The process in pod {pod} ended without a termination message ({_code(exit_code)}). See its log."
-
-
-def init_failed(pod: str, container: str, exit_code: int) -> str:
+def no_termination_message(pod: str, namespace: str, exit_code: int | None) -> str:
     return (
-        f"Init container {container} of pod {pod} failed (exit code {exit_code}). See its log: kubectl logs {pod} "
-        f"-c {container}"
+        f"The process in pod {pod} ended without a termination message ({_code(exit_code)}). See its log: "
+        f"{logs(pod, namespace, ' --previous')}."
     )
 
 
-def purge_failed(pod: str, exit_code: int | None, *, out_of_memory: bool) -> str:
-    how = (
-        "needed more than its memory" if out_of_memory else f"ended without a termination message ({_code(exit_code)})"
-    )
+def init_failed(pod: str, namespace: str, container: str, exit_code: int) -> str:
+    # Without --previous: while it waits for its next start, that is the log of the failed one; once it runs again, too
+    # little is known to name one.
     return (
-        f"The process in pod {pod} {how}. It restarts and continues; if that recurs, see its log: kubectl logs {pod} "
-        "--previous."
+        f"Init container {container} of pod {pod} failed (exit code {exit_code}). See its log: "
+        f"{logs(pod, namespace, f' -c {container}')}."
+    )
+
+
+def purge_failed(pod: str, namespace: str, exit_code: int | None, *, out_of_memory: bool) -> str:
+    if out_of_memory:
+        # Its memory is fixed, and the log of a process that was killed for it shows nothing.
+        return (
+            f"The process in pod {pod} needed more than its memory. It restarts and continues; if that recurs, set "
+            "spec.storage.deletionPolicy to Retain, which finishes the deletion, and delete the files by hand."
+        )
+    return (
+        f"The process in pod {pod} ended without a termination message ({_code(exit_code)}). It restarts and "
+        f"continues; if that recurs, see its log: {logs(pod, namespace, ' --previous')}."
     )
 
 
@@ -69,8 +105,16 @@ def _code(exit_code: int | None) -> str:
 
 def not_confirmed(node: str, pod: str) -> str:
     return (
-        f"Node {node} does not confirm the end of pod {pod}. If the node is switched off for good, taint it "
-        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
+        f"Node {node} does not confirm the end of pod {pod}. {out_of_service(node)} Never delete the pod with --force."
+    )
+
+
+def out_of_service(node: str) -> str:
+    """Return what to do about a node whose pods are to be given up; it is for a machine that is off, and only then."""
+    return (
+        f'If the machine of the node is off, run "kubectl taint nodes {node} '
+        'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which removes all its pods, and remove the taint '
+        "before the machine starts again."
     )
 
 
@@ -78,32 +122,43 @@ def not_confirmed(node: str, pod: str) -> str:
 
 
 def container_refused(pod: str, container: str, detail: str) -> str:
-    return f"Container {container} of pod {pod} cannot be started: {detail}"
+    return f"Container {container} of pod {pod} cannot be started: {sentence(detail)} Correct what this names."
 
 
 def unschedulable(pod: str, detail: str, resources: str) -> str:
     """Return the text; ``resources`` is the group of the spec that says what the pod requests, empty if it is fixed."""
-    # What a pod of fixed size requests is small; where it may run is said for the driver.
-    less = f"request less in spec.{resources}.resources" if resources else "correct the node in spec.driver.podTemplate"
-    return f"No node accepts pod {pod}: {detail} Free resources, add nodes, or {less}."
+    ways = ["add nodes", "free resources"]
+    if resources:
+        ways.append(f"lower spec.{resources}.resources.requests")
+    if resources in _OWN_TEMPLATES:
+        ways.append(f"{_PLACEMENT} spec.podTemplate and spec.{resources}.podTemplate")
+    elif not resources:
+        # What a pod of fixed size requests is small; where it may run is said for the driver.
+        ways.append(f"{_PLACEMENT} spec.podTemplate and spec.driver.podTemplate")
+    return f"No node accepts pod {pod}: {detail} To correct that, {', '.join(ways[:-1])}, or {ways[-1]}."
+
+
+_OWN_TEMPLATES = frozenset({"driver", "executor"})
+"""Of the others the driver's template decides, and its edit restarts the application."""
+_PLACEMENT = "correct nodeSelector, affinity and tolerations in"
 
 
 def image_of_tidegate_not_pulled(pod: str, namespace: str, image: str, container: str) -> str:
-    check = "It is Tidegate's own: check its name in the values of Tidegate's chart, and"
+    check = "It is Tidegate's own: correct its name in the values of Tidegate's chart, or"
     return _image_not_pulled(pod, namespace, image, container, check)
 
 
 def image_of_export_not_pulled(pod: str, namespace: str, image: str, container: str) -> str:
-    return _image_not_pulled(pod, namespace, image, container, "Check spec.export.image and, of the application,")
+    return _image_not_pulled(pod, namespace, image, container, "Correct spec.export.image or, of the application,")
 
 
 def image_not_pulled(pod: str, namespace: str, image: str, container: str) -> str:
-    return _image_not_pulled(pod, namespace, image, container, "Check the name of the image and")
+    return _image_not_pulled(pod, namespace, image, container, "Correct spec.application.image or")
 
 
 def _image_not_pulled(pod: str, namespace: str, image: str, container: str, check: str) -> str:
     # The kubelet's message alternates between two texts with each attempt; ours stays, and so does the status.
     return (
         f"Image {image} of container {container} cannot be pulled. {check} spec.application.imagePullSecrets; the "
-        f"answer of the registry: kubectl describe pod {pod} -n {namespace}"
+        f'answer of the registry: "kubectl describe pod {pod} -n {namespace}".'
     )

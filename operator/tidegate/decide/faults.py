@@ -85,7 +85,7 @@ def name_end(pod: PodRecord) -> Problem:
         return _init_problem(pod, pod.init_ended)  # the main process never began
     told = read_termination(ended)
     if told is not None:
-        return _with_remedy(told.reason, fault_messages.reported(told.exception, told.message))
+        return _with_remedy(told.reason, fault_messages.reported(told.exception, told.message), pod)
     if pod.role == ROLE_PURGE:
         return _name_end_of_purge(pod, ended)
     return _name_silent_end(pod, ended)
@@ -96,21 +96,22 @@ def _name_silent_end(pod: PodRecord, ended: Exit | None) -> Problem:
         return Problem(Reason.DRIVER_LOST, fault_messages.pod_ended(pod.name, pod.reason, pod.message))
     if lost_from_sight(ended):
         return Problem(Reason.DRIVER_LOST, fault_messages.lost_with_node(pod.name))
-    return silent_end(pod.name, ended.reason if ended else "", ended.exit_code if ended else None)
+    reason, code = (ended.reason, ended.exit_code) if ended else ("", None)
+    return silent_end(pod.name, pod.namespace, reason, code)
 
 
-def silent_end(pod: str, reason: str, exit_code: int | None) -> Problem:
+def silent_end(pod: str, namespace: str, reason: str, exit_code: int | None) -> Problem:
     """Return why a process ended that left no termination message; ``reason`` is the kubelet's."""
     if reason == KILLED_BY_MEMORY:
         return Problem(Reason.OUT_OF_MEMORY, fault_messages.out_of_memory(pod))
     if exit_code == SIGKILL:
         return Problem(Reason.DRIVER_CRASHED, fault_messages.killed(pod))
-    return Problem(Reason.DRIVER_CRASHED, fault_messages.no_termination_message(pod, exit_code))
+    return Problem(Reason.DRIVER_CRASHED, fault_messages.no_termination_message(pod, namespace, exit_code))
 
 
-def name_reported(fault: protocol.Fault) -> Problem:
-    """Return the fault an agent reports."""
-    return _with_remedy(fault.reason, fault.message)
+def name_reported(fault: protocol.Fault, pod: PodRecord) -> Problem:
+    """Return the fault that a process in a pod reports."""
+    return _with_remedy(fault.reason, fault.message, pod)
 
 
 def name_start_problem(pod: PodRecord) -> Problem | None:
@@ -129,14 +130,16 @@ def name_start_problem(pod: PodRecord) -> Problem | None:
 
 
 def _init_problem(pod: PodRecord, ended: Exit) -> Problem:
-    return Problem(Reason.INIT_FAILED, fault_messages.init_failed(pod.name, pod.init_name, ended.exit_code))
+    message = fault_messages.init_failed(pod.name, pod.namespace, pod.init_name, ended.exit_code)
+    return Problem(Reason.INIT_FAILED, message)
 
 
 def _name_end_of_purge(pod: PodRecord, ended: Exit | None) -> Problem:
     # Its memory is fixed, and every start goes on with what is still there.
     out_of_memory = ended is not None and ended.reason == KILLED_BY_MEMORY
     code = ended.exit_code if ended else None
-    return Problem(Reason.PURGE_FAILED, fault_messages.purge_failed(pod.name, code, out_of_memory=out_of_memory))
+    message = fault_messages.purge_failed(pod.name, pod.namespace, code, out_of_memory=out_of_memory)
+    return Problem(Reason.PURGE_FAILED, message)
 
 
 def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
@@ -150,5 +153,5 @@ def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
     return Problem(Reason.IMAGE_PULL_FAILED, message)
 
 
-def _with_remedy(reason: Reason, text: str) -> Problem:
-    return Problem(reason, fault_messages.with_remedy(reason, text))
+def _with_remedy(reason: Reason, text: str, pod: PodRecord) -> Problem:
+    return Problem(reason, fault_messages.with_remedy(reason, text, pod.name, pod.namespace))

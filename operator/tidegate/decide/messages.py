@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from tidegate.decide.fault_messages import logs, out_of_service, sentence
+from tidegate_spark.protocol import COMMAND_PORT
 from tidegate_spark.reasons import Reason
 from tidegate_spark.reasons.registry import remedy_of
 
 FINISHED = "The application has finished."
 QUERIES_RUN = "The queries run."
-UPGRADING = "An upgrade stops and starts the driver. It is rolled back if the new version is not stable in time."
+UPGRADING = "An upgrade stops and starts the driver; the condition Ready says how far it is."
 
 # --- a driver that runs ---
 
@@ -17,7 +19,7 @@ def running(pod: str) -> str:
 
 
 def paused(pod: str) -> str:
-    return f"{running(pod)} A control message has paused its queries; send the message resume to continue."
+    return f"{running(pod)} A control message has paused its queries; one of the type resume continues them."
 
 
 def running_with(pod: str, also: str) -> str:
@@ -28,12 +30,18 @@ def executors_missing(pod: str, running: int, wanted: int, why: str) -> str:
     return f"The driver in pod {pod} runs with {running} of {wanted} executors. {why}"
 
 
-def queries_missing(pod: str) -> str:
-    return f"The script in pod {pod} runs, but not all of its queries do."
+def queries_missing(pod: str, namespace: str) -> str:
+    return (
+        f"The script in pod {pod} runs, but a query has ended, or has not started again. Its log says why: "
+        f"{logs(pod, namespace)}."
+    )
 
 
 def silent(pod: str) -> str:
-    return f"The driver in pod {pod} is not ready, and its agent does not answer."
+    return (
+        f"The driver in pod {pod} is not ready, and its agent does not answer. If that stays, check the node of the "
+        f"pod, and network policies for its port {COMMAND_PORT}."
+    )
 
 
 # --- a driver that starts ---
@@ -77,8 +85,8 @@ _CORRECT_AND_RETRIED = "Correct what it names; Tidegate retries."
 
 def storage_conflict(rival: str) -> str:
     return (
-        f"The storage of this application overlaps that of application {rival}, which is older. Create this "
-        "application again with another spec.storage.uri, or delete the other one."
+        f"The storage of this application overlaps that of application {rival}, which is older. Delete this application, and "
+        "create it with another spec.storage.uri."
     )
 
 
@@ -115,7 +123,7 @@ def repartition_follows(before: int, partitions: int) -> str:
 
 
 def problem_follows(problem: str) -> str:
-    return f"{problem[0].lower()}{problem[1:].rstrip('.')}."
+    return f"nothing follows yet. {sentence(problem)}"
 
 
 def suspending(pod: str) -> str:
@@ -132,16 +140,15 @@ def of_deleted_app(pod: str) -> str:
 
 def node_tainted(pod: str, node: str) -> str:
     return (
-        f"Driver pod {pod} has to leave node {node}, which was tainted. If the node answers, the driver stops at a "
-        "batch boundary and a new one follows; if it is switched off for good, taint it "
-        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
+        f"Driver pod {pod} has to leave node {node}, which was tainted; it stops at a batch boundary, and a new one "
+        f"follows. {out_of_service(node)}"
     )
 
 
 def grace_period_exceeded(seconds: int) -> str:
     return (
-        f"The grace period of {seconds} s ended inside a batch, which the next start runs again. Raise "
-        "spec.driver.stopGracePeriodSeconds if batches take longer."
+        f"The grace period of {seconds} s ended inside a batch. The next start runs it again, and outputs that are not "
+        "idempotent may get its rows twice; raise spec.driver.stopGracePeriodSeconds if batches take longer."
     )
 
 
@@ -162,7 +169,10 @@ def policy_always() -> str:
 
 
 def unknown_termination(pod: str) -> str:
-    return f"The driver in pod {pod} ended with an unknown termination message; upgrade the operator."
+    return (
+        f"The driver in pod {pod} ended with an unknown termination message: its runtime is newer than the operator. "
+        "Upgrade the operator, which then reports why the driver ended."
+    )
 
 
 def epoch_adopted(stored: int, known: int) -> str:
@@ -174,35 +184,38 @@ def epoch_adopted(stored: int, known: int) -> str:
 
 def fenced(by: str) -> str:
     return (
-        f"{by} The driver does not restart by itself. If the storage belongs to this application, end the other one "
-        "and change spec.restartNonce."
+        f"{by} The driver does not restart by itself. If the storage belongs to this application, suspend or delete "
+        "the other one, then change spec.restartNonce."
     )
 
 
 # --- what it starts from ---
 
 
-def snapshot_unreadable(name: str) -> str:
-    return f"StreamSnapshot {name} cannot be read (see its conditions). {_ANOTHER_START}"
+def snapshot_unreadable(name: str, namespace: str) -> str:
+    return (
+        f"StreamSnapshot {name} cannot be read. Correct the field that its conditions name "
+        f'("kubectl describe streamsnapshot {name} -n {namespace}"), or {_ANOTHER_START}'
+    )
 
 
 def snapshot_not_found(name: str) -> str:
-    return f"StreamSnapshot {name} does not exist in this namespace. {_ANOTHER_START}"
+    return f"StreamSnapshot {name} does not exist in this namespace. Create it, or {_ANOTHER_START}"
 
 
 def snapshot_deleting(name: str) -> str:
-    return f"StreamSnapshot {name} is being deleted. {_ANOTHER_START}"
+    return f"StreamSnapshot {name} is being deleted. When it is gone, create one of the same name, or {_ANOTHER_START}"
 
 
 def snapshot_failed(name: str) -> str:
-    return f"StreamSnapshot {name} has failed. {_ANOTHER_START}"
+    return f"StreamSnapshot {name} has failed. Delete it and create one of the same name, or {_ANOTHER_START}"
 
 
-_ANOTHER_START = "Create one of that name, or create the application again with another spec.startFrom."
+_ANOTHER_START = "delete this application and create it with another spec.startFrom."
 
 
 def snapshot_not_ready(name: str, phase: str) -> str:
-    return f"The application waits for StreamSnapshot {name}, from which it starts; that is {phase}."
+    return f"StreamSnapshot {name} is {phase}. The application starts from it when it is Ready."
 
 
 # --- the control channel ---
@@ -225,8 +238,8 @@ def channel_lost(problem: str) -> str:
 
 # --- scheduled snapshots ---
 
-UNCHANGED = "The newest snapshot has all batches; none was taken."
-NOT_STARTED = "The application has never run; none was taken."
+UNCHANGED = "No snapshot was taken: the newest one has all batches."
+NOT_STARTED = "No snapshot was taken: the application has never run."
 
 
 def snapshot_in_progress(name: str) -> str:

@@ -215,7 +215,7 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
     report = o.agent.report
     phase = _phase_of(report)
     if report.fault is not None:
-        return _stalled(phase, name_reported(report.fault))
+        return _stalled(phase, name_reported(report.fault, o.driver))
     # Of a state that is not known here the kubelet knows as much as there is to know.
     if report.state in (DriverState.RUNNING, DriverState.UNKNOWN):
         return _judge_readiness(o, o.driver, report.ready or o.driver.ready, now)
@@ -239,7 +239,7 @@ def _judge_readiness(o: Observation, driver: PodRecord, ready: bool, now: float)
     short = _without_executors(o, driver, now, Phase.RUNNING if ran else Phase.STARTING)
     if short is not None or not ran:
         return short
-    message = messages.queries_missing(driver.name)
+    message = messages.queries_missing(driver.name, driver.namespace)
     return Verdict(
         Phase.RUNNING, Health.RECONCILING, Reason.DRIVER_NOT_READY, message, wake_after=look_again_in(o, now)
     )

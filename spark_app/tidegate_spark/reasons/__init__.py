@@ -210,7 +210,7 @@ class Reason(str, Enum):
     SNAPSHOT_EXPORTED = "SnapshotExported"
     SNAPSHOT_NOT_EXPORTED = "SnapshotNotExported"
 
-    # Control messages and channels
+    # Control messages, and control channels from CONNECTED on
     APP_SUSPENDED = "AppSuspended"
     OFFERED = "Offered"
     QUEUED = "Queued"

@@ -59,25 +59,28 @@ AREA = Area(
             Reason.MEASURING,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "There are not yet figures of enough batches since the last change.",
-            after="After two batches of each query, or half an hour.",
+            "Not enough batches were measured since the last change.",
+            after="The autoscaler decides after two batches of each query, or half an hour.",
         ),
         Entry(
             Reason.RATE_UNKNOWN,
             Fault.VERSION,
             (Place.AUTOSCALING,),
             (
-                "Batches run back to back, and the driver does not report how long tasks run, because its runtime "
-                "is older than the operator."
+                "Batches run back to back, and the driver does not report how long tasks run, because its runtime is "
+                "older than the operator."
             ),
-            remedy="Change spec.restartNonce.",
+            remedy=(
+                "Change spec.restartNonce, which restarts the application with the operator's runtime; with "
+                "spec.application.runtime Image, use an image with a newer runtime."
+            ),
         ),
         Entry(
             Reason.NOT_RUNNING,
             Fault.NONE,
             (Place.AUTOSCALING,),
             "The application is suspended, paused, starting, or does not answer.",
-            after="Tidegate continues when the application runs.",
+            after="The autoscaler decides again when the application runs.",
         ),
         Entry(
             Reason.UPGRADE_UNDER_WAY,
@@ -98,24 +101,32 @@ AREA = Area(
             Fault.VERSION,
             (Place.AUTOSCALING, Place.EVENT),
             "More executors are needed, and each task of a stage has a core of its own already.",
-            remedy="Give the topic more partitions, or raise spec.state.partitions.",
+            remedy=(
+                "Raise spec.state.partitions, which stops the application while its state is repartitioned; or give "
+                "the source more partitions, which for a Kafka topic cannot be undone and moves keys to other "
+                "partitions."
+            ),
         ),
         Entry(
             Reason.EXECUTORS_IDLE,
             Fault.VERSION,
             (Place.AUTOSCALING, Place.EVENT),
             "The application is behind, and some executors have had no task for a minute.",
-            remedy="Give the topic more partitions, or raise spec.state.partitions.",
+            remedy=(
+                "Raise spec.state.partitions, which stops the application while its state is repartitioned; or give "
+                "the source more partitions, which for a Kafka topic cannot be undone and moves keys to other "
+                "partitions."
+            ),
         ),
         Entry(
             Reason.BATCHES_LIMITED,
             Fault.VERSION,
             (Place.AUTOSCALING, Place.EVENT),
             (
-                "Input waits, yet batches have pauses: maxOffsetsPerTrigger or the interval of the trigger limits "
-                "the work."
+                "Input waits, yet batches have pauses: maxOffsetsPerTrigger or the interval of the trigger limits the "
+                "work."
             ),
-            remedy="Raise maxOffsetsPerTrigger, or shorten the interval.",
+            remedy="Raise maxOffsetsPerTrigger of the source, or shorten the trigger's interval, in the program.",
         ),
         Entry(
             Reason.QUOTA_REACHED,
@@ -131,8 +142,8 @@ AREA = Area(
             (Place.AUTOSCALING, Place.EVENT),
             "More executors would bring little, or the last ones brought next to nothing.",
             remedy=(
-                "Look at the sink, the object store, the driver's part of a batch, or a partition that holds most "
-                "of the keys."
+                "Find what takes the time: the sink, the object store, the driver's part of a batch, or a partition "
+                "that holds most of the keys."
             ),
             after="Tidegate retries after an hour, then after two, four and eight.",
             page="autoscaling.md#how-it-decides",
@@ -147,20 +158,25 @@ AREA = Area(
             Reason.INSTANCES_IGNORED,
             Fault.VERSION,
             (Place.EVENT,),
-            "spec.executor.instances was changed while the autoscaler is Active, and has no effect.",
+            (
+                "spec.executor.instances was changed while the autoscaler is Active, and has no effect; the condition "
+                "InstancesIgnored, with the reason AutoscalerActive, stays as long as that is so."
+            ),
             remedy=(
-                "Set spec.autoscaling.mode to Off or Advise, or change spec.autoscaling.minExecutors and "
-                "spec.autoscaling.maxExecutors."
+                "Remove an HPA or KEDA that scales the application, or change spec.autoscaling.minExecutors and "
+                "spec.autoscaling.maxExecutors. With spec.autoscaling.mode Off or Advise, spec.executor.instances "
+                "applies at once."
             ),
         ),
         Entry(
             Reason.AUTOSCALER_ACTIVE,
             Fault.VERSION,
             (Place.INSTANCES_IGNORED,),
-            "The autoscaler decides how many executors there are (condition InstancesIgnored).",
+            "spec.executor.instances has no effect: the autoscaler decides how many executors there are.",
             remedy=(
-                "Set spec.autoscaling.mode to Off or Advise, or change spec.autoscaling.minExecutors and "
-                "spec.autoscaling.maxExecutors."
+                "Remove an HPA or KEDA that scales the application, or change spec.autoscaling.minExecutors and "
+                "spec.autoscaling.maxExecutors. With spec.autoscaling.mode Off or Advise, spec.executor.instances "
+                "applies at once."
             ),
         ),
     ),

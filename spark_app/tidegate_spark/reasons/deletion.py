@@ -13,7 +13,7 @@ AREA = Area(
             Reason.RELEASED,
             Fault.NONE,
             (Place.APP, Place.SNAPSHOT),
-            "Nothing of the resource is left, and its finalizer is removed.",
+            "Nothing of the resource is left to delete, and Tidegate has removed its finalizer.",
         ),
         Entry(
             Reason.REHEARSAL_STOPPING,
@@ -39,10 +39,14 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.EVENT,),
             (
-                "A deleted application could not release the snapshot that it was to start from, or a deleted "
-                "import the one that it imported."
+                "A deleted application could not release the snapshot that it was to start from, or a deleted import "
+                "the one that it imported."
             ),
-            remedy="Release it by the annotation that the message names.",
+            remedy=(
+                'Before you delete the StreamSnapshot that took it, annotate that as the message says: "kubectl '
+                'annotate streamsnapshot NAME -n NAMESPACE --overwrite tidegate.dev/release-holders=HOLDER"; without '
+                "that, its files stay."
+            ),
             page="guide.md#delete-a-snapshot",
         ),
         Entry(
@@ -57,10 +61,14 @@ AREA = Area(
             Fault.DATA,
             (Place.EVENT,),
             (
-                "The application was deleted without the final snapshot that spec.snapshots.finalSnapshot asks "
-                "for; the message says why."
+                "The application was deleted without the final snapshot that spec.snapshots.finalSnapshot asks for; "
+                "the message says why."
             ),
-            remedy="The state itself is retained below spec.storage.uri.",
+            remedy=(
+                "Nothing is lost: the state itself is still there (<spec.storage.uri>/<namespace>/<name>/). To "
+                "continue from it, create the application again with the same name and spec.storage.uri, and delete "
+                "app.json there once no driver writes."
+            ),
             page="guide.md#take-them-by-themselves",
         ),
         Entry(
@@ -74,8 +82,11 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.APP,),
             "The process that purges the storage ended without a termination message.",
-            remedy="See its log if that recurs.",
-            after="The driver restarts and continues where it was.",
+            remedy=(
+                'If it recurs, see "kubectl logs POD -n NAMESPACE --previous". To finish the deletion, set '
+                "spec.storage.deletionPolicy to Retain: the files then stay, and can be deleted by hand."
+            ),
+            after="The container restarts and continues where it was.",
         ),
         Entry(
             Reason.STORAGE_PURGED,
@@ -88,7 +99,10 @@ AREA = Area(
             Fault.NONE,
             (Place.EVENT,),
             "The storage of the deleted application was not purged; the message says why.",
-            remedy="Delete it by hand if it is not needed.",
+            remedy=(
+                "Delete the folder that the message names by hand if neither the state nor a snapshot in it is needed; "
+                "StreamSnapshots and forks of the application may need them."
+            ),
         ),
     ),
 )

@@ -20,7 +20,7 @@ AREA = Area(
             Fault.NONE,
             (Place.APP,),
             "The driver runs, and a control message has paused its queries.",
-            remedy="Send the message resume to continue.",
+            remedy="Send a ControlMessage of the type resume to continue.",
             page="guide.md#control-messages",
         ),
         Entry(
@@ -28,23 +28,26 @@ AREA = Area(
             Fault.NONE,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.EXPORT),
             (
-                "What was to be done is done: all queries of an application ended by themselves, or a snapshot or "
-                "an export is complete."
+                "What was to be done is done: all queries of an application ended by themselves, or a snapshot or an "
+                "export is complete."
             ),
         ),
         Entry(
             Reason.STOPPED,
             Fault.NONE,
-            (Place.LAST_EXIT, Place.APP, Place.REHEARSAL, Place.REPARTITION),
-            "The process was asked to stop from outside, and stopped at a batch boundary.",
-            after="The driver starts again.",
+            (Place.LAST_EXIT, Place.APP, Place.UPGRADE, Place.REHEARSAL),
+            (
+                "The process was asked to stop from outside, and stopped at a batch boundary; as the cause of a "
+                "rehearsal: spec.upgrade.rehearsal was removed before there was a result."
+            ),
+            after="A driver starts again unless the application is suspended. An upgrade continues.",
         ),
         Entry(
             Reason.DRIVER_STARTING,
             Fault.NONE,
             (Place.APP,),
             "The driver pod was created and has not answered yet.",
-            remedy="Wait: the first pull of a large image takes minutes.",
+            remedy="Nothing has to be done: the first pull of a large image takes minutes.",
         ),
         Entry(
             Reason.DRIVER_STOPPING,
@@ -57,10 +60,13 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             (
-                "The application was running, and now not all of its queries are; or neither the driver's agent "
-                "nor the kubelet confirms that they are."
+                "The application was running, and now a query of it has ended or not started again; or neither the "
+                "driver's agent nor the kubelet confirms that the queries run."
             ),
-            remedy="If it stays, check the node, and the network between operator and driver.",
+            remedy=(
+                'If a query has ended, "kubectl logs POD -n NAMESPACE" of the driver pod says why. If nothing answers, '
+                "check the node of the pod, and network policies for its port 8091."
+            ),
         ),
         Entry(
             Reason.AGENT_UNREACHABLE,
@@ -68,7 +74,8 @@ AREA = Area(
             (Place.APP,),
             (
                 "The driver runs, and its agent, which the kubelet reaches, does not answer the operator. Batches "
-                "go on; rescaling, snapshots, upgrades through one, control messages and metrics wait."
+                "continue; rescaling, snapshots, control messages, metrics and repartitions wait, and an upgrade "
+                "starts without a copy of the state."
             ),
             remedy="Allow pods of the operator to reach port 8091 of the driver pod (network policies).",
             after="The operator asks the agent again.",
@@ -85,34 +92,56 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "More failures came within the window than spec.restart.maxFailures allows. The message has the "
-                "last exception."
+                "More failures came within the window than spec.restart.maxFailures allows. The message has the last "
+                "exception."
             ),
-            remedy="Fix it and change the spec, or change spec.restartNonce, to start the application again.",
-            after="Only after a change of the spec; a change of spec.restart alone is not enough.",
+            remedy=(
+                "Fix the application and change the spec: spec.application.image, or spec.restartNonce if nothing else "
+                "changes."
+            ),
+            after=(
+                "The application starts again only after a change of its version; a change of spec.restart alone is "
+                "not enough."
+            ),
         ),
         Entry(
             Reason.RESTART_POLICY_NEVER,
             Fault.VERSION,
             (Place.APP,),
             "The application failed, and spec.restart.policy is Never.",
-            remedy="Fix it and change the spec, or change spec.restartNonce, to start the application again.",
-            after="After a change of the spec, that of the policy included.",
+            remedy=(
+                "Fix the application and change the spec: spec.application.image, or spec.restartNonce if nothing else "
+                "changes."
+            ),
+            after="The application starts again only after a change of its version, or of spec.restart.policy.",
         ),
         Entry(
             Reason.STALLED,
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
-            "A query made no progress for spec.restart.stallTimeoutSeconds.",
-            remedy="See its logs, and raise spec.restart.stallTimeoutSeconds if single tasks take that long.",
+            (
+                "A query made no progress for spec.restart.stallTimeoutSeconds. This is another thing than the "
+                "condition Stalled, which says that something keeps a resource from continuing."
+            ),
+            remedy=(
+                'See what its tasks waited for: "kubectl logs POD -n NAMESPACE --previous" of the driver pod. Raise '
+                "spec.restart.stallTimeoutSeconds if single tasks take that long."
+            ),
             after="The driver restarts with exponential back-off.",
         ),
         Entry(
             Reason.FENCED,
-            Fault.ENVIRONMENT,
+            Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.REPARTITION, Place.UPGRADE),
-            "Another process took over the storage (fence.json): this application also runs elsewhere.",
-            remedy="End the other one, then change spec.restartNonce.",
+            (
+                "Another process of this application took over the storage (fence.json has its epoch): the application "
+                "also runs elsewhere, such as in another cluster."
+            ),
+            remedy=(
+                "If the storage belongs to this application, suspend or delete the other one, then change "
+                "spec.restartNonce. If it belongs to the other one, delete this application with "
+                "spec.storage.deletionPolicy Retain."
+            ),
             after="Tidegate tries again only after a change of the spec.",
         ),
         Entry(
@@ -133,14 +162,14 @@ AREA = Area(
             Fault.NONE,
             (Place.APP,),
             "spec.suspend is true, and the driver stops at a batch boundary.",
-            after="It is suspended then.",
+            after="Then the application is suspended.",
         ),
         Entry(
             Reason.RESUMING,
             Fault.NONE,
             (Place.APP,),
-            "The driver stops for an edit that has been reverted since.",
-            after="A new driver starts.",
+            "The driver stops for an edit that was reverted meanwhile.",
+            after="A new driver starts when the old one has stopped.",
         ),
         Entry(
             Reason.SUSPENDED,
@@ -161,18 +190,18 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             "The driver pod was lost several times in quick succession.",
-            remedy="See the events for who deletes it.",
+            remedy=(
+                'Find out who ends the pod: "kubectl get events -n NAMESPACE --field-selector involvedObject.name=POD" '
+                "shows preemption, eviction and taints, and the audit log of the API server shows who else deletes it."
+            ),
             after="Tidegate retries after 10 seconds to 5 minutes.",
         ),
         Entry(
             Reason.MAIN_NOT_FOUND,
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
-            (
-                "The file or module of spec.application.main, or a file of spec.application.pyFiles, is not in "
-                "the image."
-            ),
-            remedy="Check spec.application.main against the content of the image.",
+            "The file or module of spec.application.main, or a file of spec.application.pyFiles, is not in the image.",
+            remedy="Correct spec.application.main or spec.application.pyFiles, or put the file into the image.",
             after="The driver restarts with exponential back-off.",
         ),
         Entry(
@@ -188,11 +217,15 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "A query cannot run safely: two share a checkpoint, a fork would write where its original writes, "
-                "an export was not read completely, a file sink would leave batches out, or an old checkpoint is "
-                "without the control stream. The message says which."
+                "A query cannot run safely: two share a checkpoint, a fork would write where its original writes, an "
+                "export was not read completely, a file sink would leave batches out, or an old checkpoint is without "
+                "the control stream. The message says which."
             ),
-            remedy="Fix the queries of the application and its image.",
+            remedy=(
+                "Change the query as the message says, and the spec with it: spec.application.image, or "
+                "spec.restartNonce if nothing else changes. A fork whose original is stopped for good may write to its "
+                "outputs with spec.startFrom.outputs TakeOver and another spec.restartNonce."
+            ),
             after="Tidegate tries again only after a change of the spec.",
             page="guide.md#write-your-application",
         ),
@@ -201,7 +234,8 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             "Spark's JVM, or the whole process, was killed or ended without a termination message.",
-            remedy="See its logs. It restarts with exponential back-off.",
+            remedy='See the last lines of its log: "kubectl logs POD -n NAMESPACE --previous" of the driver pod.',
+            after="The driver restarts with exponential back-off.",
             page="guide.md#logs",
         ),
         Entry(
@@ -209,14 +243,21 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.REHEARSAL, Place.EXPORT, Place.REPARTITION, Place.UPGRADE),
             "The container needed more than its memory and was killed.",
-            remedy="Raise the memory request that the message names.",
-            after="A driver restarts with exponential back-off.",
+            remedy=(
+                "Raise the memory request that the message names. After a repartition also change spec.restartNonce, "
+                "and after an export spec.export.nonce."
+            ),
+            after="A driver restarts with exponential back-off; after a rehearsal, the upgrade continues.",
         ),
         Entry(
             Reason.DRIVER_LOST,
             Fault.CLUSTER,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             "The pod was ended from outside: an eviction, or a node that shut down or restarted.",
+            remedy=(
+                'If it recurs, "kubectl get events -n NAMESPACE --field-selector involvedObject.name=POD" and the node '
+                "of the pod show why."
+            ),
             after="A new driver pod follows.",
         ),
         Entry(
@@ -224,11 +265,11 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "The driver ended with a termination message that this operator does not know: its image has a "
-                "newer runtime."
+                "The driver ended with a termination message that this operator does not know: its image has a newer "
+                "runtime."
             ),
-            remedy="Upgrade the operator.",
-            after="Tidegate tries again only after a change of the spec.",
+            remedy="Upgrade the operator; it then reports why the driver ended, and what to do.",
+            after="Until then, Tidegate tries again only after a change of the spec.",
         ),
         Entry(
             Reason.UNKNOWN,
@@ -244,7 +285,10 @@ AREA = Area(
                 Place.EXPORT,
                 Place.MESSAGE,
             ),
-            "The runtime reports a reason or a state that this operator does not know: it is newer.",
+            (
+                "The runtime reports a reason or a state that this operator does not know: the runtime is newer than "
+                "the operator."
+            ),
             remedy="Upgrade the operator.",
         ),
         Entry(
@@ -252,11 +296,14 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.UPGRADE, Place.REPARTITION, Place.SNAPSHOT, Place.MESSAGE, Place.EXPORT),
             (
-                "No pod can be built from the spec: memory that does not fit, a template that cannot be merged, "
-                "fields or values that no pod may have. Or the resource was stored under another version of the "
-                "CRD, and this operator cannot read it."
+                "No pod can be built from the spec: memory that does not fit, a template that cannot be merged, fields "
+                "or values that no pod may have. Or the resource was stored under another version of the CRD, and this "
+                "operator cannot read it."
             ),
-            remedy="Correct the field that the message names.",
+            remedy=(
+                "Correct the field that the message names; a ControlMessage cannot be changed, so send it again under "
+                "another name."
+            ),
             after="Tidegate tries again after a change of the spec.",
             page="guide.md#an-edit-that-can-not-be-built",
         ),
@@ -276,7 +323,10 @@ AREA = Area(
             Reason.GRACE_PERIOD_EXCEEDED,
             Fault.VERSION,
             (Place.EVENT,),
-            "The grace period ended inside a batch. Nothing is lost: the next start runs that batch again.",
+            (
+                "The grace period ended inside a batch, which the next start runs again. No input is lost, and outputs "
+                "that are not idempotent, such as foreachBatch, may get its rows twice."
+            ),
             remedy="Raise spec.driver.stopGracePeriodSeconds if batches take longer.",
         ),
         Entry(
@@ -291,7 +341,7 @@ AREA = Area(
             Fault.NONE,
             (Place.EVENT,),
             (
-                "The script names a checkpointLocation of its own; Tidegate keeps the checkpoint in the storage "
+                "The script names a checkpointLocation of its own, which is not used: the checkpoint is in the storage "
                 "of the application."
             ),
             page="guide.md#write-your-application",
@@ -309,8 +359,8 @@ AREA = Area(
             Fault.VERSION,
             (Place.EVENT,),
             (
-                "The image lacks the class with which Tidegate writes checkpoint files, and writes them in "
-                "Spark's own way."
+                "The image lacks the class with which Tidegate writes checkpoint files. Spark writes them by renaming "
+                "instead, and two writers of one checkpoint may not notice each other."
             ),
             remedy="Use the runtime that Tidegate brings (spec.application.runtime: Injected).",
             page="runtime.md",

@@ -19,6 +19,8 @@ class Fault(str, Enum):
     """State or snapshots that are missing or damaged."""
     ENVIRONMENT = "environment"
     """What the application relies on: its storage, its broker, its registry, their credentials."""
+    REQUEST = "request"
+    """A message, snapshot or export that somebody asked for: whoever sent or created it corrects it."""
     CLUSTER = "cluster"
     """Kubernetes: nodes, quotas, admission, network, Tidegate's own installation."""
 
@@ -31,16 +33,18 @@ class Place(str, Enum):
     UPGRADE = "status.upgrade.reason"
     REHEARSAL = "status.upgrade.rehearsal.cause"
     REPARTITION = "status.upgrade.repartition.cause"
-    LAST_EXIT = "status.lastExit.reason"
-    AUTOSCALING = "status.autoscaling.reason"
+    LAST_EXIT = "status.lastExit.reason and status.restarts.lastReason"
+    AUTOSCALING = "status.autoscaling.reason and status.autoscaling.lastScale.reason"
     INSTANCES_IGNORED = "condition InstancesIgnored"
     PLAINTEXT_SECRETS = "condition PlaintextSecrets"
+    PERIODS_IGNORED = "condition ExcludedPeriodsIgnored"
     CHANNEL = "condition ControlChannelConnected"
     SNAPSHOT = "conditions of a StreamSnapshot"
     VERIFIED = "condition Verified"
     EXPORT = "condition Exported"
     MESSAGE = "conditions of a ControlMessage"
     REPLY = "replies in a control channel"
+    WRITER = "exceptions of the control writer"
 
 
 @dataclass(frozen=True)

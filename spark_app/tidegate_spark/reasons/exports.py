@@ -11,23 +11,26 @@ AREA = Area(
     (
         Entry(
             Reason.STATE_NOT_FOUND,
-            Fault.VERSION,
+            Fault.REQUEST,
             (Place.EXPORT,),
             "spec.export.states names something that does not exist; the message lists what does.",
             remedy="Correct spec.export.states, and change spec.export.nonce.",
         ),
         Entry(
             Reason.FORMAT_UNSUITABLE,
-            Fault.VERSION,
+            Fault.REQUEST,
             (Place.EXPORT,),
             "The format cannot represent a type; the message names the column.",
-            remedy="Change spec.export.format, and spec.export.nonce with it.",
+            remedy=(
+                "Set spec.export.format to Parquet, or leave that state out with spec.export.states; change "
+                "spec.export.nonce."
+            ),
         ),
         Entry(
             Reason.EXPORT_EXISTS,
-            Fault.VERSION,
+            Fault.REQUEST,
             (Place.EXPORT,),
-            "Another export has this number.",
+            "Another export of this snapshot was made with this spec.export.nonce.",
             remedy="Change spec.export.nonce.",
         ),
         Entry(
@@ -35,14 +38,20 @@ AREA = Area(
             Fault.VERSION,
             (Place.EXPORT, Place.MESSAGE),
             "The export failed; the message says why.",
-            remedy="Correct it, and change spec.export.nonce.",
+            remedy=(
+                "Correct what the message names, and change spec.export.nonce; a ControlMessage is sent again under "
+                "another name."
+            ),
         ),
         Entry(
             Reason.EVICTED,
             Fault.CLUSTER,
             (Place.EXPORT,),
-            "The node ran short of memory or disk.",
-            remedy="Change spec.export.nonce to try again; spec.driver.podTemplate selects a node with more disk.",
+            "The node ran short of memory or disk, and ended the pod of the export.",
+            remedy=(
+                "Raise memory, or set ephemeral-storage, in spec.export.resources.requests, and change "
+                "spec.export.nonce to try again."
+            ),
         ),
         Entry(
             Reason.CANCELLED,

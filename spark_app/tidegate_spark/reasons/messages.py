@@ -1,4 +1,4 @@
-"""Control messages and channels: what each reason means. No I/O."""
+"""Control messages: what each reason means. No I/O."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
-    "Control messages and channels",
+    "Control messages",
     "guide.md#control-messages",
     (
         Entry(
@@ -14,13 +14,14 @@ AREA = Area(
             Fault.NONE,
             (Place.MESSAGE,),
             "The application is suspended.",
-            after="The message is sent when the application continues.",
+            remedy="Set spec.suspend of the application to false.",
+            after="The message is offered to the driver when the application runs.",
         ),
         Entry(
             Reason.OFFERED,
             Fault.NONE,
             (Place.MESSAGE,),
-            "The message is being given to the driver.",
+            "The message is offered to the driver.",
         ),
         Entry(
             Reason.QUEUED,
@@ -32,10 +33,13 @@ AREA = Area(
             Reason.LOGGED,
             Fault.NONE,
             (Place.MESSAGE,),
-            "The message is in the log, and takes effect with the next batch of each query that listens.",
+            (
+                "The message is in the control log of the application, and takes effect with the next batch of each "
+                "query that listens."
+            ),
             remedy=(
-                "If nothing happens, see whether a query listens, whether the application is paused, and whether "
-                "it has input."
+                "If nothing happens, check whether a query listens, whether the application is paused, and whether it "
+                "has input."
             ),
         ),
         Entry(
@@ -43,13 +47,19 @@ AREA = Area(
             Fault.VERSION,
             (Place.MESSAGE,),
             "No query listens to control messages.",
-            remedy="Pass the input of a query through tidegate_spark.control.controlled().",
+            remedy=(
+                "Pass the input of a query through tidegate_spark.control.controlled(). A query that has a checkpoint "
+                "already is then refused (QueryRefused); under another name it runs, and starts without its state."
+            ),
         ),
         Entry(
             Reason.IN_FORCE,
             Fault.NONE,
             (Place.MESSAGE,),
-            "The message is in effect in some query's batch; other queries, or what it asked for, are not done.",
+            (
+                "The message is in effect in at least one query. Other queries have not reached it, or what it asks "
+                "for is not done yet."
+            ),
         ),
         Entry(
             Reason.APPLIED,
@@ -74,73 +84,84 @@ AREA = Area(
             Fault.NONE,
             (Place.MESSAGE,),
             "The StreamSnapshot of the message was deleted.",
-            remedy="Send another message.",
+            remedy="Send the message again under another name.",
         ),
         Entry(
             Reason.HANDLER_FAILED,
             Fault.VERSION,
             (Place.MESSAGE,),
             "A handler failed, or what the message asked for could not be done.",
-            remedy="See the message and status.queries[].errors, and send another one.",
+            remedy=(
+                "See status.queries[].errors of the ControlMessage and the log of the driver, correct the handler or "
+                "the payload, and send the message again under another name."
+            ),
         ),
         Entry(
             Reason.SPARK_REFUSED,
             Fault.VERSION,
             (Place.MESSAGE,),
-            "Spark did not carry out what the message asked for.",
-            remedy="Correct what the message names, and send another one.",
+            "Spark did not do what the message asks for; the condition has its exception.",
+            remedy="Correct what the condition names, and send the message again under another name.",
         ),
         Entry(
             Reason.UNKNOWN_TYPE,
-            Fault.VERSION,
+            Fault.REQUEST,
             (Place.MESSAGE,),
-            "The application does not know the type. The message never took effect.",
-            remedy="Send one of the types that the message lists.",
+            "The application does not know the type of the message, which never took effect.",
+            remedy=(
+                "Send another message with one of the types that the condition lists, or add a handler for the type to "
+                "the application."
+            ),
         ),
         Entry(
             Reason.INVALID_PAYLOAD,
-            Fault.VERSION,
+            Fault.REQUEST,
             (Place.MESSAGE,),
             "The payload does not fit the type. The message never took effect.",
-            remedy="Correct the payload, and send another message.",
+            remedy="Correct the payload as the condition says, and send it in another message.",
         ),
         Entry(
             Reason.PAYLOAD_TOO_LARGE,
-            Fault.VERSION,
+            Fault.REQUEST,
             (Place.MESSAGE,),
-            "The payload is too long.",
-            remedy="Put it into a store, and send its address.",
+            "The payload is longer than 64 KiB, or nested too deeply. The message never took effect.",
+            remedy=(
+                "Shorten it; or write it to an object store, and send its address if the handler of the type reads one."
+            ),
         ),
         Entry(
             Reason.TOO_MANY_MESSAGES,
-            Fault.VERSION,
+            Fault.REQUEST,
             (Place.MESSAGE,),
-            "Too many messages to the application wait already. This one never took effect.",
-            remedy=(
-                "Send it again when some of them have ended. A ResourceQuota for count/controlmessages.tidegate.dev "
-                "refuses those beyond a number as they are created."
-            ),
+            "Too many messages wait for the application already. This one never took effect.",
+            remedy="When some of them have ended, send the message again under another name.",
         ),
         Entry(
             Reason.REJECTED,
             Fault.VERSION,
             (Place.MESSAGE,),
-            "The application rejects the message. It never took effect.",
-            remedy="Send another one.",
+            "The application rejects the message, for a cause that it does not report. It never took effect.",
+            remedy="Correct the type or the payload, and send another message.",
         ),
         Entry(
             Reason.MODEL_NOT_FOUND,
             Fault.ENVIRONMENT,
             (Place.MESSAGE,),
-            "The model of a reload-model does not exist. The message never took effect.",
-            remedy="Put the model there, and send another message.",
+            "The model that the payload of a reload-model message names cannot be read. The message never took effect.",
+            remedy="Put the model at the address in the payload, or correct the address, and send another message.",
         ),
         Entry(
             Reason.MODEL_DAMAGED,
             Fault.DATA,
             (Place.MESSAGE,),
-            "The model of a reload-model has another checksum. The message never took effect.",
-            remedy="Put the model there, and send another message.",
+            (
+                "The model of a reload-model message has another checksum than the payload says. The message never "
+                "took effect."
+            ),
+            remedy=(
+                "Compare the checksum in the payload with the file at its address, replace the file or correct the "
+                "checksum, and send another message."
+            ),
         ),
         Entry(
             Reason.MODEL_NOT_ALLOWED,
@@ -187,27 +208,30 @@ AREA = Area(
             Fault.DATA,
             (Place.MESSAGE,),
             "The message came from a channel, and the driver of the application does not know it.",
-            remedy="Send another one.",
+            remedy="Send the message again, with another id.",
         ),
         Entry(
             Reason.MESSAGE_REFUSED,
             Fault.CLUSTER,
             (Place.REPLY,),
-            "The API server refuses the ControlMessage of a message from a channel.",
-            remedy="Correct what the message names, and send another one.",
+            "The API server refuses to create the ControlMessage of a message from a channel.",
+            remedy="Correct what the reply names, and send the message again, with another id.",
         ),
         Entry(
             Reason.NOT_SENT_HERE,
             Fault.NONE,
             (Place.MESSAGE,),
-            "The message was sent to the application of the snapshot from which this one started.",
+            (
+                "The message is in the snapshot that this application started from, and was sent to the application of "
+                "that snapshot."
+            ),
         ),
         Entry(
             Reason.ROLLED_BACK,
             Fault.NONE,
-            (Place.MESSAGE, Place.APP),
-            "A rollback undid the batch of the message.",
-            remedy="Send another one if it should be in effect.",
+            (Place.MESSAGE,),
+            "A rollback undid the batch of the message, which is no longer in effect.",
+            remedy="If it should be in effect, send the message again under another name.",
             page="guide.md#take-it-back",
         ),
         Entry(
@@ -215,168 +239,54 @@ AREA = Area(
             Fault.VERSION,
             (Place.REPLY,),
             "spec.control.channel.allowedTypes does not allow this type from the channel.",
-            remedy="Add the type, or send a ControlMessage.",
+            remedy=(
+                "Send the message as a ControlMessage, or add the type to spec.control.channel.allowedTypes, which "
+                "restarts the application."
+            ),
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
             Reason.TOO_MANY_OPEN,
-            Fault.VERSION,
+            Fault.REQUEST,
             (Place.REPLY,),
-            "Too many snapshot and dump-state messages from the channel are not done yet.",
-            remedy="Send it again later, with another id.",
+            "Eight snapshot and dump-state messages from the channel are not done yet.",
+            remedy="When one of them has ended, send the message again, with another id.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
             Reason.INVALID_EVENT,
-            Fault.VERSION,
+            Fault.REQUEST,
             (Place.REPLY,),
             "The channel delivered something that is no CloudEvent.",
-            remedy="Send a CloudEvent as the documentation says.",
-            page="control.md",
+            remedy="Send a CloudEvent with the attributes id, source and type; the reply says what is wrong.",
+            page="control.md#a-message",
         ),
         Entry(
             Reason.EVENT_TOO_LARGE,
-            Fault.VERSION,
-            (Place.REPLY,),
-            "The event is too long.",
-            remedy="Put the payload into a store, and send its address.",
-            page="control.md",
+            Fault.REQUEST,
+            (Place.REPLY, Place.WRITER),
+            "The event is longer than 128 KiB, which is the most that a channel accepts.",
+            remedy=(
+                "Shorten it; or write the payload to an object store, and send its address if the handler of the type "
+                "reads one."
+            ),
+            page="control.md#a-message",
         ),
         Entry(
             Reason.INVALID_EXPIRES,
-            Fault.VERSION,
-            (Place.REPLY,),
-            "The expiry of the event is not a time.",
-            remedy="Send a time with a time zone.",
+            Fault.REQUEST,
+            (Place.WRITER,),
+            "The argument expires of the control writer is no time and no number of seconds.",
+            remedy="Pass seconds from now, a timedelta, or a datetime with a time zone.",
             page="control.md",
         ),
         Entry(
             Reason.UNSUPPORTED_CONTENT_TYPE,
-            Fault.VERSION,
+            Fault.REQUEST,
             (Place.REPLY,),
-            "The content type of the event is not supported.",
-            remedy="Send JSON.",
-            page="control.md",
-        ),
-        Entry(
-            Reason.CONNECTED,
-            Fault.NONE,
-            (Place.CHANNEL,),
-            "Messages are read from the channel.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CONNECTING,
-            Fault.NONE,
-            (Place.CHANNEL,),
-            "The application starts; messages wait in the channel.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.NO_DRIVER,
-            Fault.NONE,
-            (Place.CHANNEL,),
-            "The application does not run; messages wait in the channel.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CHANNEL_UNAVAILABLE,
-            Fault.ENVIRONMENT,
-            (Place.CHANNEL,),
-            "The broker, or the storage, does not answer.",
-            remedy="Check bootstrapServers or uri below spec.control.channel, and the network.",
-            after="Tidegate retries by itself.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CHANNEL_CREDENTIALS_MISSING,
-            Fault.ENVIRONMENT,
-            (Place.CHANNEL,),
-            "The Secret of spec.control.channel.credentialsSecretRef, or a key of it, does not exist.",
-            remedy="Create it.",
-            after="Tidegate retries by itself.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CHANNEL_CREDENTIALS_REJECTED,
-            Fault.ENVIRONMENT,
-            (Place.CHANNEL,),
-            (
-                "The broker rejects user or password, or does not let the user read; or the storage does not let "
-                "the driver list, read or delete in control/inbox."
-            ),
-            remedy="Correct the Secret, or the rights of the user.",
-            after="Tidegate retries by itself.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CHANNEL_MISSING,
-            Fault.ENVIRONMENT,
-            (Place.CHANNEL,),
-            "The topic, queue or bucket does not exist.",
-            remedy="Create it.",
-            after="Tidegate retries by itself.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CHANNEL_IN_USE,
-            Fault.ENVIRONMENT,
-            (Place.CHANNEL,),
-            "Somebody else reads the queue: another application, or the previous driver, which is ending.",
-            remedy="Give each application a queue of its own.",
-            after="Tidegate retries by itself.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CHANNEL_MISCONFIGURED,
-            Fault.VERSION,
-            (Place.CHANNEL,),
-            "An address, an option or a certificate of the channel is invalid.",
-            remedy="Correct spec.control.channel.",
-            after="Tidegate tries again after a change of the spec.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CHANNEL_CONNECTOR_MISSING,
-            Fault.VERSION,
-            (Place.CHANNEL,),
-            "The image has no Kafka clients.",
-            remedy="Use an image with Spark's Kafka connector.",
-            after="Tidegate tries again after a change of the spec.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CONTROL_LOG_UNAVAILABLE,
-            Fault.ENVIRONMENT,
-            (Place.CHANNEL,),
-            "The storage of the application does not accept the messages; they stay where they are.",
-            remedy="Check the storage of the application.",
-            after="Tidegate retries by itself.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CONTROL_REPLIES_REFUSED,
-            Fault.ENVIRONMENT,
-            (Place.CHANNEL, Place.EVENT),
-            "Messages are read, and the broker or the storage does not accept the replies.",
-            remedy="Create the reply topic or queue, and let the user write to it.",
-            after="Tidegate retries by itself.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CONTROL_CHANNEL_CONNECTED,
-            Fault.NONE,
-            (Place.EVENT,),
-            "Messages are read from the channel again.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
-        ),
-        Entry(
-            Reason.CONTROL_MESSAGES_LOST,
-            Fault.DATA,
-            (Place.EVENT,),
-            "The topic removed messages before they were read; the message says how many.",
-            remedy="Raise the retention of the topic.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
+            "The content type of the event, or of its data, is not supported.",
+            remedy="Send JSON: the content type application/cloudevents+json, and datacontenttype application/json.",
+            page="control.md#a-message",
         ),
     ),
 )

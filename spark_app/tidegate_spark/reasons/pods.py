@@ -14,12 +14,12 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP, Place.AUTOSCALING),
             (
-                "Executors cannot be started; the message says how many run and what the others lack. The "
-                "application is Ready as long as at least one runs."
+                "Executors cannot be started; the message says how many run and what the others lack. The application "
+                "is Ready as long as at least one runs."
             ),
             remedy=(
-                "Correct what the message names: the image, spec.executor.resources, the nodes, a ResourceQuota, "
-                "an admission policy or a network policy."
+                "Correct what the message names: the image, spec.executor.resources, the nodes, a ResourceQuota, an "
+                "admission policy or a network policy."
             ),
             after="Spark asks for them again.",
         ),
@@ -31,7 +31,10 @@ AREA = Area(
                 "All executors run, and one more that should go has not finished its tasks for ten minutes; the "
                 "message names its pod."
             ),
-            remedy="See its log and its node. Deleting the pod ends it, and others run its tasks again.",
+            remedy=(
+                'See "kubectl logs POD -n NAMESPACE" and the node of that pod. Deleting the pod ends it: others run '
+                "its tasks again, so what these wrote outside of Spark may be written twice."
+            ),
         ),
         Entry(
             Reason.EXECUTORS_STOPPING,
@@ -45,8 +48,9 @@ AREA = Area(
             (Place.APP,),
             "The node of the driver was tainted: it is being drained, or does not answer.",
             remedy=(
-                "If the node is switched off for good, taint it "
-                "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
+                'Nothing has to be done while the node is drained. If the machine of the node is off, run "kubectl '
+                'taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which removes all pods of '
+                "the node, and remove the taint before the machine starts again."
             ),
             after="A new driver follows when the old pod is gone.",
         ),
@@ -55,16 +59,19 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.APP, Place.EXPORT),
             "The image cannot be pulled: the application's, or Tidegate's own in an init container or a storage pod.",
-            remedy="Check the name of the image and spec.application.imagePullSecrets.",
-            after="The kubelet tries again.",
+            remedy=(
+                "Correct spec.application.image (for an export spec.export.image, with another spec.export.nonce) or "
+                "spec.application.imagePullSecrets; Tidegate's own image is set in the values of its chart."
+            ),
+            after="The kubelet tries again. An export fails after two minutes.",
         ),
         Entry(
             Reason.CONTAINER_REFUSED,
             Fault.VERSION,
             (Place.APP,),
             (
-                "The node cannot start the container: a ConfigMap or Secret that does not exist, a command that "
-                "does not exist, or a user that the image does not allow."
+                "The node cannot start the container: a ConfigMap or Secret that does not exist, a command that does "
+                "not exist, or a user that the image does not allow."
             ),
             remedy="Correct what the message names.",
             after="The kubelet tries again.",
@@ -74,7 +81,7 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP,),
             "An init container failed.",
-            remedy="See its log: kubectl logs POD -c CONTAINER.",
+            remedy='"kubectl logs POD -c CONTAINER -n NAMESPACE" says why.',
             after="It is run again.",
         ),
         Entry(
@@ -82,7 +89,10 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             "No node accepts the pod.",
-            remedy="Free resources, add nodes, request less, or correct spec.driver.podTemplate.",
+            remedy=(
+                "Add nodes or free resources, lower spec.driver.resources.requests, or correct nodeSelector, affinity "
+                "and tolerations in spec.podTemplate and spec.driver.podTemplate."
+            ),
             after="The scheduler tries again.",
         ),
         Entry(
@@ -90,8 +100,8 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             (
-                "The API server refuses the pod (a quota, pod security, an admission policy, a ServiceAccount "
-                "that does not exist, a pod template that makes no valid pod) or could not create it."
+                "The API server refuses the pod (a quota, pod security, an admission policy, a ServiceAccount that "
+                "does not exist, a pod template that makes no valid pod) or could not create it."
             ),
             remedy="Correct what the message names.",
             after="Tidegate retries after 5 seconds to 5 minutes.",
@@ -106,8 +116,11 @@ AREA = Area(
             Reason.POD_NAME_TAKEN,
             Fault.CLUSTER,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "A pod with the name of one of Tidegate's exists and does not, or no longer, belong to this application.",
-            remedy="Delete it, or create the application under another name.",
+            "A pod with the name that Tidegate needs exists, and is not, or no longer, this application's or snapshot's.",
+            remedy=(
+                "Delete that pod, or the object that creates it (its metadata.ownerReferences). A new application can "
+                "have another name instead, under which it starts without the state of this one."
+            ),
             after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
         Entry(
@@ -115,7 +128,10 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             "The Secret <app>-agent exists and is not Tidegate's.",
-            remedy="Delete it, or create the application under another name.",
+            remedy=(
+                "Whoever owns the Secret copies it to another name, then deletes it: its content cannot be restored. A "
+                "new application can have another name instead, under which it starts without the state of this one."
+            ),
             after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
         Entry(
@@ -123,7 +139,11 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             "A ServiceAccount, Role or RoleBinding tidegate-driver-<app> exists and is not Tidegate's.",
-            remedy="Delete that object; whoever needs it can create it under another name.",
+            remedy=(
+                "Whoever uses that object moves to another name, then deletes it: pods that use it lose their access "
+                "at once. Or set spec.serviceAccountName to a ServiceAccount of your own, which restarts the "
+                "application."
+            ),
             after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
         Entry(
@@ -131,28 +151,31 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             (
-                "The node does not confirm that the old driver has ended. Until it does, no second one starts: "
-                "two would write to one checkpoint."
+                "The node does not confirm that the old driver has ended. Until it does, no second one starts: two "
+                "would write to one checkpoint."
             ),
             remedy=(
-                "If the node is switched off for good, taint it "
-                "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
+                "If the node hangs or is cut off, restart its machine or its network. If the machine of the node is "
+                'off, run "kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which '
+                "removes all pods of the node, and remove the taint before the machine starts again. Never delete the "
+                "driver pod with --force."
             ),
-            after="Tidegate continues when the node answers again.",
+            after="Tidegate continues when the node answers again, or the pod is gone.",
         ),
         Entry(
             Reason.POD_NOT_GONE,
             Fault.CLUSTER,
             (Place.APP,),
             (
-                "The node does not confirm that a pod has ended (an executor, a rehearsal, a repartition, or the "
-                "pod that purges the storage)."
+                "The node does not confirm that a pod has ended (an executor, a rehearsal, a repartition, or the pod "
+                "that purges the storage)."
             ),
             remedy=(
-                "If the node is switched off for good, taint it "
-                "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute."
+                "If the node hangs or is cut off, restart its machine or its network. If the machine of the node is "
+                'off, run "kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which '
+                "removes all pods of the node, and remove the taint before the machine starts again."
             ),
-            after="Tidegate continues when the node answers again.",
+            after="Tidegate continues when the node answers again, or the pod is gone.",
         ),
     ),
 )

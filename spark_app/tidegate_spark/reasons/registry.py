@@ -7,11 +7,14 @@ from dataclasses import replace
 from tidegate_spark.reasons import (
     Reason,
     autoscaling,
+    channels,
     deletion,
     driver,
     exports,
+    forks,
     messages,
     pods,
+    rehearsals,
     snapshots,
     storage,
     upgrades,
@@ -24,9 +27,12 @@ AREAS: tuple[Area, ...] = (
     storage.AREA,
     deletion.AREA,
     upgrades.AREA,
+    rehearsals.AREA,
     snapshots.AREA,
+    forks.AREA,
     exports.AREA,
     messages.AREA,
+    channels.AREA,
     autoscaling.AREA,
 )
 """In the order in which the documentation lists them."""

@@ -1,4 +1,4 @@
-"""Snapshots and forks: what each reason means. No I/O."""
+"""Snapshots: what each reason means. No I/O."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
-    "Snapshots and forks",
+    "Snapshots",
     "guide.md#snapshots-and-forks",
     (
         Entry(
@@ -14,7 +14,7 @@ AREA = Area(
             Fault.NONE,
             (Place.SNAPSHOT, Place.MESSAGE),
             "The application does not exist.",
-            remedy="Create it.",
+            remedy="Create it; if the name is wrong, delete this resource and create it with the right one.",
             after="Tidegate continues when the application exists.",
         ),
         Entry(
@@ -29,15 +29,15 @@ AREA = Area(
             Fault.NONE,
             (Place.SNAPSHOT, Place.MESSAGE),
             "The application starts, stops or has ended, or its agent does not answer.",
-            remedy="See its conditions.",
+            remedy='Its conditions say why: "kubectl describe streamingapp APP -n NAMESPACE".',
             after="Tidegate continues when the application runs.",
         ),
         Entry(
             Reason.APP_UNREADABLE,
             Fault.VERSION,
             (Place.SNAPSHOT, Place.MESSAGE),
-            "The application cannot be read.",
-            remedy="See its conditions.",
+            "The application was stored under another version of the CRD, and this operator cannot read its spec.",
+            remedy='Correct the field that its conditions name: "kubectl describe streamingapp APP -n NAMESPACE".',
             after="Tidegate continues when the application can be read.",
         ),
         Entry(
@@ -50,20 +50,23 @@ AREA = Area(
             Reason.APP_REPLACED,
             Fault.NONE,
             (Place.SNAPSHOT, Place.MESSAGE),
-            "The application was deleted before this was done; one of the same name is another one.",
-            remedy="Create this resource again for the new application.",
+            (
+                "The application was deleted before this was done. An application that was created later under the "
+                "same name is another one."
+            ),
+            remedy="Create another StreamSnapshot or ControlMessage, under another name, for the new application.",
         ),
         Entry(
             Reason.ORDERED,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "The driver was given the order.",
+            "The driver was ordered to take the snapshot.",
         ),
         Entry(
             Reason.COPYING,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "Files are copied.",
+            "The files of the snapshot are copied.",
         ),
         Entry(
             Reason.WAITING,
@@ -80,85 +83,99 @@ AREA = Area(
                 "does not know the order or a field of it, which the message names."
             ),
             remedy=(
-                "Change spec.restartNonce of the application, which brings the operator's runtime; with "
-                "spec.application.runtime Image, use an image with a newer one."
+                "Change spec.restartNonce of the application, which restarts it with the operator's runtime; with "
+                "spec.application.runtime Image, use an image with a newer runtime. If an export refused it, set "
+                "spec.export.image to such an image."
             ),
-            after="A driver is given it again.",
+            after="A driver gets the order again.",
         ),
         Entry(
             Reason.POD_STARTING,
             Fault.NONE,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "A pod starts to do it, because no driver runs.",
+            "A pod starts that copies, imports, verifies, exports or deletes the snapshot.",
         ),
         Entry(
             Reason.POD_RUNNING,
             Fault.NONE,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "A pod does it, because no driver runs.",
+            "A pod copies, imports, verifies, exports or deletes the snapshot.",
         ),
         Entry(
             Reason.POD_REPLACED,
             Fault.NONE,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "The pod that does it is replaced.",
+            "The pod that works on the snapshot is replaced.",
         ),
         Entry(
             Reason.POD_STOPPING,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "The pod that does it is deleted.",
+            "The pod that works on the snapshot is deleted.",
         ),
         Entry(
             Reason.SNAPSHOT_POD_FAILED,
             Fault.CLUSTER,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "The pod ended without a termination message.",
-            remedy="See its log.",
-            after="The driver restarts.",
+            "The process of the pod that works on the snapshot ended without a termination message.",
+            remedy='If it recurs, see "kubectl logs POD -n NAMESPACE --previous".',
+            after="The container restarts and continues where it was.",
         ),
         Entry(
             Reason.NO_REPORT,
             Fault.CLUSTER,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "The pod ended without a report.",
-            remedy="See its log.",
-            after="The driver restarts.",
+            "The pod that works on the snapshot ended without a report.",
+            remedy='If it recurs, follow the log of the next pod: "kubectl logs -f POD -n NAMESPACE".',
+            after="Another pod follows.",
         ),
         Entry(
             Reason.NOTHING_COMMITTED,
             Fault.NONE,
             (Place.SNAPSHOT,),
             "No batch is committed yet.",
-            after="It is taken after the first.",
+            after="The snapshot is taken after the first batch.",
         ),
         Entry(
             Reason.BATCH_LOST,
             Fault.DATA,
             (Place.SNAPSHOT,),
-            "The batch that the snapshot had to be of has been cleaned by Spark.",
-            remedy="Create another StreamSnapshot.",
+            "Spark has deleted the files of the batch that the snapshot had to be of.",
+            remedy=(
+                "Create another StreamSnapshot; if it recurs, raise spec.state.minBatchesToRetain of the application, "
+                "which restarts it."
+            ),
         ),
         Entry(
             Reason.CLEANED_TOO_FAST,
             Fault.VERSION,
             (Place.SNAPSHOT,),
             "Spark deleted files faster than they were copied, several times.",
-            remedy="Raise spec.state.minBatchesToRetain of the application, and create another StreamSnapshot.",
+            remedy=(
+                "Raise spec.state.minBatchesToRetain of the application, which restarts it, and create another "
+                "StreamSnapshot."
+            ),
         ),
         Entry(
             Reason.UNREADABLE_CHECKPOINT,
-            Fault.VERSION,
+            Fault.CLUSTER,
             (Place.SNAPSHOT,),
-            "The checkpoint contains something that this version does not know.",
-            remedy="Upgrade Tidegate; the message names what it is.",
+            (
+                "The checkpoint is not complete, or has something that this version of Tidegate does not know; the "
+                "message names it."
+            ),
+            remedy="Upgrade Tidegate, or restore the files that are missing; then create another StreamSnapshot.",
         ),
         Entry(
             Reason.CATALOG_LOST,
             Fault.DATA,
             (Place.APP, Place.SNAPSHOT),
             "There are snapshots, and snapshots/catalog.json is missing. Nothing is taken or deleted without it.",
-            remedy="Restore that object, or move snapshots/ and objects/ away.",
+            remedy=(
+                "Restore snapshots/catalog.json in <spec.storage.uri>/<namespace>/<name>/ from the versions of the "
+                "bucket. Only if all snapshots there may be lost, those for rollbacks and forks included, move the "
+                "folders snapshots/ and objects/ elsewhere."
+            ),
             after="Tidegate retries by itself.",
         ),
         Entry(
@@ -173,22 +190,31 @@ AREA = Area(
             Fault.DATA,
             (Place.SNAPSHOT,),
             "The imported snapshot does not exist, or is not complete.",
-            remedy="Check spec.uri and spec.storage, or wait until it is complete.",
-            after="It is looked for again.",
+            remedy=(
+                "Wait until it is complete where it is taken. If spec.uri or spec.storage is wrong, delete this "
+                "StreamSnapshot and create it with the right one; no file is deleted with it."
+            ),
+            after="Tidegate retries by itself.",
         ),
         Entry(
             Reason.SNAPSHOT_DAMAGED,
             Fault.DATA,
             (Place.SNAPSHOT, Place.VERIFIED),
             "Files of the snapshot are missing, or differ from what was published. The message names the first.",
-            remedy="Restore them, then create another StreamSnapshot.",
+            remedy=(
+                "Restore the files from a replica or the versions of the bucket, then change spec.verifyNonce, or "
+                "create an import again. Or take another snapshot, and do not rely on this one."
+            ),
         ),
         Entry(
             Reason.INTERNAL_ERROR,
             Fault.CLUSTER,
             (Place.SNAPSHOT, Place.VERIFIED, Place.UPGRADE),
             "Tidegate itself has a fault.",
-            remedy="See the log of the driver, and report it.",
+            remedy=(
+                "Report it to the developers of Tidegate, with the message and the log of the driver or pod that did "
+                "the work."
+            ),
         ),
         Entry(
             Reason.DISPOSING,
@@ -202,15 +228,20 @@ AREA = Area(
             Fault.NONE,
             (Place.SNAPSHOT,),
             "The resource is being deleted, and an application has yet to start from it.",
-            remedy="Start that application, or delete it.",
+            remedy=(
+                "Set spec.suspend of that application to false, correct what its condition Ready says, or delete it."
+            ),
             page="guide.md#delete-a-snapshot",
         ),
         Entry(
             Reason.HELD,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "The resource is being deleted, and somebody, whom the message names, needs the files.",
-            remedy="Wait, or release it by the annotation that the message names.",
+            "The resource is being deleted, and an application or import that the message names needs the files.",
+            remedy=(
+                "Wait. Only if that holder no longer exists, release it by the annotation in the message: one that "
+                "exists loses its files."
+            ),
             page="guide.md#delete-a-snapshot",
         ),
         Entry(
@@ -218,7 +249,10 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.SNAPSHOT,),
             "The files could not be deleted.",
-            remedy="Correct what the message names, or set spec.deletionPolicy to Retain.",
+            remedy=(
+                "Correct what the message names. Or set spec.deletionPolicy to Retain: the resource then goes, and its "
+                "files stay in the bucket."
+            ),
             after="Tidegate retries by itself.",
             page="guide.md#delete-a-snapshot",
         ),
@@ -226,77 +260,13 @@ AREA = Area(
             Reason.WHOLE,
             Fault.NONE,
             (Place.VERIFIED,),
-            "The snapshot was read back, and is whole.",
+            "The snapshot was read back, and is intact.",
             page="guide.md#verify-a-snapshot",
-        ),
-        Entry(
-            Reason.SNAPSHOT_NOT_READY,
-            Fault.NONE,
-            (Place.APP,),
-            "The application starts from a snapshot that is not complete yet.",
-            after="Tidegate continues when the snapshot is Ready.",
-            page="guide.md#fork-an-application",
-        ),
-        Entry(
-            Reason.SNAPSHOT_NOT_FOUND,
-            Fault.VERSION,
-            (Place.APP,),
-            "The snapshot of spec.startFrom.snapshotRef does not exist.",
-            remedy="Create it, or create the application again with another spec.startFrom.",
-            after="Tidegate continues when an object of that name is Ready.",
-            page="guide.md#fork-an-application",
-        ),
-        Entry(
-            Reason.SNAPSHOT_FAILED,
-            Fault.DATA,
-            (Place.APP, Place.MESSAGE),
-            "The snapshot failed and will never be complete.",
-            remedy="Create another one.",
-            page="guide.md#fork-an-application",
-        ),
-        Entry(
-            Reason.SNAPSHOT_DELETING,
-            Fault.NONE,
-            (Place.APP,),
-            "The snapshot of spec.startFrom.snapshotRef is being deleted.",
-            remedy="Create another one, or create the application again with another spec.startFrom.",
-            page="guide.md#fork-an-application",
-        ),
-        Entry(
-            Reason.SNAPSHOT_UNREADABLE,
-            Fault.VERSION,
-            (Place.APP,),
-            "The StreamSnapshot of spec.startFrom.snapshotRef cannot be read.",
-            remedy="Correct it; its conditions name the field.",
-            page="guide.md#fork-an-application",
-        ),
-        Entry(
-            Reason.SNAPSHOT_UNUSABLE,
-            Fault.DATA,
-            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
-            (
-                "The snapshot in spec.startFrom, or the rollback snapshot, is missing, damaged or not readable "
-                "with the credentials; or the lineage already holds something else. Nothing is started on less "
-                "than the snapshot."
-            ),
-            remedy=(
-                "Correct what the message names and delete the driver pod, or create the application again from "
-                "another snapshot."
-            ),
-            after="It does not start without the snapshot.",
-            page="guide.md#fork-an-application",
-        ),
-        Entry(
-            Reason.STARTED_FROM_SNAPSHOT,
-            Fault.NONE,
-            (Place.EVENT,),
-            "The application has started from a snapshot, which is copied.",
-            page="guide.md#fork-an-application",
         ),
         Entry(
             Reason.SCHEDULE_INVALID,
             Fault.VERSION,
-            (Place.APP, Place.EVENT),
+            (Place.APP, Place.EVENT, Place.PERIODS_IGNORED),
             "A schedule never fires; the message names the field, why, and what to write.",
             remedy="Correct the schedule.",
             page="guide.md#take-them-by-themselves",
@@ -305,8 +275,10 @@ AREA = Area(
             Reason.SNAPSHOT_REFUSED,
             Fault.CLUSTER,
             (Place.EVENT, Place.MESSAGE),
-            "The API server refuses the StreamSnapshot.",
-            remedy="Correct what the message names.",
+            "The API server refuses to create the StreamSnapshot.",
+            remedy=(
+                "Correct what the message names; for a ControlMessage, then send the message again under another name."
+            ),
             after="A scheduled one is tried again every five minutes.",
             page="guide.md#take-them-by-themselves",
         ),
@@ -314,8 +286,12 @@ AREA = Area(
             Reason.SNAPSHOT_NAME_TAKEN,
             Fault.CLUSTER,
             (Place.EVENT, Place.MESSAGE),
-            "A StreamSnapshot of that name exists and is another one.",
-            remedy="Delete that object; whoever needs it can create it under another name.",
+            "A StreamSnapshot with the name that Tidegate would give exists, and is another one.",
+            remedy=(
+                "If nobody needs that StreamSnapshot, delete it (with its spec.deletionPolicy Delete, its files go "
+                "too); as long as it exists, this scheduled snapshot is not taken. For a ControlMessage, send the "
+                "message again under another name."
+            ),
             after="A scheduled one is tried again every five minutes.",
             page="guide.md#take-them-by-themselves",
         ),
@@ -323,15 +299,18 @@ AREA = Area(
             Reason.SNAPSHOT_VERIFIED,
             Fault.NONE,
             (Place.EVENT,),
-            "The snapshot was read back, and is whole.",
+            "The snapshot was read back, and is intact.",
             page="guide.md#verify-a-snapshot",
         ),
         Entry(
             Reason.SNAPSHOT_NOT_VERIFIED,
             Fault.DATA,
             (Place.EVENT,),
-            "The snapshot was read back, and is not whole, or could not be read.",
-            remedy="Do not rely on it: restore what the message names, or take another snapshot.",
+            "The snapshot was read back and is damaged, or could not be read; the message says which.",
+            remedy=(
+                "If it is damaged, do not rely on it: restore its files, or take another snapshot. If it could not be "
+                "read, correct what the message names, and change spec.verifyNonce to verify it again."
+            ),
             page="guide.md#verify-a-snapshot",
         ),
         Entry(

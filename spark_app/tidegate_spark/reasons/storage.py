@@ -14,20 +14,25 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP,),
             "The storage overlaps that of another, older application of the namespace.",
-            remedy="Create the application again with another spec.storage.uri, or delete the other one.",
-            after="Tidegate continues when the other one is deleted.",
+            remedy=(
+                "Create this application again with another spec.storage.uri. Delete the older one only if it is not "
+                "needed: with its spec.storage.deletionPolicy Delete, its state and snapshots are deleted too."
+            ),
+            after="Tidegate continues when the older one is deleted.",
         ),
         Entry(
             Reason.STORAGE_OWNED,
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
-                "app.json names another application, or a later epoch of this one; or the storage is inside one that "
-                "an application of another namespace has claimed."
+                "app.json names another application: the folder of this one has the files of that one, be it an "
+                "earlier one of the same name; or the folder is inside one that an application of another namespace "
+                "has claimed."
             ),
             remedy=(
-                "Create the application again with another spec.storage.uri, or delete what the other application "
-                "left there; delete only app.json to continue from its state."
+                "Make sure that no driver in any cluster writes to that folder "
+                "(<spec.storage.uri>/<namespace>/<name>/). To continue from the state there, delete only app.json; to "
+                "start without it, delete the folder, which loses the state and all snapshots in it."
             ),
             after="A new driver checks again within 5 minutes.",
         ),
@@ -36,12 +41,12 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
-                "A newer Tidegate wrote app.json, fence.json, the catalog of the snapshots or a manifest; an "
-                "older one neither reads nor replaces them."
+                "A newer Tidegate wrote app.json, fence.json, the catalog of the snapshots or a manifest; an older one "
+                "neither reads nor replaces them."
             ),
             remedy=(
-                "Upgrade Tidegate, or use an image with a newer runtime; change spec.restartNonce if the "
-                "application runs."
+                "Upgrade Tidegate, or with spec.application.runtime Image use an image with a newer runtime; change "
+                "spec.restartNonce if the application runs."
             ),
             after="A new driver checks again within 5 minutes.",
         ),
@@ -54,8 +59,9 @@ AREA = Area(
                 "is to be deleted, so nobody can determine whose it is; Tidegate neither takes nor deletes it."
             ),
             remedy=(
-                "Restore the object that the message names from the versions of the bucket. Without a version, make "
-                "sure that nothing else writes below spec.storage.uri, and delete the object."
+                "Restore the object that the message names from the versions of the bucket. Without a version, set "
+                "spec.suspend to true, make sure that no driver in any cluster writes below "
+                "<spec.storage.uri>/<namespace>/<name>/, delete the object, and set spec.suspend to false."
             ),
             after="A new driver checks again within 5 minutes.",
         ),
@@ -64,7 +70,10 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             "Operator and runtime are more than one version of their protocol apart.",
-            remedy="Upgrade what the message names: the operator, or with spec.application.runtime Image the image.",
+            remedy=(
+                "Upgrade what the message names, the operator or with spec.application.runtime Image the image; then "
+                "change spec.restartNonce."
+            ),
             after="Tidegate tries again only after a change of the spec.",
         ),
         Entry(
@@ -72,7 +81,7 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             "The bucket does not exist.",
-            remedy="Create the bucket, or create the application again with another spec.storage.uri.",
+            remedy="Create the bucket; if spec.storage.uri is wrong, create the application again with another one.",
             after="Tidegate retries by itself.",
         ),
         Entry(
@@ -81,10 +90,11 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             "The Secret of spec.storage.credentialsSecretRef, or a key of it, does not exist.",
             remedy=(
-                "Create it, with the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name none and give the "
-                "ServiceAccount of the pod an identity of the cloud provider."
+                "Create it, with the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Or remove "
+                "spec.storage.credentialsSecretRef, which restarts the application, and give the ServiceAccount of its "
+                "pods (spec.serviceAccountName) an identity of the cloud provider."
             ),
-            after="Within two minutes: the kubelet refreshes mounted Secrets.",
+            after="A pod that waits sees the Secret within two minutes, when the kubelet refreshes its mount.",
         ),
         Entry(
             Reason.CREDENTIALS_REJECTED,
@@ -92,8 +102,8 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             "The object store rejects the credentials.",
             remedy=(
-                "Correct the Secret of spec.storage.credentialsSecretRef, or grant read, write, list and delete "
-                "below spec.storage.uri."
+                "Correct the Secret of spec.storage.credentialsSecretRef, or grant read, write, list and delete below "
+                "spec.storage.uri."
             ),
             after="Tidegate retries by itself.",
         ),
@@ -109,8 +119,11 @@ AREA = Area(
             Reason.STORAGE_UNSUITABLE,
             Fault.ENVIRONMENT,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
-            "The object store ignores conditional writes, or lacks an operation.",
-            remedy="Use an object store that honours conditional writes.",
+            "The object store ignores conditional writes, or lacks an operation; the message names it.",
+            remedy=(
+                "Upgrade the object store to a version with conditional writes (If-None-Match and If-Match of "
+                "PutObject). On another store, the application has to be created again, and starts without its state."
+            ),
             after="A new driver checks again within 5 minutes.",
         ),
         Entry(
@@ -134,7 +147,10 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.REHEARSAL, Place.REPARTITION),
             "The storage or a broker did not answer, or rejected the credentials.",
-            remedy="Wait for it, or correct what the message names.",
+            remedy=(
+                "Correct what the message names. After a repartition, change spec.restartNonce to try again; after a "
+                "rehearsal, the upgrade continues without a result."
+            ),
             page="guide.md#rehearse-it",
         ),
     ),

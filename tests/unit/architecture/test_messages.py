@@ -74,6 +74,12 @@ def in_other_words(found: Mapping[str, str]) -> set[str]:
     return {f"{path}: {text}" for path, source in found.items() for text in sentences(source) if pattern.search(text)}
 
 
+def unquoted_commands(found: Mapping[str, str]) -> set[str]:
+    """Return the sentences with a command that is not in quotes: a full stop at its end would be copied, too."""
+    pattern = re.compile(r'(?<!")kubectl ')
+    return {f"{path}: {text}" for path, source in found.items() for text in sentences(source) if pattern.search(text)}
+
+
 def reading(found: Mapping[str, str]) -> set[str]:
     """Return where code looks into a message of ours: ``"x" in y.message``, a pattern on it, or a part of it."""
     return {
@@ -108,6 +114,14 @@ def test_sentences_are_in_modules_for_messages() -> None:
 
 def test_messages_are_in_the_glossarys_words() -> None:
     assert in_other_words(modules()) == set()
+
+
+def test_a_command_to_copy_is_in_quotes() -> None:
+    assert unquoted_commands(modules()) == set()
+
+
+def test_a_planted_command_without_quotes_is_found() -> None:
+    assert len(unquoted_commands({"messages.py": 'f"See kubectl logs {pod} -n {namespace}."'})) == 1
 
 
 def test_no_code_reads_a_message_and_foreign_text_is_read_in_one_module_of_each_package() -> None:

@@ -183,6 +183,22 @@ def test_texts_are_plain_sentences() -> None:
     assert [text for text in texts if not text.endswith(".") or "`" in text or "](" in text] == []
 
 
+def unquoted(texts: Iterable[str]) -> list[str]:
+    """Return the texts with a command that is not in quotes of its own: a full stop at its end would be copied, too."""
+    return [text for text in texts if re.search(r'(?<!")kubectl|"kubectl[^"]*$', text)]
+
+
+def test_a_command_to_copy_is_in_quotes_and_names_its_namespace() -> None:
+    texts = [text for _, e in entries(AREAS) for text in (e.meaning, e.remedy, e.after)]
+    commands = [command for text in texts for command in re.findall(r'"(kubectl [^"]+)"', text)]
+    assert (unquoted(texts), [it for it in commands if "-n NAMESPACE" not in it and " nodes " not in it]) == ([], [])
+
+
+@pytest.mark.parametrize("planted", ["See kubectl logs POD.", 'See "kubectl logs POD.'])
+def test_a_planted_command_without_quotes_is_found(planted: str) -> None:
+    assert unquoted([planted]) == [planted]
+
+
 @pytest.mark.parametrize(
     ("mistake", "found"),
     [

@@ -41,7 +41,7 @@ def test_until_they_are_it_is_said_why_fewer_are_right_though_more_are_needed() 
     said = app.said[-1]
     assert (said.step, said.recommended) == (Reason.SCALE_DOWN_SOON, 4)
     assert (
-        "More brought next to nothing: from 4 to 7 executors it came from 525 to 525 rows for each second"
+        "More brought next to nothing: 4 executors processed 525 rows for each second of a batch, and 7 process 525"
         in explain(SETTINGS, situation(hot(executors=7), app.at), said)
     )
 

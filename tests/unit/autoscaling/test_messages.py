@@ -46,14 +46,16 @@ def test_what_keeps_more_away_is_named_with_what_can_be_done() -> None:
     at_the_maximum = say(Settings(most=4), figures=measured(700.0))
     assert at_the_maximum.startswith("More than 4 executors would be needed; spec.autoscaling.maxExecutors is 4.")
     of_state = say(figures=measured(700.0, source_partitions=2, state_partitions=4))
-    assert of_state.startswith("More than 4 executors would be needed, and would have no task.")
+    assert of_state.startswith("4 executors already have a core for every task; more would be idle.")
     assert of_state.endswith(
         "The sources have 2 partitions and the state has 4 partitions: enough for 4 executors with 1 task each at a "
-        "time. Raise spec.state.partitions, or those of the topic."
+        "time. Raise spec.state.partitions, which stops the application while its state is repartitioned, or give the "
+        "source more partitions."
     )
     of_sources = say(figures=measured(700.0, source_partitions=4))
     assert of_sources.endswith(
-        "The sources have 4 partitions: enough for 4 executors with 1 task each at a time. Raise those of the topic."
+        "The sources have 4 partitions: enough for 4 executors with 1 task each at a time. Give the source more "
+        "partitions."
     )
     room = Quota(4, "team", "requests.cpu", "7500m", "8", "1")
     assert say(figures=measured(700.0), quota=room).startswith(
@@ -81,10 +83,10 @@ def test_fewer_are_explained_with_the_highest_need_of_the_interval_and_the_share
     now = situation(measured(70.0), app.at, wanted=16)
     assert explain(SETTINGS, now, app.said[-1]) == (
         "9 executors instead of 16, if no more are needed for 40 s. 70 rows/s arrive; an executor can process 100, and "
-        "is to be used for 70% of that: 1.0 are needed; at most 8.0 were in the last 9 min."
+        "is to be used for 70% of that: 1.0 are needed; up to 8.0 were needed in the last 9 min."
     )
     app.for_seconds(400, measured(70.0))
-    assert "no more than 50% of the executors go at once" in explain(
+    assert "one step removes at most 50% of the executors" in explain(
         SETTINGS, situation(measured(70.0), app.at), app.said[-1]
     )
 
@@ -96,13 +98,13 @@ def test_a_share_that_is_less_than_one_executor_is_told_to_be_one() -> None:
         said = app.for_seconds(310, measured(arriving))
         return explain(settings, situation(measured(arriving), app.at, wanted=executors), said)
 
-    assert "; no more than 5% of the executors go at once, but one does." in last(12, 0.05, 70.0)
+    assert "; one step removes at most 5% of the executors, but always one." in last(12, 0.05, 70.0)
     assert last(12, 0.05, 70.0).startswith("11 executors instead of 12, if no more are needed")
-    assert "; no more than 10% of the executors go at once." in last(20, 0.1, 70.0)
+    assert "; one step removes at most 10% of the executors." in last(20, 0.1, 70.0)
     # Of those that the tolerance keeps it says nothing, and neither where the need itself is reached.
     assert last(11, 0.5, 630.0).startswith("11 executors are right.")
-    assert "at once" not in last(11, 0.5, 630.0)
-    assert "at once" not in last(12, 0.5, 490.0)
+    assert "one step" not in last(11, 0.5, 630.0)
+    assert "one step" not in last(12, 0.5, 490.0)
 
 
 def test_where_only_the_ceiling_asks_for_fewer_the_share_is_told_too() -> None:
@@ -110,7 +112,7 @@ def test_where_only_the_ceiling_asks_for_fewer_the_share_is_told_too() -> None:
     app = Autoscaled(executors=20)
     said = app.for_seconds(310, figures)
     assert (said.recommended, said.current) == (10, 20)
-    assert "no more than 50% of the executors go at once" in explain(
+    assert "one step removes at most 50% of the executors" in explain(
         SETTINGS, situation(figures, app.at, wanted=20), said
     )
 
@@ -119,7 +121,7 @@ def test_executors_that_were_of_no_use_are_told_with_what_was_expected_of_them()
     app = Autoscaled()
     app.for_seconds(10, measured(700.0, saturated=True, processed=400.0))
     said = app.for_seconds(600, measured(1400.0, saturated=True, processed=430.0))
-    assert "from 4 to 10 executors it came from 400 to 430 rows/s, where 1,000 were expected." in explain(
+    assert "4 executors processed 400 rows/s, and 10 process 430, where 1,000 were expected." in explain(
         SETTINGS, situation(measured(1400.0), app.at, wanted=10), said
     )
 

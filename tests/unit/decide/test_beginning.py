@@ -126,7 +126,9 @@ def test_a_snapshot_that_can_not_be_read_is_for_a_person() -> None:
     o = observe(app, driver=driver)
     plan = decide(o, NOW)
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", "SnapshotUnusable")
-    assert plan.message.startswith("It is gone. Correct what the message names and delete the driver pod")
+    assert plan.message.startswith(
+        'It is gone. Restore what the message names, then run "kubectl delete pod variant-driver -n shop"'
+    )
     assert decide(settled(o), NOW + 3600).actions == ()
 
 
@@ -243,8 +245,8 @@ def test_a_forks_number_that_nobody_changed_does_not_wait_for_anything(change: d
 def test_a_launch_on_state_in_another_number_says_what_both_are_and_how_it_is_divided_after_all() -> None:
     plan = decide(observe(fork_on(200)), NOW)
     (told,) = [each for each in plan.actions if isinstance(each, PublishEvent) and each.reason == "StatePartitionsKept"]
-    assert "keeps its 200 partitions: spec.state.partitions is 4" in told.message
-    assert "set the field to 200 first, and to 4 once that version is stable" in told.message
+    assert "has 200 partitions, and spec.state.partitions is 4" in told.message
+    assert "set the field to 200, and to 4 when the application is stable" in told.message
 
 
 def test_a_fork_is_divided_by_the_two_edits_that_its_event_names() -> None:

@@ -117,7 +117,7 @@ def test_a_purge_that_was_killed_names_no_setting_of_the_driver(reason: str) -> 
 def test_a_purge_that_no_node_takes_names_what_decides_where_it_may_run() -> None:
     plan = decide(observe(EMPTIED, purge=purge_pod(unschedulable="0/3 nodes are available.")), NOW)
     assert (plan.reason, "spec.driver.podTemplate" in plan.message) == ("Unschedulable", True)
-    assert "resources" not in plan.message.replace("Free resources", "")
+    assert "resources" not in plan.message.replace("free resources", "")
 
 
 def test_a_purge_whose_image_is_not_there_names_tidegates_image() -> None:

@@ -192,8 +192,8 @@ def test_state_that_keeps_another_number_than_the_spec_asks_for_is_named_for_as_
     app = in_four(stable(launched(app_with({PARTITIONS: 8}), phase=Phase.RUNNING)), batch=9)
     condition = ready(observe(app, **runs(app, 9)))
     assert (condition.reason, condition.status) == ("Running", "True")
-    assert "keeps its 4 partitions: spec.state.partitions is 8" in condition.message
-    assert "set the field to 4 first, and to 8 once that version is stable" in condition.message
+    assert "has 4 partitions, and spec.state.partitions is 8" in condition.message
+    assert "set the field to 4, and to 8 when the application is stable" in condition.message
 
 
 def test_of_state_in_the_number_of_the_spec_nothing_is_said() -> None:

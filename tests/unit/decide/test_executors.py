@@ -60,9 +60,8 @@ def test_executors_that_do_not_state_what_a_quota_counts_are_told_which_field_do
         plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
         assert plan.message.endswith(
             "3 have no pod: the API server refuses them, or the driver may not create them; the log of the driver has "
-            "the answer. ResourceQuota team counts limits.cpu (2 of 64 are used), and executors state none: it "
-            "accepts them only if a LimitRange gives them one, and the number that it then has room for is unknown. "
-            "Set spec.executor.resources.limits.cpu."
+            "the answer. ResourceQuota team counts limits.cpu (2 of 64 are used), and refuses executors, which state "
+            "none, unless a LimitRange gives them one. Set spec.executor.resources.limits.cpu."
         )
 
 
@@ -70,8 +69,9 @@ def test_a_quota_that_is_used_up_is_told_with_the_field_as_well() -> None:
     quota = Quota(5, "team", "limits.cpu", "2", "2", unstated="spec.executor.resources.limits.cpu")
     plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
     assert plan.message.endswith(
-        "ResourceQuota team has room for 5 executors in all (2 of 2 limits.cpu are used, and executors state none: set "
-        "spec.executor.resources.limits.cpu). Raise it, or request less."
+        "ResourceQuota team has room for 5 executors in all (2 of 2 limits.cpu are used, and executors state no "
+        "limits.cpu: set spec.executor.resources.limits.cpu). Raise the quota, or lower the number of executors or "
+        "spec.executor.resources.requests."
     )
 
 
@@ -118,16 +118,17 @@ def test_executors_that_go_hide_no_more_that_are_missing_than_they_are() -> None
 def test_one_that_was_to_go_and_hangs_is_named_when_it_keeps_others_away() -> None:
     plan = decide(leaving(since=LINGER_SECONDS), NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsMissing")
-    assert "with 5 of 8 executors. Executor 7 was to end at 2027-01-15T07:50:00Z" in plan.message
-    assert "nor have 2 others. Spark starts none in its place before it has gone" in plan.message
-    assert "deleting pod orders-e1-exec-7 ends it" in plan.message
+    assert "with 5 of 8 executors. Executor 7 and 2 others should have ended at 2027-01-15T07:50:00Z" in plan.message
+    assert "still run tasks; Spark starts no others instead before they have gone" in plan.message
+    assert 'node of pod orders-e1-exec-7 ("kubectl logs orders-e1-exec-7 -n shop")' in plan.message
+    assert "deleting the pod ends it" in plan.message
     assert [each.reason for each in plan.actions if isinstance(each, PublishEvent)] == ["ExecutorsMissing"]
 
 
 def test_one_that_was_to_go_and_hangs_is_named_when_nobody_is_missing_too() -> None:
     plan = decide(leaving(since=LINGER_SECONDS, running=8, number=1), NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsLinger")
-    assert "takes no new tasks" in plan.message
+    assert "and still runs tasks. See the log" in plan.message
     (event,) = [each for each in plan.actions if isinstance(each, PublishEvent)]
     assert (event.reason, event.warning) == ("ExecutorsLinger", True)
 
@@ -213,7 +214,10 @@ def test_words_of_a_newer_runtime_are_named_with_what_to_do_and_the_application_
     report = report_of(driver, executors_wanted=8, executors_running=8, **UNHEARD[field])
     plan = decide(observe(EIGHT, driver=driver, agent=report), NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "Unknown")
-    assert f"words that this operator does not know, in {field}. Upgrade the operator." in plan.message
+    assert (
+        f"words that this operator does not know, in {field}: it is newer than the operator. Upgrade the operator."
+        in plan.message
+    )
     assert not [each for each in plan.actions if isinstance(each, DeleteDriver)]
 
 
@@ -234,7 +238,7 @@ def test_a_runtime_of_the_protocol_before_or_after_is_as_good_as_one_of_the_same
 def test_one_that_hangs_is_told_beside_another_reason_for_those_that_are_missing() -> None:
     plan = decide(leaving(since=LINGER_SECONDS, number=1), NOW)
     assert "2 have no pod" in plan.message
-    assert "Executor 7 was to end" in plan.message
+    assert "Executor 7 should have ended" in plan.message
 
 
 def test_a_driver_that_starts_is_looked_at_again_when_its_executors_have_had_their_time() -> None:

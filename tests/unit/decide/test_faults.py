@@ -6,9 +6,10 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 from tidegate.decide.faults import name_end, name_reported
 from tidegate.observe.pods import Exit
 from tidegate_spark.protocol import Storage
+from tidegate_spark.reasons import Reason
 from tidegate_spark.reasons.registry import entry_of
 from tidegate_spark.storage import fault_of
-from tidegate_testing.observations import NOW, app_with, driver_of
+from tidegate_testing.observations import NOW, app_with, driver_of, ended_with
 
 PLACE = Storage("s3://streams/apps/shop/orders", "http://s3:9000")
 
@@ -36,11 +37,19 @@ def test_a_fault_of_the_storage_is_told_with_one_remedy(error: Exception, secret
     assert fault is not None
     entry = entry_of(fault.reason)
     remedy = f"{entry.remedy} {entry.after}"
-    told = name_reported(fault).message
+    told = name_reported(fault, driver_of(app_with())).message
     assert told.endswith(f" {remedy}")
     what = told.removesuffix(f" {remedy}")
     said_to_do = ("Create", "Correct", "correct the", "Check", "Use a", "name a Secret", "keeps trying", "looks again")
     assert [words for words in said_to_do if words in what] == []
+
+
+def test_a_command_that_a_remedy_names_is_for_the_pod_that_ended() -> None:
+    stalled = driver_of(app_with(), ended=ended_with(Reason.STALLED, 1, message="Nothing moved."))
+    problem = name_end(stalled)
+    assert problem.reason == "Stalled"
+    assert '"kubectl logs orders-driver -n shop --previous"' in problem.message
+    assert "NAMESPACE" not in problem.message
 
 
 def test_a_driver_that_was_killed_is_said_to_be_and_memory_only_guessed_at() -> None:

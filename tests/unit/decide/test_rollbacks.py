@@ -138,7 +138,7 @@ def test_a_pin_that_could_not_be_begun_with_is_tried_again_when_somebody_removes
     ended = driver_of(old, phase="Succeeded", ended=ended_with(Reason.SNAPSHOT_UNUSABLE, 0))
     plan = decide(observe(back, driver=ended), NOW)
     assert (status_of(plan).phase, plan.reason) == (Phase.FAILED, "SnapshotUnusable")
-    assert "delete the driver pod" in plan.message
+    assert "kubectl delete pod orders-driver -n shop" in plan.message
     assert not acts(plan, do.DeleteDriver)
     again = msgspec.structs.replace(back, status=status_of(plan))
     config = launch_of(decide(observe(again), NOW))

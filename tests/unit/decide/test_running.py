@@ -268,7 +268,7 @@ STUCK_EXECUTORS: dict[str, tuple[dict[str, Any], str]] = {
         {"waiting": waiting("ErrImagePull", "spark-kubernetes-executor")},
         "Image shop/orders:1",
     ),
-    "no node": ({"unschedulable": "0/1 nodes are available."}, "request less in spec.executor.resources"),
+    "no node": ({"unschedulable": "0/1 nodes are available."}, "lower spec.executor.resources.requests"),
 }
 
 

@@ -127,7 +127,7 @@ def test_what_would_be_the_same_as_the_newest_is_not_taken() -> None:
     assert look.status is not None
     assert (look.status.last_schedule_time, look.status.message) == (
         at(NOW),
-        "The newest snapshot has all batches; none was taken.",
+        "No snapshot was taken: the newest one has all batches.",
     )
     assert names(dataclasses.replace(o, app=app())) == ["orders-20270115-0800"]
     other_lineage = msgspec.structs.replace(suspended, status=msgspec.structs.replace(suspended.status, lineage=2))

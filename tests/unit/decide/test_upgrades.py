@@ -311,7 +311,7 @@ def test_a_copy_whose_order_the_agent_refuses_is_done_without_and_it_is_told_why
     memory = Memory(orders_refused=(process, "HTTP 422: alone: not a known field"))
     plan = decide(observe(under_test(UpgradePhase.COPYING), **seen, memory=memory, deciding_since=NOW), NOW + 3600)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.STOPPING, "OrderRefused")
-    assert ("accepts no orders (HTTP 422: alone: not a known field);" in record(plan).message) is by_it
+    assert ("accepts no orders (HTTP 422: alone: not a known field)." in record(plan).message) is by_it
 
 
 @pytest.mark.parametrize(("ago", "phase"), [(1, UpgradePhase.COPYING), (3600, UpgradePhase.STOPPING)])

@@ -30,6 +30,7 @@ from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.protocol import DriverState
 from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.registry import remedy_of
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver, waiting
 from tidegate_testing.observations import deleted as deleted_app
@@ -206,7 +207,7 @@ def test_a_complete_snapshot_shows_what_is_in_it() -> None:
 def test_what_the_runtime_gave_up_has_failed_with_its_words_and_what_to_do(state: SnapshotState) -> None:
     plan = decide_snapshot(observe_running(snapshot(begun()), report(state, Reason.BATCH_LOST)), NOW)
     assert said(plan) == (FAILED, "Stalled", "BatchLost")
-    assert plan.message == "because. Create another StreamSnapshot."
+    assert plan.message == f"because. {remedy_of(Reason.BATCH_LOST)}"
 
 
 @pytest.mark.parametrize(

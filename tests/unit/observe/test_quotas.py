@@ -87,9 +87,9 @@ def test_how_many_a_quota_takes_that_counts_what_they_do_not_state_is_said_to_be
     assert found is not None
     assert found.unsure
     assert quota_message(found) == (
-        "ResourceQuota team counts limits.cpu (2 of 64 are used), and executors state none: it accepts them only if "
-        "a LimitRange gives them one, and the number that it then has room for is unknown. Set "
-        "spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu"
+        "ResourceQuota team counts limits.cpu (2 of 64 are used), and refuses executors, which state none, unless a "
+        "LimitRange gives them one. Set spec.driver.resources.limits.cpu and "
+        "spec.executor.resources.limits.cpu"
     )
 
 
@@ -97,7 +97,7 @@ def test_what_the_driver_was_given_is_a_hint_and_no_knowledge() -> None:
     found = room(LIMITS, given=Given(driver="1500m"))
     assert found is not None
     assert (found.unsure, found.asked) == (True, "")
-    assert "a LimitRange gives them one (the driver was given 1500m), and the number" in quota_message(found)
+    assert "unless a LimitRange gives them one (the driver was given 1500m). Set" in quota_message(found)
 
 
 def test_a_quota_that_is_used_up_takes_none_for_sure_also_of_those_that_do_not_state_it() -> None:
@@ -106,7 +106,7 @@ def test_a_quota_that_is_used_up_takes_none_for_sure_also_of_those_that_do_not_s
     assert (found.most, found.unsure) == (2, False)
     assert quota_message(found) == (
         "ResourceQuota team has room for 2 executors in all, of which 2 have a pod (2 of 2 limits.cpu are used, and "
-        "executors state none: set spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu)"
+        "executors state no limits.cpu: set spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu)"
     )
 
 

@@ -394,5 +394,6 @@ async def test_a_quota_that_is_used_up_keeps_executors_away_whatever_they_would_
     assert (world.target, world.advice.evaluation.step) == (1, Reason.QUOTA_REACHED)
     assert world.advice.message.startswith(
         "More than 1 executor would be needed; ResourceQuota team has room for no executor (2 of 2 limits.cpu are "
-        "used, and executors state none: set spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu). "
+        "used, and executors state no limits.cpu: set spec.driver.resources.limits.cpu and "
+        "spec.executor.resources.limits.cpu). "
     )

@@ -5,20 +5,23 @@ What a driver reports comes from the application's own process: it is cut to a l
 
 from __future__ import annotations
 
-from tidegate.decide.fault_messages import with_remedy
+from tidegate.decide.fault_messages import OLDER_RUNTIME, with_remedy
 from tidegate_spark.control_protocol import LARGEST_PAYLOAD, LONGEST_ERROR, MessageReport, QueryAcknowledgement
 from tidegate_spark.reasons import Reason
 
 LONGEST_REPORTED = 1024
 """Characters of what a driver reports of a message."""
 _MOST_QUERIES = 8
-_SEND_ANOTHER = "Send another message."
+_SEND_ANOTHER = "Send the message again under another name."
 
 # --- the application ---
 
 
-def app_unreadable(app: str) -> str:
-    return f"StreamingApp {app} cannot be read; see its conditions."
+def app_unreadable(app: str, namespace: str) -> str:
+    return (
+        f"StreamingApp {app} cannot be read. Correct the field that its conditions name: "
+        f'"kubectl describe streamingapp {app} -n {namespace}".'
+    )
 
 
 def app_not_found(app: str, namespace: str) -> str:
@@ -34,7 +37,7 @@ def app_not_started(app: str) -> str:
 
 
 def app_suspended(app: str) -> str:
-    return f"StreamingApp {app} is suspended. The message waits until it runs again."
+    return f"StreamingApp {app} is suspended (spec.suspend). The message waits until it runs again."
 
 
 def app_ended(app: str, phase: str) -> str:
@@ -63,10 +66,7 @@ def queued(in_progress: int) -> str:
 
 
 def order_refused(pod: str, answer: str) -> str:
-    return (
-        f"The agent in pod {pod} refused the messages: {answer}. They are offered again; if the runtime is older than "
-        "the operator, change spec.restartNonce of the application."
-    )
+    return f"The agent in pod {pod} refused the messages: {answer}. They are offered again. {OLDER_RUNTIME}"
 
 
 def with_outcome_unknown(message: str) -> str:
@@ -75,17 +75,20 @@ def with_outcome_unknown(message: str) -> str:
 
 
 def payload_too_large() -> str:
-    return f"The payload is longer than {LARGEST_PAYLOAD // 1024} KiB. Put it into a store, and send its address."
+    return f"The payload is longer than {LARGEST_PAYLOAD // 1024} KiB. {_SHORTEN}"
 
 
 def payload_too_deep(levels: int) -> str:
-    return f"The payload is nested deeper than {levels} levels. Put it into a store, and send its address."
+    return f"The payload is nested deeper than {levels} levels. {_SHORTEN}"
+
+
+_SHORTEN = "Shorten it; or write it to an object store, and send its address if the handler of the type reads one."
 
 
 def too_many(app: str, most: int, mib: int) -> str:
     return (
         f"{most} messages, or {mib} MiB of payloads, wait for StreamingApp {app} already. "
-        "Send the message again when some of them have ended."
+        "When some of them have ended, send the message again under another name."
     )
 
 
@@ -99,7 +102,10 @@ def expired(seconds: int, before: str) -> str:
 
 
 def lost() -> str:
-    return f"The driver of the application no longer knows this message from the channel. {_SEND_ANOTHER}"
+    return (
+        "The driver of the application no longer knows this message from the channel. Send the message again through "
+        "the channel, with another id."
+    )
 
 
 def from_channel(app: str) -> str:
@@ -114,7 +120,8 @@ def resource_refused(answer: str) -> str:
 
 
 def logged(report: MessageReport) -> str:
-    return f"Logged under number {report.sequence}. {reported(report) or 'It takes effect with the next batch.'}"
+    text = reported(report) or "It takes effect with the next batch."
+    return f"The message has number {report.sequence} in the control log. {text}"
 
 
 def unknown_state(report: MessageReport) -> str:
@@ -143,12 +150,15 @@ def _of_query(name: str, it: QueryAcknowledgement) -> str:
 def handler_failed(report: MessageReport) -> str:
     first = next(((name, it.errors[0]) for name, it in sorted(report.queries.items()) if it.errors), None)
     if first is None:
-        return "The application could not do what the message asks for; see the log of the driver."
+        return "The application could not do what the message asks for; the log of the driver says why."
     return f"A handler failed in query {first[0][:64]}: {first[1]}"[:LONGEST_REPORTED]
 
 
 def rejected(_: MessageReport) -> str:
-    return "The application rejects the message: its type is unknown, or its payload does not fit the type."
+    return (
+        "The application rejects the message: its type is unknown, or its payload does not fit the type. Correct that, "
+        "and send another message."
+    )
 
 
 def expired_in_log(_: MessageReport) -> str:

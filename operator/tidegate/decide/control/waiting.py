@@ -16,7 +16,7 @@ def wait_for_app(s: Seen, now: float) -> MessageVerdict | None:
     """Wait for an application that has run."""
     name, app = s.o.app_name, s.o.app
     if s.o.app_unreadable:
-        return _waiting(s, Reason.APP_UNREADABLE, messages.app_unreadable(name))
+        return _waiting(s, Reason.APP_UNREADABLE, messages.app_unreadable(name, s.o.namespace))
     if app is None:
         return _waiting(s, Reason.APP_NOT_FOUND, messages.app_not_found(name, s.o.namespace))
     if app.metadata.deletion_timestamp is not None:

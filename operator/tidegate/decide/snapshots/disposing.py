@@ -248,7 +248,9 @@ def _next_look(o: SnapshotObservation) -> float | None:
 
 
 def _held(o: SnapshotObservation, report: SnapshotReport) -> SnapshotVerdict:
-    message = _way_out(o, messages.held(report.message.strip(), ANNOTATION_RELEASE_HOLDERS))
+    metadata = o.snapshot.metadata
+    held = messages.held(report.message.strip(), metadata.name, metadata.namespace, ANNOTATION_RELEASE_HOLDERS)
+    message = _way_out(o, held)
     return SnapshotVerdict(_DELETING, Health.STALLED, Reason.HELD, message)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.decide.fault_messages import with_remedy
+from tidegate.decide.fault_messages import OLDER_RUNTIME, logs, with_remedy
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
@@ -19,8 +19,11 @@ def of_report(report: SnapshotReport, reason: Reason) -> str:
 # --- the application ---
 
 
-def app_unreadable(app: str) -> str:
-    return f"StreamingApp {app} cannot be read; see its conditions."
+def app_unreadable(app: str, namespace: str) -> str:
+    return (
+        f"StreamingApp {app} cannot be read. Correct the field that its conditions name: "
+        f'"kubectl describe streamingapp {app} -n {namespace}".'
+    )
 
 
 def app_not_found(app: str, namespace: str) -> str:
@@ -36,7 +39,10 @@ def app_not_started(app: str) -> str:
 
 
 def app_not_running(app: str) -> str:
-    return f"StreamingApp {app} accepts no orders at the moment. The snapshot waits until it runs or is stopped."
+    return (
+        f"StreamingApp {app} starts, stops or does not answer. The snapshot waits until it runs, is suspended or has "
+        "ended."
+    )
 
 
 def app_replaced(app: str, *, recreated: bool) -> str:
@@ -57,10 +63,7 @@ def app_replaced_failed(replaced: str, left_in: str) -> str:
 
 
 def order_refused(pod: str, answer: str) -> str:
-    return (
-        f"The agent in pod {pod} refused the order: {answer}. The order is given again; if the runtime is older than "
-        "the operator, change spec.restartNonce of the application."
-    )
+    return f"The agent in pod {pod} refused the order: {answer}. The order is given again. {OLDER_RUNTIME}"
 
 
 def ordered(pod: str) -> str:
@@ -87,7 +90,7 @@ def complete(batches: dict[str, int], files: int, size: str) -> str:
 # --- a pod ---
 
 WORK_COPY, WORK_DELETE, WORK_VERIFY, WORK_EXPORT = "copies", "deletes the files", "verifies the snapshot", "exports"
-WORK_DELETE_COPIED, WORK_IMPORT = "deletes what was copied", "checks whether the snapshot is whole"
+WORK_DELETE_COPIED, WORK_IMPORT = "deletes what was copied", "checks whether the snapshot is intact"
 """What a pod does, for :func:`pod_works`."""
 
 
@@ -96,7 +99,7 @@ def pod(name: str) -> str:
 
 
 def pod_starts(name: str, *, without_driver: bool) -> str:
-    return f"Pod {name} does it{', because no driver runs' if without_driver else ''}."
+    return f"Pod {name} starts{', because no driver runs' if without_driver else ''}."
 
 
 def pod_works(name: str, work: str) -> str:
@@ -119,18 +122,21 @@ def pod_replaced(name: str) -> str:
     return f"Pod {name} is replaced."
 
 
-def no_report(name: str) -> str:
-    return f"Pod {name} ended without a report on the snapshot; another one follows. See its log."
+def no_report(name: str, namespace: str) -> str:
+    return (
+        f"Pod {name} ended without a report on the snapshot, and is replaced. If that recurs, follow the log of the "
+        f'next one: "kubectl logs -f {name} -n {namespace}".'
+    )
 
 
 def pod_retries(problem: str, name: str) -> str:
     return f"{problem} Pod {name} retries."
 
 
-def pod_failed(name: str, exit_code: int) -> str:
+def pod_failed(name: str, namespace: str, exit_code: int) -> str:
     return (
         f"The process in pod {name} ended without a termination message (exit code {exit_code}). It restarts and "
-        f"continues; if that recurs, see its log: kubectl logs {name} --previous."
+        f"continues; if that recurs, see its log: {logs(name, namespace, ' --previous')}."
     )
 
 
@@ -149,7 +155,7 @@ def deleting(pod: str) -> str:
 
 
 def deletion_order_refused(pod: str, answer: str) -> str:
-    return f"The agent in pod {pod} refused the order: {answer}. The order is given again."
+    return f"The agent in pod {pod} refused to delete the files: {answer}. The order is given again. {OLDER_RUNTIME}"
 
 
 def deletion_waits(app: str) -> str:
@@ -157,13 +163,13 @@ def deletion_waits(app: str) -> str:
 
 
 def needed_by(apps: str) -> str:
-    return f"The snapshot is retained until StreamingApp {apps} has started from it, or that is deleted."
+    return f"The snapshot is retained until StreamingApp {apps} starts from it or is deleted."
 
 
-def held(report: str, annotation: str) -> str:
+def held(report: str, name: str, namespace: str, annotation: str) -> str:
     return (
-        f"{report} The files are deleted when nobody needs them. Release a holder that will not return with the "
-        f"annotation {annotation}=<name>."
+        f"{report} The files are deleted when nobody needs them. If a holder no longer exists, release it: "
+        f'"kubectl annotate streamsnapshot {name} -n {namespace} --overwrite {annotation}=HOLDER".'
     ).strip()
 
 
@@ -184,7 +190,7 @@ def namespace_terminating(namespace: str) -> str:
 
 
 def not_in_time(seconds: float, last: str) -> str:
-    return f"not within {seconds:.0f} seconds. {last}"
+    return f"that was not done within {seconds:.0f} seconds. {last}"
 
 
 def files_left(snapshot: str, uri: str, why: str) -> str:
@@ -193,8 +199,8 @@ def files_left(snapshot: str, uri: str, why: str) -> str:
 
 def still_held(snapshot: str, uri: str, holder: str, annotation: str) -> str:
     return (
-        f"Snapshot {snapshot} in {uri} may still be held by {holder}, which was not released. When you delete the "
-        f"StreamSnapshot that took it, annotate that with {annotation}={holder}."
+        f"Snapshot {snapshot} in {uri} was not released, and {holder} may still hold its files. Before the "
+        f'StreamSnapshot that took it is deleted, annotate that with "{annotation}={holder}".'
     )
 
 
@@ -227,11 +233,14 @@ def export_late(seconds: int, progress: str) -> str:
 
 
 def export_evicted(pod: str, detail: str) -> str:
-    return f"Pod {pod} was evicted: {detail} {_CHANGE_NONCE}"
+    return (
+        f"Pod {pod} was evicted: {detail} Raise memory, or set ephemeral-storage, in spec.export.resources.requests. "
+        f"{_CHANGE_NONCE}"
+    )
 
 
 def export_invalid(error: object) -> str:
-    return f"{error}."
+    return f"No pod can be built for the export: {error}. {_CHANGE_NONCE}"
 
 
 def export_out_of_memory(pod: str) -> str:

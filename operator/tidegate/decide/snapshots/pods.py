@@ -79,7 +79,7 @@ def _without_result(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase
     completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
     left = time_left(completion_time, SILENT_PAUSE, now)
     after = () if left else (DeleteSnapshotPod(pod),)
-    message = messages.no_report(pod.name)
+    message = messages.no_report(pod.name, pod.namespace)
     return SnapshotVerdict(phase, Health.STALLED, Reason.NO_REPORT, message, after=after, wake_after=left or None)
 
 
@@ -144,7 +144,8 @@ def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
     told = pods_report(o, pod)
     if told is not None and told.message:
         return Problem(told.reason or Reason.SNAPSHOT_POD_FAILED, messages.pod_retries(told.message, pod.name))
-    return Problem(Reason.SNAPSHOT_POD_FAILED, messages.pod_failed(pod.name, pod.ended.exit_code))
+    message = messages.pod_failed(pod.name, pod.namespace, pod.ended.exit_code)
+    return Problem(Reason.SNAPSHOT_POD_FAILED, message)
 
 
 @functools.lru_cache(64)

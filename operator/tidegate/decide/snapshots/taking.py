@@ -132,7 +132,7 @@ def wait_for_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """Wait for an application that has state."""
     name = o.snapshot.app_key[1]
     if o.app_unreadable:
-        return _waiting(o, Reason.APP_UNREADABLE, messages.app_unreadable(name))
+        return _waiting(o, Reason.APP_UNREADABLE, messages.app_unreadable(name, o.snapshot.metadata.namespace))
     if o.app is None:
         message = messages.app_not_found(name, o.snapshot.metadata.namespace)
         return _waiting(o, Reason.APP_NOT_FOUND, message)

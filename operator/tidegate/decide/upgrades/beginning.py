@@ -204,7 +204,9 @@ def _refusal(o: Observation) -> tuple[Reason, str] | None:
     """Return reason and message if the upgrade can not be begun."""
     lineage = lineage_of(o)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and not _is_confirmed(o):
-        return Reason.ABANDON_STATE_UNCONFIRMED, messages.abandon_unconfirmed(lineage, ABANDON_ANNOTATION)
+        name, namespace = o.app.metadata.name, o.app.metadata.namespace
+        message = messages.abandon_unconfirmed(name, namespace, lineage, ABANDON_ANNOTATION)
+        return Reason.ABANDON_STATE_UNCONFIRMED, message
     why_not = why_not_come_to(o)
     return (Reason.INVALID_SPEC, messages.refused_at_once(why_not)) if why_not else None
 
@@ -216,8 +218,8 @@ def _is_confirmed(o: Observation) -> bool:
 def _is_copied(o: Observation, base: str, divides: bool) -> bool:
     """Return whether the state is copied first.
 
-    One that is to be divided anew is copied as long as anything runs that would be stopped for it, and be its agent not
-    heard yet: from the copy it is known whether Spark can.
+    One that is to be repartitioned is copied as long as anything runs that would be stopped for it, and be its agent
+    not heard yet: from the copy it is known whether Spark can.
     """
     driver = o.driver
     if driver is None or driver.spec_hash != base:

@@ -43,10 +43,11 @@ def state_abandoned(lineage: int, annotation: str) -> str:
     return f"Lineage {lineage} is abandoned, as annotation {annotation} says; a new lineage starts."
 
 
-def abandon_unconfirmed(lineage: int, annotation: str) -> str:
+def abandon_unconfirmed(app: str, namespace: str, lineage: int, annotation: str) -> str:
     return (
-        f"spec.upgrade.mode is Stateless: the state of lineage {lineage} would be lost. To confirm that, annotate the "
-        f"application with {annotation}={lineage}."
+        f"spec.upgrade.mode is Stateless: the new version would start without the state of lineage {lineage}. To "
+        f'confirm that, run "kubectl annotate streamingapp {app} -n {namespace} --overwrite {annotation}={lineage}". '
+        "To keep the state, set spec.upgrade.mode to Snapshot."
     )
 
 
@@ -58,12 +59,13 @@ PREVIOUS_CONTINUES = "The previous version continues."
 
 # --- the copy ---
 
-DRIVER_GONE = "The previous version ended before its state was copied; the upgrade continues without the copy."
+_PIN_FOLLOWS = "The upgrade continues: the driver of the new version makes the rollback snapshot."
+DRIVER_GONE = f"The previous version ended before its state was copied. {_PIN_FOLLOWS}"
 COPY_REMOVED_BEFORE_REPARTITION = (
     "The copy was deleted before it showed whether the state can be repartitioned. Nothing was stopped; to try again, "
     "change spec.restartNonce."
 )
-COPY_REMOVED = "The copy was deleted; the new version takes another one."
+COPY_REMOVED = f"The copy of the state was deleted before it was used. {_PIN_FOLLOWS}"
 COPIED = "The state is copied; the previous version stops at a batch boundary, and the new version follows."
 NOTHING_COMMITTED = (
     "The storage has no committed batch of the previous version, although that version reports some. "
@@ -78,7 +80,8 @@ AGENT_SILENT = (
 def copy_failed(why: str) -> str:
     return (
         f"The state cannot be copied: {sentence(why)} {PREVIOUS_CONTINUES} Correct this and change the spec, such as "
-        "spec.restartNonce, or set spec.upgrade.mode to LastState to upgrade without a copy."
+        "spec.restartNonce. With spec.upgrade.mode LastState, the upgrade starts without a copy, and cannot be rolled "
+        "back after its first batch."
     )
 
 
@@ -104,7 +107,7 @@ _MORE_MEMORY = "Raise spec.upgrade.rehearsal.resources.requests.memory."
 def not_ordered(why: str) -> str:
     """Return the text; ``why`` is what the agent refused the order with, empty if it gave no answer."""
     because = f" ({why})" if why else ""
-    return f"The agent of the previous version accepts no orders{because}; the new version starts without a copy."
+    return f"The agent of the previous version accepts no orders{because}. {_PIN_FOLLOWS}"
 
 
 def rehearsal_failed(why: str) -> str:
@@ -142,7 +145,10 @@ def rehearsal_needs_memory(reported: str) -> str:
 
 
 def rehearsal_late(pod: str) -> str:
-    return f"Pod {pod} had no result in time (spec.upgrade.rehearsal.timeoutSeconds)."
+    return (
+        f"Pod {pod} had no result within spec.upgrade.rehearsal.timeoutSeconds. For the next rehearsal, raise that or "
+        "spec.upgrade.rehearsal.resources."
+    )
 
 
 def rehearsal_without_room(why: str, seconds: int) -> str:
@@ -153,8 +159,8 @@ def pod_did_not_run(pod: str) -> str:
     return f"Pod {pod} did not run."
 
 
-def see_pod(pod: str) -> str:
-    return f"See pod {pod}."
+def see_pod(pod: str, namespace: str) -> str:
+    return f'Pod {pod} reports no progress yet: "kubectl describe pod {pod} -n {namespace}".'
 
 
 # --- the gate ---
@@ -241,7 +247,7 @@ def overran(seconds: int) -> str:
 
 def by_hand(why: str, snapshot: str) -> str:
     """Return the text with how a person rolls back what is not rolled back automatically; empty id: nobody can."""
-    return f"{why} To roll it back, set spec.upgrade.rollbackTo to {snapshot}." if snapshot else why
+    return f'{why} To roll it back, set spec.upgrade.rollbackTo to "{snapshot}".' if snapshot else why
 
 
 # --- a rollback ---
@@ -264,7 +270,7 @@ def rolled_back(why: str) -> str:
 
 def rollback_ignored(wish: str, snapshot: str) -> str:
     if not snapshot:
-        return f"spec.upgrade.rollbackTo names {wish}, but there is nothing to roll back. Remove the field."
+        return f"spec.upgrade.rollbackTo names {wish}, but there is nothing to roll back. Nothing has to be done."
     return (
         f"spec.upgrade.rollbackTo names {wish}, but the rollback snapshot is {snapshot} "
         f"(status.upgrade.rollbackSnapshot.id). {remedy_of(Reason.ROLLBACK_IGNORED)}"

@@ -123,7 +123,7 @@ def _read_termination(pod: PodRecord, told: Termination) -> Outcome | None:
     if end.what is Reason.STOPPED:
         return _too_long(pod) if pod.reason == _DEADLINE else None
     if end.what is Reason.DEPENDENCY_UNAVAILABLE:
-        message = name_reported(Fault(told.reason, told.message)).message
+        message = name_reported(Fault(told.reason, told.message), pod).message
     elif end.what is Reason.OUT_OF_MEMORY:
         message = messages.rehearsal_needs_memory(message)
     return Outcome(end.result, end.what, message, end.committed)

@@ -52,7 +52,7 @@ def done(lineage: int, partitions: int, before: int, rows: int) -> str:
 
 
 def queries_without_room(reported: str, left_out: int, of: int) -> str:
-    return f"{reported} The batches of {left_out} of {of} queries had no room in the termination message."
+    return f"{reported} The batches of {left_out} of {of} queries are left out here."
 
 
 # --- an attempt that failed ---
@@ -72,11 +72,14 @@ def deferred(why: str, batches: int, number: int, of: int) -> str:
 
 
 def late(seconds: float) -> str:
-    return f"It took longer than {seconds:.0f} s (spec.state.repartition.timeoutSeconds)."
+    return f"It took longer than {seconds:.0f} s. {_MORE_TIME}"
 
 
 def pod_late(pod: str) -> str:
-    return f"Pod {pod} ran out of time (spec.state.repartition.timeoutSeconds)."
+    return f"Pod {pod} ran out of time. {_MORE_TIME}"
+
+
+_MORE_TIME = "Raise spec.state.repartition.timeoutSeconds, or spec.state.repartition.resources."
 
 
 def pod_deleted(pod: str) -> str:
@@ -88,7 +91,7 @@ def pod_lost(pod: str) -> str:
 
 
 def without_room(why: str, seconds: float) -> str:
-    return f"{why} The repartition waited for {seconds:.0f} s."
+    return f"{why} The repartition waited for {seconds:.0f} s. Make room, or lower spec.state.repartition.resources."
 
 
 def out_of_memory(pod: str) -> str:
@@ -102,9 +105,8 @@ def out_of_memory(pod: str) -> str:
 
 def number_kept(partitions: int, wanted: int) -> str:
     return (
-        f"The state keeps its {partitions} partitions: spec.state.partitions is {wanted}, and has not changed since "
-        f"the application was stable. To repartition it, set the field to {partitions} first, and to {wanted} "
-        "once that version is stable."
+        f"The state has {partitions} partitions, and spec.state.partitions is {wanted}. To repartition it, set the "
+        f"field to {partitions}, and to {wanted} when the application is stable."
     )
 
 
@@ -116,7 +118,7 @@ def number_deferred(partitions: int, wanted: int) -> str:
     )
 
 
-FIX_FIRST = "Fix the failure first: the number alone starts nothing."
+FIX_FIRST = "Fix the failure first: a change of spec.state.partitions alone starts nothing."
 RESUME_FIRST = "Nothing becomes stable before the application continues: set spec.suspend to false."
 
 

@@ -1,4 +1,4 @@
-"""The pod that divides state anew is there while it is to, and nothing is launched before it has done so. No I/O."""
+"""The pod that repartitions state is there while it is to, and nothing is launched before it has done so. No I/O."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _progress(o: Observation, upgrade: UpgradeStatus) -> str:
         return problem.message
     report = report_of(o, known)
     if report is None:
-        return messages.see_pod(pod.name)
+        return messages.see_pod(pod.name, pod.namespace)
     if report.files < report.of_files:
         return texts.copy_progress(pod.name, report.files, report.of_files)
     return texts.progress(pod.name, report.files, report.rows)

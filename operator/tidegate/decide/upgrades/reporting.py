@@ -239,7 +239,7 @@ def _progress_of_rehearsal(o: Observation, upgrade: UpgradeStatus) -> str:
     if pod is None:
         return ""
     problem = name_start_problem(pod) if not pod.running else None
-    return problem.message if problem is not None else messages.see_pod(pod.name)
+    return problem.message if problem is not None else messages.see_pod(pod.name, pod.namespace)
 
 
 def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:

@@ -1,0 +1,246 @@
+"""Rehearsals and repartitions: what each reason means. No I/O."""
+
+from __future__ import annotations
+
+from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
+
+AREA = Area(
+    "Rehearsals and repartitions",
+    "guide.md#rehearse-it",
+    (
+        Entry(
+            Reason.REHEARSAL_PASSED,
+            Fault.NONE,
+            (Place.EVENT, Place.UPGRADE),
+            "The rehearsal passed.",
+        ),
+        Entry(
+            Reason.REHEARSAL_FAILED,
+            Fault.VERSION,
+            (Place.EVENT, Place.UPGRADE),
+            "The rehearsal failed, and the new version is not started; status.upgrade.rehearsal says why.",
+            remedy=(
+                "Fix the new version and change the spec; another spec.restartNonce rehearses the same version again. "
+                "Without spec.upgrade.rehearsal, the same version starts at once, and only its gate protects from its "
+                "faults."
+            ),
+        ),
+        Entry(
+            Reason.REHEARSAL_INCONCLUSIVE,
+            Fault.NONE,
+            (Place.EVENT, Place.UPGRADE),
+            "The rehearsal showed nothing for or against the new version; the upgrade continues to the gate.",
+        ),
+        Entry(
+            Reason.PLAN_INCOMPATIBLE,
+            Fault.VERSION,
+            (Place.REHEARSAL,),
+            "A query has other operators or sources than its checkpoint, or Spark or Tidegate does not accept it.",
+            remedy=(
+                "Give the query the operators and sources that its checkpoint has. To give up the state instead, run "
+                '"kubectl annotate streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE" with '
+                "the number in status.lineage, then in one edit remove spec.upgrade.rehearsal and set "
+                "spec.upgrade.mode to Stateless."
+            ),
+        ),
+        Entry(
+            Reason.STATE_SCHEMA,
+            Fault.VERSION,
+            (Place.REHEARSAL,),
+            "The state has other columns or types than the new version expects.",
+            remedy=(
+                "Give the state the columns and types that it had. Or export a snapshot of it, and create another "
+                "StreamingApp with spec.startFrom.exportedState."
+            ),
+        ),
+        Entry(
+            Reason.START_FAILED,
+            Fault.VERSION,
+            (Place.REHEARSAL, Place.REPARTITION),
+            "The process does not start: its image, program or libraries.",
+            remedy=(
+                "Correct what the message names; if that is outside of the spec, change spec.restartNonce to try again."
+            ),
+        ),
+        Entry(
+            Reason.STATE_INCOMPATIBLE,
+            Fault.DATA,
+            (Place.REHEARSAL,),
+            (
+                "The rehearsal could not start from the copy of the state: files of it are missing, damaged or not "
+                "readable."
+            ),
+            remedy="Correct what the message names, then change spec.restartNonce to rehearse the version again.",
+        ),
+        Entry(
+            Reason.NO_COPY,
+            Fault.NONE,
+            (Place.REHEARSAL,),
+            (
+                "There was no copy of the state to rehearse on: the previous version did not run, or stopped while its "
+                "state was copied."
+            ),
+        ),
+        Entry(
+            Reason.NO_INPUT,
+            Fault.NONE,
+            (Place.REHEARSAL,),
+            "Too few batches came in time, and there was nothing to read.",
+            remedy=(
+                "For the next rehearsal, raise spec.upgrade.rehearsal.timeoutSeconds, or lower "
+                "spec.upgrade.rehearsal.batches."
+            ),
+            after="The upgrade continues without a result.",
+        ),
+        Entry(
+            Reason.NO_ROOM,
+            Fault.CLUSTER,
+            (Place.REHEARSAL, Place.REPARTITION),
+            (
+                "The pod found no node or was not admitted: that of a rehearsal within "
+                "spec.upgrade.rehearsal.timeoutSeconds, that of a repartition within five minutes. Or three pods of a "
+                "repartition were lost."
+            ),
+            remedy=(
+                "Free resources or add nodes, raise the ResourceQuota of the namespace, or lower "
+                "spec.upgrade.rehearsal.resources or spec.state.repartition.resources. After a repartition, change "
+                "spec.restartNonce to try again; after a rehearsal, the upgrade continues without a result."
+            ),
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.DEADLINE_EXCEEDED,
+            Fault.VERSION,
+            (Place.REHEARSAL, Place.REPARTITION, Place.EXPORT),
+            "It was not complete in time; the message says how far it was.",
+            remedy=(
+                "Raise the timeoutSeconds, or the resources, that the message names. After a repartition also change "
+                "spec.restartNonce, and after an export spec.export.nonce; after a rehearsal, the upgrade continues "
+                "without a result."
+            ),
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.STATE_PARTITIONS_KEPT,
+            Fault.NONE,
+            (Place.APP, Place.EVENT, Place.UPGRADE),
+            (
+                "spec.state.partitions differs from the number that the state has, and does not take effect yet: the "
+                "running version is not stable, or the application started from a snapshot whose state has its own "
+                "number."
+            ),
+            remedy=(
+                "While the running version is not stable, wait. After a start from a snapshot, set "
+                "spec.state.partitions to the number that the state has and, when the application is stable, to the "
+                "wanted one."
+            ),
+            after="In the first case, the state is repartitioned when the running version is stable.",
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.REPARTITIONED,
+            Fault.NONE,
+            (Place.UPGRADE,),
+            "The state is in its new number of partitions.",
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.SPARK_TOO_OLD,
+            Fault.VERSION,
+            (Place.UPGRADE, Place.REPARTITION),
+            "Spark before 4.2 cannot repartition state.",
+            remedy=(
+                "Set spec.state.partitions back. Then set spec.application.image to one with Spark 4.2 or newer, and "
+                "change spec.state.partitions when that version is stable."
+            ),
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.UNSUPPORTED_PROVIDER,
+            Fault.VERSION,
+            (Place.UPGRADE, Place.REPARTITION),
+            "The state store is not RocksDB.",
+            remedy=(
+                "Set spec.state.partitions back. RocksDB (spark.sql.streaming.stateStore.providerClass in "
+                "spec.sparkConf) takes effect only in a new lineage, which gives up the state."
+            ),
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.UNSUPPORTED_OPERATOR,
+            Fault.VERSION,
+            (Place.UPGRADE, Place.REPARTITION),
+            "Spark cannot determine the keys of an operator, such as a limit.",
+            remedy=(
+                "Set spec.state.partitions back. Without that operator, the query no longer fits its checkpoint and "
+                "needs a new lineage, which gives up the state."
+            ),
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.STATE_IN_ONE_PLACE,
+            Fault.VERSION,
+            (Place.UPGRADE, Place.REPARTITION),
+            "An aggregation without a key has all of its state in the first partition.",
+            remedy="Set spec.state.partitions back. More partitions would not help.",
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.STATE_UNREADABLE,
+            Fault.DATA,
+            (Place.UPGRADE, Place.REPARTITION, Place.EXPORT),
+            "The state cannot be read: files are missing or damaged, or another Spark wrote it.",
+            remedy=(
+                "Restore the files that the message names, or use an image with the Spark that wrote the state: "
+                "spec.application.image, for an export spec.export.image. Then change spec.restartNonce, for an export "
+                "spec.export.nonce."
+            ),
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.BATCH_UNCOMMITTED,
+            Fault.NONE,
+            (Place.UPGRADE, Place.REPARTITION),
+            "The previous version was ended inside a batch, and runs it again under the same number first.",
+            remedy="Raise spec.driver.stopGracePeriodSeconds if batches take longer.",
+            after=(
+                "The repartition is tried again when that version is stable once more or waits for input, at most "
+                "twice; then it is refused."
+            ),
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.SPARK_FAILED,
+            Fault.VERSION,
+            (Place.UPGRADE, Place.REPARTITION),
+            "Spark could not repartition the state; the message has its exception.",
+            remedy=(
+                "Correct what the message names, then change spec.restartNonce; to cancel, set spec.state.partitions "
+                "back."
+            ),
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.STATE_DIFFERS,
+            Fault.CLUSTER,
+            (Place.UPGRADE, Place.REPARTITION),
+            "The state was not the same after the repartition. The new lineage is not used.",
+            remedy=(
+                "Report it to the developers of Tidegate, with the message and, if it still exists, the log of the pod."
+            ),
+            after="The previous version continues with the state as it was.",
+            page="guide.md#divide-the-state-anew",
+        ),
+        Entry(
+            Reason.FILE_SINK_CONTINUED,
+            Fault.NONE,
+            (Place.EVENT,),
+            (
+                "The log of a file sink got an entry for the batch of a repartition, which wrote nothing. No output is "
+                "lost or repeated."
+            ),
+            page="guide.md#divide-the-state-anew",
+        ),
+    ),
+)
