@@ -116,7 +116,7 @@ AREA = Area(
             Reason.POD_NAME_TAKEN,
             Fault.CLUSTER,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "A pod with the name that Tidegate needs exists, and is not, or no longer, this application's or snapshot's.",
+            "A pod with the name that Tidegate needs exists, and does not (or no longer) belong to this resource.",
             remedy=(
                 "Delete that pod, or the object that creates it (its metadata.ownerReferences). A new application can "
                 "have another name instead, under which it starts without the state of this one."
