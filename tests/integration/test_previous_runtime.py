@@ -17,14 +17,17 @@ from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.faults import has_unknown_termination, read_termination
 from tidegate.decide.snapshots import pods
+from tidegate.model.control_message import ControlMessage
 from tidegate.observe.pods import Exit
 from tidegate.resources.driver import build_driver_pod
-from tidegate_spark.control_protocol import ControlOrders
+from tidegate.resources.message_snapshot import build_message_snapshot
+from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageState
 from tidegate_spark.json_form import from_order, to_json
 from tidegate_spark.protocol import CONFIG_VARIABLE, PROTOCOL, ExecutorTarget
 from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReports
+from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotReports
 from tidegate_testing import previous_runtime
+from tidegate_testing.control_observations import APP, message, observe_running, offered, report, said
 from tidegate_testing.driver_process import TOKEN
 from tidegate_testing.observations import PLATFORM, app_with, launched, running_driver
 from tidegate_testing.previous_runtime import PreviousRuntime
@@ -59,6 +62,7 @@ def previous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreviousRunti
         "TIDEGATE_COMMAND_PORT": str(port),
         "TIDEGATE_STATUS_PORT": str(free_port()),
         "TIDEGATE_AGENT_TOKEN_FILE": str(folder / "token"),
+        previous_runtime.FORMATS: " ".join(EXPORT_FORMATS),
     }
     with pytest.MonkeyPatch.context() as patch, previous_runtime.running(package, variables) as running:
         patch.setattr(agent_client, "COMMAND_PORT", port)
@@ -134,12 +138,55 @@ async def test_what_it_is_ordered_it_takes_whole_or_refuses_with_what_it_does_no
     async with client() as operator:
         answer = await give(operator, order)
     if answer is None:
-        taken = previous.next_line()["given"]
-        assert_says(json.loads(stored(name)), {"instances": taken} if isinstance(taken, int) else taken)
+        assert_says(json.loads(stored(name)), taken_by(previous))
     else:
         assert answer.refused
         assert "not a known" in answer.reason
         assert answer.reason.endswith("upgrade the runtime")
+
+
+def taken_by(previous: PreviousRuntime) -> Any:
+    """Return the order that its agent has just passed on, with all fields that it knows."""
+    taken = previous.next_line()["given"]
+    return {"instances": taken} if isinstance(taken, int) else taken
+
+
+BARE: dict[str, Any] = {
+    "snapshot-orders": SnapshotOrders(take=(SnapshotOrder("now-1"),), dispose=("now-0",)),
+    "control-orders": ControlOrders(messages=(ControlOrder("uid-1", "ping"),)),
+    "executor-target": ExecutorTarget(2),
+}
+"""Orders that leave out what they may."""
+
+
+@pytest.mark.parametrize(("name", "give"), [(name, give) for name, _, give in ORDERS])
+async def test_what_an_order_leaves_out_means_the_same_to_it(
+    previous: PreviousRuntime, name: str, give: Callable[[AgentClient, Any], Any]
+) -> None:
+    async with client() as operator:
+        assert await give(operator, BARE[name]) is None
+    assert_says(taken_by(previous), as_document(BARE[name]))
+
+
+def dump(word: str) -> ControlMessage:
+    return message(status=offered(), kind="dump-state", payload={"format": word})
+
+
+@pytest.mark.parametrize("word", EXPORT_FORMATS)
+def test_a_format_of_a_dump_it_takes_or_the_message_says_that_the_runtime_is_to_be_upgraded(
+    previous: PreviousRuntime, word: str
+) -> None:
+    rejection = previous.told["rejections"][word]
+    if rejection:
+        fields: dict[str, Any] = {"reason": rejection[0], "message": rejection[1]}
+        reported = report(dump(word), MessageState.REJECTED, 1, **fields)
+        assert "upgrade the runtime" in said(observe_running(dump(word), reports=(reported,)))[3]
+
+
+def test_a_dump_in_each_format_that_it_takes_is_one_that_the_operator_has_written(previous: PreviousRuntime) -> None:
+    taken = [word for word in previous.told["formats"] if not previous.told["rejections"][word]]
+    asked = {build_message_snapshot(dump(word), APP)["spec"]["export"]["format"] for word in taken}
+    assert asked == set(EXPORT_FORMATS)
 
 
 def test_the_commit_of_the_last_landing_is_one_that_this_checkout_comes_from() -> None:

@@ -21,6 +21,7 @@ from tidegate.model.stream_snapshot import (
 from tidegate.model.streaming_app import API_VERSION, DeletionPolicy, StreamingApp
 from tidegate_spark.control_protocol import DUMP_STATE
 from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.snapshot_protocol import export_format
 
 _LONGEST_NAME = 54
 _EXPORT_FIELDS = ("format", "states", "cores", "resources", "timeoutSeconds")
@@ -76,4 +77,13 @@ def _owner(message: ControlMessage) -> dict[str, Any]:
 
 def _export(payload: Any) -> dict[str, Any]:
     said = payload if isinstance(payload, dict) else {}
-    return {"format": ExportFormat.JSON_LINES.value, **{name: said[name] for name in _EXPORT_FIELDS if name in said}}
+    export = {"format": ExportFormat.JSON_LINES.value, **{name: said[name] for name in _EXPORT_FIELDS if name in said}}
+    return {**export, "format": _known_format(export["format"])}
+
+
+def _known_format(word: Any) -> Any:
+    """Return a format in the words of the API; an older runtime takes those of its time, and no others."""
+    try:
+        return export_format(word)
+    except (ValueError, TypeError):
+        return word  # which the API server refuses by name

@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[3]
 COMMIT_FILE = ROOT / "tests" / "last_landing"
 PROGRAM = Path(__file__).with_name("previous_runtime_process.py")
 PACKAGE = "spark_app/tidegate_spark"
+FORMATS = "FORMATS_OF_DUMPS"
+"""Variable of the process: the formats of dumps that the operator knows, with blanks between them."""
 
 
 def commit() -> str:

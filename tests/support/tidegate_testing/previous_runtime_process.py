@@ -18,14 +18,18 @@ from prometheus_client import CollectorRegistry
 
 from tidegate_spark import preflight, start
 from tidegate_spark.agent import Agent, Commands
+from tidegate_spark.control import checking
+from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.environment import Environment
 from tidegate_spark.protocol import CONFIG_VARIABLE, EXIT_CODES, AgentReport, Termination, to_json
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.snapshot_pod import word_of
-from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotReport
 from tidegate_spark.storage import FaultError
 from tidegate_spark.termination import termination_text
 
+FORMATS = "FORMATS_OF_DUMPS"
+"""Variable with the formats that the operator knows."""
 PLAIN: dict[Any, Callable[[int], Any]] = {
     str: lambda number: f"text {number}",
     bool: lambda number: True,
@@ -92,6 +96,13 @@ def protocol_refusal(text: str) -> str:
     return ""
 
 
+def rejection(word: str) -> list[str]:
+    """Return reason and message with which it rejects a dump in that format, empty if it takes it."""
+    draft = Entry(1, id="dump", type="dump-state", payload=json.dumps({"format": word}))
+    logged = checking.checked(draft, checking.Vocabulary({}))
+    return [] if logged == draft else [logged.reason, logged.message]
+
+
 def given(order: Any) -> None:
     print(json.dumps({"given": order if isinstance(order, int) else json.loads(to_json(order))}), flush=True)
 
@@ -106,6 +117,8 @@ def main() -> None:
         "refusals": {
             number: protocol_refusal(json.dumps({**json.loads(config), "protocol": number})) for number in range(-1, 9)
         },
+        "formats": EXPORT_FORMATS,
+        "rejections": {word: rejection(word) for word in (*EXPORT_FORMATS, *os.environ[FORMATS].split())},
         "reports": [json.loads(to_json(report)) for report in reports],
         "terminations": [termination_text(each, Secrets()) for each in samples(Termination)],
         "ends": [termination_text(Termination(reason, "x", 1), Secrets()) for reason in EXIT_CODES],

@@ -130,6 +130,29 @@ def test_a_driver_may_give_its_own_reason_and_words_for_a_failure() -> None:
     assert said(o)[2:] == ("UnknownType", "There is no handler for faster.")
 
 
+@pytest.mark.parametrize(
+    ("payload", "reason", "names_the_runtime"),
+    [
+        ({"format": "CSV"}, "InvalidPayload", True),
+        ({"format": "JSONLines"}, "InvalidPayload", True),
+        ({"format": "Csv"}, "InvalidPayload", False),
+        ({"format": ["CSV"]}, "InvalidPayload", False),
+        ({}, "InvalidPayload", False),
+        (["CSV"], "InvalidPayload", False),
+        ({"format": "CSV"}, "PayloadTooLarge", False),
+    ],
+)
+def test_a_format_that_only_the_operator_knows_is_rejected_by_an_older_runtime_which_is_to_be_upgraded(
+    payload: Any, reason: str, names_the_runtime: bool
+) -> None:
+    words = "'format' of the payload must be one of JsonLines, Csv, Parquet."
+    dump = message("faster", offered(), kind="dump-state", payload=payload)
+    found = said(told_of(MessageState.REJECTED, dump, reason=reason, message=words))
+    assert found[2] == reason
+    assert found[3].startswith(words)
+    assert ("upgrade the runtime" in found[3]) is names_the_runtime
+
+
 def test_what_no_condition_takes_is_cut_or_left_out() -> None:
     queries = {"q" * 300: QueryAcknowledgement(-1, -5, 2**63, ("x" * 900,) * 20, -1)}
     fields: dict[str, Any] = {"reason": "no reason!", "message": "x" * 5000, "queries": queries}

@@ -83,6 +83,13 @@ def test_a_dumps_resource_goes_with_the_message_and_says_what_is_written() -> No
     assert build_message_snapshot(asking(), APP)["spec"]["export"] == {"format": "JSONLines"}
 
 
+@pytest.mark.parametrize(
+    ("word", "known"), [("Csv", "CSV"), ("JsonLines", "JSONLines"), ("Parquet", "Parquet"), ("Tar", "Tar"), (1, 1)]
+)
+def test_a_format_in_the_words_of_an_older_runtime_is_the_same_format(word: Any, known: Any) -> None:
+    assert build_message_snapshot(asking(payload={"format": word}), APP)["spec"]["export"] == {"format": known}
+
+
 def test_names_fit_however_long_and_dotted_the_messages_is() -> None:
     name = message_snapshot_name(message("a." * 30 + "b", uid=ID))
     assert len(name) <= 54

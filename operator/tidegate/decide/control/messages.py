@@ -161,6 +161,14 @@ def rejected(_: MessageReport) -> str:
     )
 
 
+def rejected_by_older(message: str) -> str:
+    """Return the text for a message that the operator understands and the driver does not."""
+    return (
+        f"{message} The operator knows the format, so the runtime is older: upgrade the runtime by another "
+        "spec.restartNonce of the application, or with spec.application.runtime Image by a newer image."
+    )
+
+
 def expired_in_log(_: MessageReport) -> str:
     return "Logged, but spec.expirationSeconds had passed when the next batch was planned."
 

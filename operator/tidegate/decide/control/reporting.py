@@ -9,12 +9,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.verdict import Health
-from tidegate.model.control_message import FINAL, MessagePhase
-from tidegate_spark.control_protocol import MessageReport, MessageState
+from tidegate.model.control_message import FINAL, ControlMessage, MessagePhase
+from tidegate_spark.control_protocol import DUMP_STATE, MessageReport, MessageState
 from tidegate_spark.reasons import Reason, reason_from
+from tidegate_spark.snapshot_protocol import EXPORT_FORMATS
 
 _REASON = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 
@@ -29,10 +32,20 @@ def judge_report(s: Seen, now: float) -> MessageVerdict | None:
     message = (messages.reported(report) if meaning.phase in FINAL else "") or meaning.message(report)
     if report.state is MessageState.LOGGED and s.o.agent is not None and s.o.agent.control.paused:
         message = messages.with_pause(message)
+    if report.state is MessageState.REJECTED and _knows_more_than_its_driver(s.message, report):
+        message = messages.rejected_by_older(message)
     named = meaning.phase is MessagePhase.FAILED and _REASON.fullmatch(report.reason)
     return MessageVerdict(
         meaning.phase, meaning.health, reason_from(report.reason) if named else meaning.reason, message
     )
+
+
+def _knows_more_than_its_driver(message: ControlMessage, report: MessageReport) -> bool:
+    """Return whether a driver rejects the format of a dump which is one: its runtime is of before the format's name."""
+    if message.spec.type != DUMP_STATE or report.reason != Reason.INVALID_PAYLOAD.value:
+        return False
+    payload = msgspec.json.decode(message.spec.payload)
+    return isinstance(payload, dict) and payload.get("format") in EXPORT_FORMATS
 
 
 @dataclass(frozen=True, slots=True)
