@@ -36,12 +36,13 @@ _BASE_COMMAND = [
 
 @dataclass(frozen=True)
 class Image:
-    """One image: name, Dockerfile, the paths of the checkout that this reads, and its build arguments."""
+    """One image: name, Dockerfile, the paths of the checkout that this reads, its build arguments, and the checkout."""
 
     name: str
     dockerfile: str
     reads: tuple[str, ...]
     arguments: tuple[tuple[str, str], ...] = ()
+    root: Path = paths.ROOT
 
 
 OPERATOR = Image(
@@ -143,8 +144,9 @@ def bring_up(cluster: Cluster, images: Sequence[Image] = IMAGES) -> None:
     give(cluster, images)
 
 
-def inputs(image: Image, root: Path = paths.ROOT) -> str:
+def inputs(image: Image) -> str:
     """Return one hash over all that the image is made of: its Dockerfile, what that reads, and the base's recipe."""
+    root = image.root
     digest = hashlib.sha256(json.dumps([image.name, _BASE_COMMAND, *image.arguments]).encode())
     for path in (image.dockerfile, ".dockerignore", *image.reads):
         for file in _files(root / path):
@@ -178,8 +180,8 @@ def _build(image: Image) -> bool:
     with _no_leftovers(_log(image)):
         _buildah(
             *("bud", "--layers", "--pull-never", f"--build-arg=BASE={_BASE}", *options),
-            *("--ignorefile", paths.ROOT / ".dockerignore", "--file", paths.ROOT / image.dockerfile),
-            *("--tag", image.name, paths.ROOT),
+            *("--ignorefile", image.root / ".dockerignore", "--file", image.root / image.dockerfile),
+            *("--tag", image.name, image.root),
             log=_log(image),
         )
     # The layout keeps the blobs of the last push: only what is new is written.

@@ -1,7 +1,7 @@
 """Tallies the numbers of a topic by their last digit, and writes the whole tally after each batch.
 
 Arguments: broker, topic, where the tallies go, how many seconds each number takes (none, unless it is said), the
-trigger's interval, and the most numbers in a batch.
+trigger's interval, the most numbers in a batch, and one more if it is to take part in the control stream.
 ``<target>/<batch>`` holds one JSON line for each digit.
 """
 
@@ -36,6 +36,10 @@ numbers = (
 )
 if work > 0:
     numbers = numbers.select(worked("number").alias("number"))
+if len(sys.argv) > 7:
+    from tidegate_spark import control
+
+    numbers = control.controlled(numbers)
 
 
 def write(tally: DataFrame, batch: int) -> None:

@@ -42,13 +42,18 @@ def has_history() -> bool:
 
 def unpack(folder: Path) -> Path:
     """Return the folder below which the last landing's runtime is; leaves the test out where there is no history."""
-    archive = git("archive", commit(), PACKAGE)
+    unpack_paths(folder, PACKAGE)
+    return (folder / PACKAGE).parent
+
+
+def unpack_paths(folder: Path, *paths: str) -> None:
+    """Have these paths of the last landing below a folder; leaves the test out where there is no history."""
+    archive = git("archive", commit(), *paths)
     if archive.returncode and not has_history():
         pytest.skip(f"this clone has no commit {commit()} (tests/last_landing): git fetch --unshallow brings it")
     assert archive.returncode == 0, archive.stderr.decode()
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
         tar.extractall(folder, filter="data")
-    return (folder / PACKAGE).parent
 
 
 class PreviousRuntime:

@@ -77,6 +77,8 @@ class Tally:
     """From one batch to the next, if they are shorter."""
     most: int = 2000
     """Numbers in a batch."""
+    listens: bool = False
+    """Whether it takes part in the control stream."""
     name: str = field(default_factory=lambda: f"tally-{secrets.token_hex(3)}")
     """Of this one alone: it finds neither state nor output of another test's."""
     flow: Flow = field(init=False)
@@ -99,6 +101,7 @@ class Tally:
             return
         world, target = self.world, f"s3a://{self.world.bucket}/{self._output}"
         args = [world.environment.kafka_pods, self.topic, target, str(self.work), self.trigger, str(self.most)]
+        args += ["listens"] if self.listens else []
         world.kubectl.apply(world.app(self.name, self.namespace, main="script:tallying.py", args=args, spec=self.spec))
         self.await_stable()
 

@@ -1,6 +1,8 @@
 """What an image is made of: the hash that decides whether it is built again, and what its Dockerfile reads."""
 
+import dataclasses
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,34 +10,38 @@ import pytest
 from devcluster import images, paths
 from devcluster.images import IMAGES, OPERATOR, SPARK, SPARK_BEFORE, STOCK, Image
 
-_MADE = Image("localhost/app:dev", "Dockerfile", ("source",))
-
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def made(tmp_path: Path) -> Image:
     (tmp_path / "Dockerfile").write_text("FROM scratch\n")
     (tmp_path / ".dockerignore").write_text("*\n")
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "main.py").write_text("print(1)\n")
-    return tmp_path
+    return Image("localhost/app:dev", "Dockerfile", ("source",), root=tmp_path)
 
 
 @pytest.mark.parametrize("changed", ["Dockerfile", ".dockerignore", "source/main.py", "source/added.py"])
-def test_a_changed_or_added_file_makes_another_image(checkout: Path, changed: str) -> None:
-    before = images.inputs(_MADE, checkout)
-    (checkout / changed).write_text("something else\n")
-    assert images.inputs(_MADE, checkout) != before
+def test_a_changed_or_added_file_makes_another_image(made: Image, changed: str) -> None:
+    before = images.inputs(made)
+    (made.root / changed).write_text("something else\n")
+    assert images.inputs(made) != before
 
 
-def test_a_file_made_executable_makes_another_image(checkout: Path) -> None:
-    before = images.inputs(_MADE, checkout)
-    (checkout / "source" / "main.py").chmod(0o755)
-    assert images.inputs(_MADE, checkout) != before
+def test_a_file_made_executable_makes_another_image(made: Image) -> None:
+    before = images.inputs(made)
+    (made.root / "source" / "main.py").chmod(0o755)
+    assert images.inputs(made) != before
 
 
-def test_another_build_argument_makes_another_image(checkout: Path) -> None:
-    other = Image(_MADE.name, _MADE.dockerfile, _MADE.reads, (("SPARK_LINE", "-4.1"),))
-    assert images.inputs(other, checkout) != images.inputs(_MADE, checkout)
+def test_another_build_argument_makes_another_image(made: Image) -> None:
+    other = dataclasses.replace(made, arguments=(("SPARK_LINE", "-4.1"),))
+    assert images.inputs(other) != images.inputs(made)
+
+
+def test_the_same_files_elsewhere_make_the_same_image(made: Image, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "copy"
+    shutil.copytree(made.root, elsewhere)
+    assert images.inputs(dataclasses.replace(made, root=elsewhere)) == images.inputs(made)
 
 
 def test_both_lines_of_spark_have_the_same_sets_of_jars_and_the_same_python_packages() -> None:
@@ -53,17 +59,17 @@ def test_both_lines_of_spark_have_the_same_sets_of_jars_and_the_same_python_pack
     assert others[0] == others[1]
 
 
-def test_byte_code_and_files_the_image_does_not_read_change_nothing(checkout: Path) -> None:
-    before = images.inputs(_MADE, checkout)
-    (checkout / "source" / "__pycache__").mkdir()
-    (checkout / "source" / "__pycache__" / "main.pyc").write_bytes(b"x")
-    (checkout / "README.md").write_text("x")
-    assert images.inputs(_MADE, checkout) == before
+def test_byte_code_and_files_the_image_does_not_read_change_nothing(made: Image) -> None:
+    before = images.inputs(made)
+    (made.root / "source" / "__pycache__").mkdir()
+    (made.root / "source" / "__pycache__" / "main.pyc").write_bytes(b"x")
+    (made.root / "README.md").write_text("x")
+    assert images.inputs(made) == before
 
 
-def test_an_input_that_is_missing_is_an_error_that_names_it(checkout: Path) -> None:
+def test_an_input_that_is_missing_is_an_error_that_names_it(made: Image) -> None:
     with pytest.raises(RuntimeError, match="gone"):
-        images.inputs(Image("localhost/app:dev", "Dockerfile", ("gone",)), checkout)
+        images.inputs(dataclasses.replace(made, reads=("gone",)))
 
 
 @pytest.mark.parametrize("image", [*IMAGES, SPARK_BEFORE], ids=lambda image: image.name)
