@@ -18,12 +18,15 @@ from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.faults import has_unknown_termination, read_termination
 from tidegate.decide.snapshots import pods
 from tidegate.model.control_message import ControlMessage
+from tidegate.observe.pod_owner import Belonging, belonging
 from tidegate.observe.pods import Exit
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.message_snapshot import build_message_snapshot
+from tidegate.resources.spark_auth import spark_auth_mounts
+from tidegate.spark.settings import CLOSED_PORTS
 from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageState
 from tidegate_spark.json_form import from_order, to_json
-from tidegate_spark.protocol import CONFIG_VARIABLE, PROTOCOL, ExecutorTarget
+from tidegate_spark.protocol import CONFIG_VARIABLE, PROTOCOL, ROLE_EXECUTOR, ExecutorTarget
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotReports
 from tidegate_testing import previous_runtime
@@ -35,7 +38,18 @@ from tidegate_testing.rehearsals import config_of
 from tidegate_testing.stored_forms import stored
 
 KEY = ("shop", "orders")
+LAUNCHED = build_driver_pod(launched(app_with()), 1, 1, PLATFORM)
 DRIVER = running_driver(launched(app_with()), ip="127.0.0.1")
+
+
+class Owner(msgspec.Struct):
+    """Of a pod, as the API has it."""
+
+    apiVersion: str  # noqa: N815 - the API's name
+    kind: str
+    name: str
+    uid: str
+    controller: bool
 
 
 class OneSecret:
@@ -63,6 +77,7 @@ def previous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreviousRunti
         "TIDEGATE_STATUS_PORT": str(free_port()),
         "TIDEGATE_AGENT_TOKEN_FILE": str(folder / "token"),
         previous_runtime.FORMATS: " ".join(EXPORT_FORMATS),
+        previous_runtime.LAUNCH: to_json(config_of(LAUNCHED)),
     }
     with pytest.MonkeyPatch.context() as patch, previous_runtime.running(package, variables) as running:
         patch.setattr(agent_client, "COMMAND_PORT", port)
@@ -117,10 +132,24 @@ def test_the_configuration_that_the_operator_writes_says_the_same_to_it(previous
 
 
 def test_it_starts_for_this_operator_or_says_which_of_the_two_is_to_be_upgraded(previous: PreviousRuntime) -> None:
-    config = config_of(build_driver_pod(launched(app_with()), 1, 1, PLATFORM))
+    config = config_of(LAUNCHED)
     assert (config.protocol, previous.told["refusals"][str(PROTOCOL)]) == (PROTOCOL, "")
     refusals = [previous.told["refusals"][str(number)] for number in (-1, PROTOCOL + 2)]
     assert all("is too old for" in refusal for refusal in refusals), refusals
+
+
+def test_its_spark_lets_in_nobody_without_the_applications_secret(previous: PreviousRuntime) -> None:
+    assert CLOSED_PORTS.items() <= previous.told["launch"]["settings"].items()
+    # Whose file the operator's template mounts, as it stands.
+    (container,) = previous.told["launch"]["template"]["spec"]["containers"]
+    assert spark_auth_mounts(launched(app_with()))[0] in container["volumeMounts"]
+
+
+def test_its_executors_count_as_the_applications_own(previous: PreviousRuntime) -> None:
+    settings, template = previous.told["launch"]["settings"], previous.told["launch"]["template"]
+    owners = msgspec.convert(template["metadata"]["ownerReferences"], list[Owner])
+    found = belonging(f"{settings['spark.kubernetes.executor.podNamePrefix']}-exec-1", owners, "another")
+    assert found == Belonging("orders", ROLE_EXECUTOR, "uid-of-the-pod", epoch=1)
 
 
 ORDERS: list[tuple[str, type[Any], Callable[[AgentClient, Any], Any]]] = [

@@ -15,11 +15,11 @@ from tidegate_testing import previous_runtime
 
 OF_THE_RUNTIME = (previous_runtime.PACKAGE, "jvm", "images/spark/entrypoint.sh")
 """What of the Spark image is Tidegate's part of the contract with the operator, and not Spark."""
-DIGEST = """
-import hashlib, pathlib, tidegate_spark
-files = sorted(pathlib.Path(tidegate_spark.__file__).parent.rglob("*.py"))
-print(hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest())
-"""
+DIGEST = (
+    "import hashlib, pathlib, tidegate_spark; "
+    "files = sorted(pathlib.Path(tidegate_spark.__file__).parent.rglob('*.py')); "
+    "print(hashlib.sha256(b''.join(file.read_bytes() for file in files)).hexdigest())"
+)
 """A program that prints :func:`digest` of the runtime that it finds."""
 
 

@@ -23,6 +23,8 @@ PROGRAM = Path(__file__).with_name("previous_runtime_process.py")
 PACKAGE = "spark_app/tidegate_spark"
 FORMATS = "FORMATS_OF_DUMPS"
 """Variable of the process: the formats of dumps that the operator knows, with blanks between them."""
+LAUNCH = "CONFIG_OF_A_LAUNCH"
+"""Another one: a driver's configuration as the operator writes it now."""
 
 
 def commit() -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from tidegate_spark import preflight, start
+from tidegate_spark import preflight, sparkconf, start
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.control import checking
 from tidegate_spark.control_log.entries import Entry
@@ -30,6 +30,8 @@ from tidegate_spark.termination import termination_text
 
 FORMATS = "FORMATS_OF_DUMPS"
 """Variable with the formats that the operator knows."""
+LAUNCH = "CONFIG_OF_A_LAUNCH"
+"""Variable with a driver's configuration."""
 PLAIN: dict[Any, Callable[[int], Any]] = {
     str: lambda number: f"text {number}",
     bool: lambda number: True,
@@ -96,6 +98,13 @@ def protocol_refusal(text: str) -> str:
     return ""
 
 
+def on_kubernetes(text: str) -> dict[str, Any]:
+    """Return what its Spark is told in a pod, and the executors' template."""
+    config, pod = start.read_config(text), Environment.read({"TIDEGATE_POD_UID": "uid-of-the-pod"})
+    template = sparkconf.executor_template(config, pod.pod_uid)
+    return {"settings": sparkconf.build_spark_conf(config, pod, "a process"), "template": template}
+
+
 def rejection(word: str) -> list[str]:
     """Return reason and message with which it rejects a dump in that format, empty if it takes it."""
     draft = Entry(1, id="dump", type="dump-state", payload=json.dumps({"format": word}))
@@ -117,6 +126,7 @@ def main() -> None:
         "refusals": {
             number: protocol_refusal(json.dumps({**json.loads(config), "protocol": number})) for number in range(-1, 9)
         },
+        "launch": on_kubernetes(os.environ[LAUNCH]),
         "formats": EXPORT_FORMATS,
         "rejections": {word: rejection(word) for word in (*EXPORT_FORMATS, *os.environ[FORMATS].split())},
         "reports": [json.loads(to_json(report)) for report in reports],
