@@ -12,7 +12,7 @@ import dataclasses
 import json
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from tidegate_spark.control_protocol import AskedMessage, ControlReport, MessageReport
@@ -57,7 +57,7 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def values_of_launch(settings: Mapping[str, str], arguments: Iterable[str]) -> tuple[str, ...]:
+def values_of_launch(settings: Mapping[str, str], arguments: Sequence[str]) -> tuple[str, ...]:
     """Return the secrets that an application has as plain text in Spark's settings and in its arguments."""
     found = [value for name, value in settings.items() if names_a_secret(name) and is_literal(value)]
     option = ""
@@ -65,7 +65,7 @@ def values_of_launch(settings: Mapping[str, str], arguments: Iterable[str]) -> t
         name, equals, value = argument.partition("=")
         if argument.startswith("-") and equals and names_a_secret(name) and is_literal(value):
             found.append(value)
-        elif option and not argument.startswith("-") and is_literal(argument):
+        elif option and not argument.startswith("--") and is_literal(argument):
             found.append(argument)
         option = argument if argument.startswith("-") and not equals and names_a_secret(argument) else ""
     shapes = [secret for text in (*settings.values(), *arguments) for secret in secrets_of(text)]

@@ -175,7 +175,8 @@ def _with_options(words: list[str]) -> Iterator[tuple[str, str]]:
     """Return each word with the option before it that says that this word is a secret, empty if there is none."""
     option = ""
     for word in words:
-        yield ("" if word.startswith("-") else option), word
+        # A value may begin with one hyphen; two of them are the next option, after a switch like --use-token.
+        yield ("" if word.startswith("--") else option), word
         option = word if "=" not in word and _is_secret_option(word) else ""
 
 

@@ -94,9 +94,18 @@ def test_so_are_those_of_settings_and_arguments() -> None:
         "spark.hadoop.fs.s3a.bucket.far.secret.key": "[redacted]",
         "spark.sql.session.timeZone": "UTC",
     }
-    args = ["--password", "hunter2", "--api-token=hunter2", "--secret", "--out", "secret-topic"]
+    args = ["--password", "hunter2", "--api-token=hunter2", "--secret", "-hunter2", "--use-token", "--out", "topic"]
     assert shown(program(args=args))["application.args"] == [
-        *("--password", "[redacted]", "--api-token=[redacted]", "--secret", "--out", "secret-topic"),
+        *(
+            "--password",
+            "[redacted]",
+            "--api-token=[redacted]",
+            "--secret",
+            "[redacted]",
+            "--use-token",
+            "--out",
+            "topic",
+        ),
     ]
 
 
