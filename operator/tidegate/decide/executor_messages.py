@@ -71,16 +71,20 @@ def lingering(executor: str, since: str, others: int, pod: tuple[str, str], *, s
     )
 
 
-def quota_unsure(quota: str) -> str:
-    return f"{_REFUSED}; the log of the driver has the answer. {quota}."
+def quota_unsure(quota: str, driver: str, namespace: str) -> str:
+    return f"{_REFUSED}; {_answer(driver, namespace)} {quota}."
 
 
 def quota_reached(quota: str) -> str:
     return f"{quota}. Raise the quota, or lower the number of executors or spec.executor.resources.requests."
 
 
-def refused() -> str:
-    return f"{_REFUSED}. A LimitRange or an admission policy may be the cause; the log of the driver has the answer."
+def refused(driver: str, namespace: str) -> str:
+    return f"{_REFUSED}. A LimitRange or an admission policy may be the cause; {_answer(driver, namespace)}"
+
+
+def _answer(driver: str, namespace: str) -> str:
+    return f"the log of the driver has the answer: {logs(driver, namespace)}."
 
 
 _REFUSED = "the API server refuses them, or the driver may not create them"

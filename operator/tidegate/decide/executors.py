@@ -231,8 +231,9 @@ def _pods(o: Observation, driver: PodRecord) -> list[PodRecord]:
 
 
 def _why_no_pods(o: Observation, wanted: int) -> str:
+    driver, namespace = driver_pod_name(o.app.metadata.name), o.app.metadata.namespace
     if o.quota is not None and o.quota.unsure:
-        return executor_messages.quota_unsure(quota_message(o.quota))
+        return executor_messages.quota_unsure(quota_message(o.quota), driver, namespace)
     if o.quota is not None and o.quota.most < wanted:
         return executor_messages.quota_reached(quota_message(o.quota))
-    return executor_messages.refused()
+    return executor_messages.refused(driver, namespace)

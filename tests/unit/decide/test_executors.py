@@ -60,7 +60,8 @@ def test_executors_that_do_not_state_what_a_quota_counts_are_told_which_field_do
         plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
         assert plan.message.endswith(
             "3 have no pod: the API server refuses them, or the driver may not create them; the log of the driver has "
-            "the answer. ResourceQuota team counts limits.cpu (2 of 64 are used), and refuses executors, which state "
+            'the answer: "kubectl logs orders-driver -n shop". '
+            "ResourceQuota team counts limits.cpu (2 of 64 are used), and refuses executors, which state "
             "none, unless a LimitRange gives them one. Set spec.executor.resources.limits.cpu."
         )
 
