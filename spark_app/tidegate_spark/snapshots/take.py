@@ -24,6 +24,8 @@ from tidegate_spark.snapshots.reader import Layout
 
 ATTEMPTS = 10
 """Spark has cleaned up under the copy so often: it keeps too few batches for a copy of this state."""
+PUBLISHING_ATTEMPTS, PUBLISHING_PAUSE_SECONDS = 7, 0.1
+"""How often a busy store is asked to take a manifest, with pauses that double: six seconds in all."""
 
 
 class NothingCommittedError(SnapshotError):
@@ -122,7 +124,7 @@ def take(library: Library, layout: Layout, request: Request, now: float, copiers
         except NotBeingTakenError:
             published = _published(library, request)
     if published is None:
-        raise _not_there(library, request)
+        published = _published_after_all(library, request)
     made = manifest.parse(published, library.manifest_key(request.id))
     library.change(lambda it: catalog.finish(it, request.id, made.summary(published)))
     for query, batch in request.exact.items():
@@ -136,20 +138,40 @@ def _published(library: Library, request: Request) -> bytes | None:
     return found[0] if found is not None else None
 
 
-def _not_there(library: Library, request: Request) -> SnapshotError:
+def _published_after_all(library: Library, request: Request) -> bytes:
+    """Return the manifest of which nothing was seen, if the catalog says that it is complete by now.
+
+    The catalog first: what was looked for before another process published it says nothing about what is there.
+    """
     known = library.read().snapshots.get(request.id)
-    if known is not None and known.state is State.READY:
-        return manifest.UnreadableManifestError(f"{library.manifest_key(request.id)} is gone, of a complete snapshot")
-    return DisposedError(f"snapshot {request.id} was deleted while it was being taken")
+    if known is None or known.state is not State.READY:
+        raise DisposedError(f"snapshot {request.id} was deleted while it was being taken")
+    published = _published(library, request)
+    if published is None:
+        raise manifest.UnreadableManifestError(f"{library.manifest_key(request.id)} is gone, of a complete snapshot")
+    return published
 
 
 def _publish(library: Library, made: Manifest) -> bytes | None:
-    """Publish a manifest; return the one that is published, None if there is none any more."""
+    """Publish a manifest; return the one that is published, None if there is none and nobody waits for one.
+
+    Raises:
+        SnapshotError: the store goes on refusing it, and has none.
+    """
     key, body = library.manifest_key(made.id), made.body()
-    if library.store.put_if(key, body, None) is not None:
-        return body
-    found = library.store.get(key)
-    return found[0] if found is not None else None
+    for attempt in range(PUBLISHING_ATTEMPTS):
+        if library.store.put_if(key, body, None) is not None:
+            return body
+        found = library.store.get(key)
+        if found is not None:
+            return found[0]
+        # Refused, and nothing is there: it was deleted; or the store is still busy with another process's (S3 answers
+        # 409 then), which may fail as well as succeed.
+        known = library.read().snapshots.get(made.id)
+        if known is None or known.state is not State.TAKING:
+            return None
+        library.pause(PUBLISHING_PAUSE_SECONDS * 2**attempt)
+    raise SnapshotError(f"the store refuses {key}, and has none")
 
 
 def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, copiers: Copiers) -> Manifest:

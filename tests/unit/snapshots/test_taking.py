@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tidegate_spark.objects.memory import Buckets, Call
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.objects.store import SnapshotError, VanishedError
 from tidegate_spark.snapshots import catalog, collect
+from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import DisposedError, State
-from tidegate_spark.snapshots.copying import Progress
+from tidegate_spark.snapshots.copying import Copiers, Progress
+from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest, UnreadableManifestError
 from tidegate_spark.snapshots.take import ATTEMPTS, BatchLostError, NothingCommittedError, TooFastError
-from tidegate_testing.fake_checkpoint import UnreadableError, content_of
+from tidegate_testing.fake_checkpoint import LAYOUT, UnreadableError, content_of
 from tidegate_testing.snapshot_scenes import Scene, until
 
 
@@ -413,3 +415,56 @@ def test_what_somebody_needs_from_the_first_is_held_for_them() -> None:
     scene.take("a", holders=frozenset({"upgrade"}))
     with pytest.raises(catalog.HeldError, match="needed by upgrade"):
         collect.dispose(scene.library(), "a")
+
+
+# --- a store that is busy with another process's manifest, and says so (409) ---
+
+
+class BusyStore(MemoryStore):
+    """Refuses manifests so many times, without having one; ``meanwhile`` happens when it first does."""
+
+    def __init__(self, scene: Scene, refusals: int, meanwhile: Callable[[], None] = lambda: None) -> None:
+        super().__init__(scene.buckets, "here")
+        self.refusals, self.meanwhile = refusals, meanwhile
+
+    def put_if(self, key: str, body: bytes, etag: str | None) -> str | None:
+        if not key.endswith("/manifest.json") or self.refusals == 0:
+            return super().put_if(key, body, etag)
+        self.refusals -= 1
+        return None
+
+    def get(self, key: str) -> tuple[bytes, str] | None:
+        found = super().get(key)
+        if key.endswith("/manifest.json") and self.refusals > 0:
+            self.meanwhile()
+        return found
+
+
+def take_in(scene: Scene, store: MemoryStore) -> Manifest:
+    library = Library(store, "apps/orders", lambda seconds: None)
+    return taking.take(library, LAYOUT, scene.request("a"), 1000.0, Copiers(1))
+
+
+def test_a_manifest_that_a_busy_store_refused_is_published_all_the_same() -> None:
+    scene = scene_with()
+    made = take_in(scene, BusyStore(scene, 3))
+    assert scene.content("snapshots/a/manifest.json") == made.body()
+
+
+def test_one_that_another_process_published_just_then_is_taken_for_what_it_is() -> None:
+    scene = scene_with()
+    others: list[Manifest] = []
+
+    def publish() -> None:
+        if not others and "snapshots/a/manifest.json" not in scene.keys("snapshots/a/") and store.refusals < 1_000:
+            others.append(scene.take("a"))
+
+    store = BusyStore(scene, 1_000, publish)
+    made = take_in(scene, store)
+    assert others == [made]
+
+
+def test_a_store_that_goes_on_refusing_is_named() -> None:
+    scene = scene_with()
+    with pytest.raises(SnapshotError, match=r"refuses apps/orders/snapshots/a/manifest\.json"):
+        take_in(scene, BusyStore(scene, 1_000))
