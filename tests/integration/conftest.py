@@ -12,6 +12,7 @@ from devcluster.apiserver import ApiServer
 from tests.gate.order import longest_first
 from tidegate_testing import class_archive
 from tidegate_testing.apps import QUICK_JAVA
+from tidegate_testing.crd import install_crds
 from tidegate_testing.java_classes import compiled
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.streaming_queries import end_shared, shared_session
@@ -19,7 +20,6 @@ from tidegate_testing.streaming_queries import end_shared, shared_session
 HERE = Path(__file__).parent
 HANGS_AFTER = 1800
 """Seconds for a test with all that it waits for, each wait as long as it may be; more than that, and it hangs."""
-CRDS = Path(__file__).parents[2] / "crds"
 _numbers = itertools.count(1)
 os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)  # of every JVM that a test starts, Spark's and Kafka's
 
@@ -56,8 +56,7 @@ def api_server() -> Iterator[ApiServer]:
     """A real API server without controllers; the CRDs are installed."""
     with ApiServer() as running:
         kubectl = Kubectl(running.kubectl, running.kubeconfig)
-        kubectl.run("apply", "--server-side", "-f", str(CRDS))
-        kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=190)
+        install_crds(kubectl)
         yield running
 
 

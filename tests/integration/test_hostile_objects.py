@@ -17,6 +17,7 @@ from devcluster.apiserver import ApiServer
 from devcluster.kubeapi import RequestFailedError
 from tidegate_spark.protocol import CONFIG_VARIABLE
 from tidegate_testing.apps import streaming_app
+from tidegate_testing.crd import install_crds
 from tidegate_testing.hostile import hostile_documents, nested
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.operator_process import ROOT, OperatorProcess
@@ -86,8 +87,7 @@ SEEN: dict[str, dict[str, Any]] = {
 def kubectl() -> Iterator[Kubectl]:
     with ApiServer() as server:
         kubectl = Kubectl(server.kubectl, server.kubeconfig)
-        kubectl.run("apply", "--server-side", "-f", str(ROOT / "crds"))
-        kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=190)
+        install_crds(kubectl)
         yield kubectl
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from devcluster.apiserver import ApiServer
 from devcluster.kubeapi import UnknownKindError
-from tidegate_testing.crd import MINIMAL
+from tidegate_testing.crd import MINIMAL, wait_until_served
 from tidegate_testing.cuttable_line import CuttableLine
 from tidegate_testing.kubectl import Kubectl, KubectlError, write_kubeconfig
 
@@ -100,7 +100,7 @@ def test_what_is_installed_later_is_found_and_what_is_taken_away_or_replaced_is_
 ) -> None:
     def install(version: str) -> None:
         api_kubectl.apply(widgets(version))
-        api_kubectl.run("wait", "--for=condition=Established", f"crd/widgets.{GROUP}", "--timeout=60s", timeout=70)
+        wait_until_served(api_kubectl)
 
     def take_away() -> None:
         api_kubectl.run("delete", "crd", f"widgets.{GROUP}", "--timeout=60s", timeout=70)

@@ -20,9 +20,10 @@ import pytest
 from devcluster.apiserver import ApiServer
 from tidegate_testing import audit_log
 from tidegate_testing.apps import streaming_app
+from tidegate_testing.crd import install_crds
 from tidegate_testing.cuttable_line import CuttableLine
 from tidegate_testing.kubectl import Kubectl
-from tidegate_testing.operator_process import ROOT, OperatorProcess
+from tidegate_testing.operator_process import OperatorProcess
 from tidegate_testing.waiting import wait_for
 
 SYSTEM, LEASE = "tidegate-system", "tidegate-operator"
@@ -51,8 +52,7 @@ class Pair:
 def server() -> Iterator[ApiServer]:
     with ApiServer(audit_log=True) as running:
         kubectl = Kubectl(running.kubectl, running.kubeconfig)
-        kubectl.run("apply", "--server-side", "-f", str(ROOT / "crds"))
-        kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=190)
+        install_crds(kubectl)
         kubectl.run("create", "namespace", SYSTEM)
         yield running
 

@@ -23,6 +23,7 @@ from devcluster.demo.scenario import Scenario
 from devcluster.site import LocalSite
 from tidegate_testing import class_archive
 from tidegate_testing.apps import credentials
+from tidegate_testing.crd import install_crds
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.operator_process import ROOT, OperatorProcess
 from tidegate_testing.process_kubelet import ProcessKubelet
@@ -105,8 +106,7 @@ def begin_side(stack: ExitStack, folder: Path, jars: Path, bucket: str) -> Side:
     s3.client(site.s3_endpoint_host, site.s3_keys).create_bucket(Bucket=bucket)
     server = stack.enter_context(ApiServer())
     kubectl = Kubectl(server.kubectl, server.kubeconfig)
-    kubectl.run("apply", "--server-side", "-f", str(ROOT / "crds"))
-    kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=190)
+    install_crds(kubectl)
     kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     kubectl.apply(credentials(NAMESPACE, site.s3_keys.access_key, site.s3_keys.secret_key))
     kubelet = stack.enter_context(ProcessKubelet(server.kubeconfig, folder / bucket, jars))

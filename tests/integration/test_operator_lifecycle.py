@@ -18,7 +18,7 @@ from tidegate_spark.protocol import Termination, to_json
 from tidegate_spark.reasons import Reason
 from tidegate_testing import audit_log
 from tidegate_testing.apps import streaming_app
-from tidegate_testing.crd import changed
+from tidegate_testing.crd import changed, install_crds
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.operator_process import ROOT, OperatorProcess
 from tidegate_testing.waiting import wait_for
@@ -32,8 +32,7 @@ _numbers = itertools.count(1)
 def server() -> Iterator[ApiServer]:
     with ApiServer(audit_log=True) as running:
         kubectl = Kubectl(running.kubectl, running.kubeconfig)
-        kubectl.run("apply", "--server-side", "-f", str(ROOT / "crds"))
-        kubectl.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=190)
+        install_crds(kubectl)
         yield running
 
 

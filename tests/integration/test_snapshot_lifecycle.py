@@ -24,8 +24,9 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
 )
 from tidegate_testing.apps import streaming_app
+from tidegate_testing.crd import install_crds
 from tidegate_testing.kubectl import Kubectl
-from tidegate_testing.operator_process import ROOT, OperatorProcess
+from tidegate_testing.operator_process import OperatorProcess
 from tidegate_testing.waiting import wait_for
 
 STORAGE = {"uri": "s3://bucket/apps"}
@@ -112,8 +113,7 @@ def ready(name: str) -> SnapshotReport:
 def kubectl() -> Iterator[Kubectl]:
     with ApiServer() as server:
         found = Kubectl(server.kubectl, server.kubeconfig)
-        found.run("apply", "--server-side", "-f", str(ROOT / "crds"))
-        found.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=190)
+        install_crds(found)
         yield found
 
 

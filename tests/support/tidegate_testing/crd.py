@@ -1,9 +1,14 @@
-"""The smallest StreamingApp that the API server accepts, changes of it, and how it is created. Does I/O."""
+"""The CRDs, installed; the smallest StreamingApp that the API server accepts, changes of it. Does I/O."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 from tidegate_testing.kubectl import Kubectl
+from tidegate_testing.waiting import wait_for
+
+CRDS = Path(__file__).parents[3] / "crds"
+_PATIENCE = 180.0
 
 MINIMAL: dict[str, Any] = {
     "apiVersion": "tidegate.dev/v1alpha1",
@@ -17,6 +22,29 @@ MINIMAL: dict[str, Any] = {
 
 REMOVED: Any = object()
 """The value that takes a field away."""
+
+
+def install_crds(kubectl: Kubectl) -> None:
+    """Apply this checkout's CRDs, and return when the API server serves them."""
+    kubectl.run("apply", "--server-side", "-f", str(CRDS))
+    wait_until_served(kubectl)
+
+
+def wait_until_served(kubectl: Kubectl) -> None:
+    """Return when the API server serves all CRDs that it has.
+
+    ``kubectl wait`` fails at once on one that has no conditions yet, as each has for a moment after it was made.
+    """
+
+    def are_served() -> bool:
+        found = kubectl.list("customresourcedefinitions", "")
+        conditions = {c["metadata"]["name"]: c.get("status", {}).get("conditions") or [] for c in found}
+        met = {name: {c["type"] for c in each if c["status"] == "True"} for name, each in conditions.items()}
+        assert met, "there is no CRD"
+        assert all("Established" in types for types in met.values()), met
+        return True
+
+    wait_for("the CRDs to be served", are_served, _PATIENCE, 0.1)
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
