@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from tests.bench import control, recovery, rescale, snapshot, submit, throughput, upgrade
+from tests.bench import control, hostile, recovery, rescale, snapshot, submit, throughput, upgrade
 
 BENCHES = {
     "submit": submit.main,
@@ -14,6 +14,7 @@ BENCHES = {
     "rescale": rescale.main,
     "control": control.main,
     "throughput": throughput.main,
+    "hostile": hostile.main,
 }
 
 

@@ -44,6 +44,14 @@ class Load:
             if answer.status >= 300:
                 raise RuntimeError(f"POST {path}: {answer.status} {text[:400]}")
 
+    async def store(self, path: str, text: bytes) -> bool:
+        """Create an object from what need not be readable JSON; say whether the server took it."""
+        headers = {"Content-Type": "application/json"}
+        # Otherwise the server warns of each field that it does not know: of more than an answer's headers may be here.
+        url = f"{self._connection.server}{path}?fieldValidation=Ignore"
+        async with self._session.post(url, data=text, headers=headers) as answer:
+            return answer.status < 300
+
     async def create_all(self, path: str, manifests: Iterable[Mapping[str, Any]]) -> float:
         """Create objects, ``AT_ONCE`` at a time; return the CPU seconds this process spent on it."""
         gate = asyncio.Semaphore(AT_ONCE)
@@ -61,6 +69,18 @@ class Load:
         async with self._session.get(self._connection.server + path) as answer:
             answer.raise_for_status()
             return msgspec.json.decode(await answer.read())
+
+    async def exists(self, path: str) -> bool:
+        """Say whether there is such an object."""
+        async with self._session.get(self._connection.server + path) as answer:
+            if answer.status != 404:
+                answer.raise_for_status()
+            return answer.status != 404
+
+    async def delete(self, path: str) -> None:
+        """Ask for an object's deletion."""
+        async with self._session.delete(self._connection.server + path) as answer:
+            answer.raise_for_status()
 
     async def watch(self, path: str) -> AsyncIterator[Any]:
         """Yield each object of a collection as it is created or changes, for ever."""

@@ -1,12 +1,12 @@
 """The world of the fleet benchmarks: a real API server, kwok nodes, the operator as shipped. Starts processes."""
 
+import asyncio
 import contextlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,12 +17,16 @@ import yaml
 
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
+from tests.bench.audit import by_client, read_audit_log
 from tests.bench.load import Load
 from tidegate_testing.apps import credentials, streaming_app
 from tidegate_testing.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "bench"
+OPERATOR = "tidegate-operator/"
+"""How the operator's user agent begins."""
+SETTLE_SECONDS = 5
 KINDS_KNOWN_SECONDS = 40.0
 """After so long the garbage collector, which looks for new kinds every 30 s, watches one; before, it reads owners."""
 
@@ -34,6 +38,23 @@ class Bench:
     kubeconfig: Path
     audit_log: Path
     operator_pid: int
+    metrics_port: int
+
+    def metrics(self) -> str:
+        """Return what the operator says of itself; raise OSError if it has ended."""
+        return _metrics(self.metrics_port)
+
+    async def until_quiet(self) -> None:
+        """Wait until the operator has written nothing for a while."""
+        quiet_since, seen = time.monotonic(), -1
+        for _ in range(600):
+            count = len([r for r in by_client(read_audit_log(self.audit_log), OPERATOR) if r.writes])
+            if count != seen:
+                quiet_since, seen = time.monotonic(), count
+            if time.monotonic() - quiet_since > SETTLE_SECONDS:
+                return
+            await asyncio.sleep(1)
+        raise TimeoutError("the operator still writes after 600 s")
 
     async def prepare(self, load: Load) -> None:
         """Make the namespace and what the applications refer to."""
@@ -60,13 +81,13 @@ def bench_world(nodes: int) -> Iterator[Bench]:
                 stdout=subprocess.DEVNULL,
             )
         installed = time.monotonic()
-        with _operator(server.kubeconfig) as pid:
+        with _operator(server.kubeconfig) as (pid, port):
             time.sleep(max(0.0, installed + KINDS_KNOWN_SECONDS - time.monotonic()))
-            yield Bench(server.kubeconfig, server.audit_log, pid)
+            yield Bench(server.kubeconfig, server.audit_log, pid, port)
 
 
 @contextlib.contextmanager
-def _operator(kubeconfig: Path) -> Iterator[int]:
+def _operator(kubeconfig: Path) -> Iterator[tuple[int, int]]:
     port = free_port()
     environment = {
         **os.environ,
@@ -83,7 +104,7 @@ def _operator(kubeconfig: Path) -> Iterator[int]:
         try:
             # Not only ready: the first of a cluster waits before it leads, and that is no part of a launch.
             wait_for("the operator to lead", lambda: _leads(process, port), timeout=60)
-            yield process.pid
+            yield process.pid, port
         except BaseException:
             log.seek(0)
             sys.stderr.write("the operator's last lines:\n" + "".join(log.readlines()[-20:]))
@@ -97,10 +118,15 @@ def _leads(process: subprocess.Popen[bytes], port: int) -> bool:
     if process.poll() is not None:
         raise RuntimeError(f"the operator ended with exit code {process.returncode}")
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as answer:
-            return b"tidegate_leader 1.0" in answer.read()
-    except (urllib.error.URLError, OSError):
+        return "tidegate_leader 1.0" in _metrics(port)
+    except OSError:
         return False
+
+
+def _metrics(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text: bytes = answer.read()
+        return text.decode()
 
 
 def _chart_settings() -> dict[str, str]:

@@ -19,14 +19,13 @@ from tests.bench.floor import PREFIX, Floor
 from tests.bench.load import Load
 from tests.bench.process_tree import PeakMemory, Usage, stopped, usage_of_tree
 from tests.bench.report import print_report
-from tests.bench.server import NAMESPACE, Bench, bench_world
+from tests.bench.server import NAMESPACE, OPERATOR, Bench, bench_world
 from tidegate.resources.names import agent_secret_name, driver_pod_name
 
-OPERATOR = "tidegate-operator/"
 APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
-SETTLE_SECONDS = 5
+OPERATORS_KEY = "/api/v1/namespaces/default/secrets/tidegate-agent-key"
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ async def _launch(bench: Bench, load: Load, apps: int, answering: asyncio.Task[N
         answering.cancel()
         await _until_phase(load, apps, "Running")
     # Status writes follow the pods' becoming Running: they belong to the launch, so wait until all is quiet.
-    await _until_quiet(bench)
+    await bench.until_quiet()
     after = usage_of_tree(bench.operator_pid)
     used = Usage(after.cpu_seconds - before.cpu_seconds, after.rss_mib)
     _say("creating the same pods bare")
@@ -145,18 +144,6 @@ async def _until_phase(load: Load, apps: int, phase: str) -> None:
             return
         await asyncio.sleep(1)
     raise TimeoutError(f"after 300 s only {phases.count(phase)} of {apps} applications are {phase}")
-
-
-async def _until_quiet(bench: Bench) -> None:
-    quiet_since, seen = time.monotonic(), -1
-    for _ in range(600):
-        count = len([r for r in by_client(read_audit_log(bench.audit_log), OPERATOR) if r.writes])
-        if count != seen:
-            quiet_since, seen = time.monotonic(), count
-        if time.monotonic() - quiet_since > SETTLE_SECONDS:
-            return
-        await asyncio.sleep(1)
-    raise TimeoutError("the operator still writes after 600 s")
 
 
 def _bare(pod: dict[str, Any]) -> dict[str, Any]:
