@@ -25,7 +25,6 @@ from tidegate.resources.names import agent_secret_name, driver_pod_name
 APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
-OPERATORS_KEY = "/api/v1/namespaces/default/secrets/tidegate-agent-key"
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ from tidegate.version import VERSION
 
 Answered = Callable[[aiohttp.ClientRequest, int], None]
 USER_AGENT = f"tidegate-operator/{VERSION}"
+_MOST_HEADERS = 4096
+"""The API server answers with a header for each thing that it warns of, 4,096 characters in all: a pod template with a
+hundred unknown fields would make its answer one that cannot be read, and the request one that is never answered."""
 _DELIVERY_MILLISECONDS = 3000
 """How long what was sent may stay without the other side's receipt before the connection is given up.
 
@@ -97,6 +100,7 @@ class Connection:
             middlewares=(identify,),
             proxy=getattr(self.configuration, "proxy", None),
             response_class=response,
+            max_headers=_MOST_HEADERS,
         )
 
 

@@ -258,3 +258,11 @@ async def test_the_servers_clock_is_compared_with_ours_now_and_then(monkeypatch:
             await kube.get(PATH, Thing)
             seen.append(kube.clock_skew())
     assert seen == [0.0, 7.0, 7.0, 7.0]
+
+
+async def test_an_answer_with_a_warning_for_each_of_a_thousand_fields_is_read() -> None:
+    warned = web.json_response(thing("a", 1))
+    for number in range(1_000):
+        warned.headers.add("Warning", f'299 - "unknown field f{number}"')
+    async with talking_to(Server(warned)) as asking:
+        assert await asking.get(f"{PATH}/a", Thing) == Thing(Meta("a"))
