@@ -174,6 +174,11 @@ class AgentPoller:
         self._doubtful += doubtful
         try:
             await self._ask_agent(key, followed)
+        except Exception:
+            # Whatever an answer did: it is one application's, which would otherwise count as being asked for ever.
+            log.exception("an agent's answer could not be taken in", namespace=key[0], app=key[1])
+            if self._followed.get(key) is followed:
+                self._schedule(key, PACES["silent"][1])
         finally:
             self._doubtful -= doubtful
 

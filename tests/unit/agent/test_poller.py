@@ -310,6 +310,23 @@ async def test_an_exception_while_asking_is_silence_and_the_agent_is_asked_again
     assert agents.asked_at[1] - agents.asked_at[0] == 2.0
 
 
+async def test_an_answer_that_cannot_be_taken_in_keeps_nobody_from_asking_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, taken = AgentPoller._take_in, list[Any]()
+
+    def take_in(self: AgentPoller, *given: Any) -> None:
+        taken.append(given)
+        if len(taken) == 1:
+            raise ValueError("odd")
+        whole(self, *given)
+
+    monkeypatch.setattr(AgentPoller, "_take_in", take_in)
+    agents = Agents(REPORT, REPORT)
+    await poll(agents)
+    assert len(agents.asked_at) == len(taken) == 2
+
+
 async def test_an_agent_that_is_at_a_snapshot_is_asked_every_two_seconds_and_its_progress_is_news() -> None:
     def at(files: int, state: SnapshotState = SnapshotState.COPYING) -> AgentReport:
         order = SnapshotReport("nightly-1", state, files=files, of_files=9)

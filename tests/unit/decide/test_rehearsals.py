@@ -65,6 +65,8 @@ def test_it_begins_when_the_copy_is_complete_and_the_intent_is_written_before_th
     assert record(plan).phase is UpgradePhase.REHEARSING
     assert rehearsal(plan).start_time is not None
     assert index_of(plan, do.WriteStatus) < index_of(plan, do.CreateRehearsal)
+    # The driver is well, and runs as the account that an earlier operator made: the rehearsal needs its own.
+    assert index_of(plan, do.EnsureAccess) < index_of(plan, do.CreateRehearsal)
     assert not acts(plan, do.DeleteDriver)
     assert "UpgradeRehearsing" in events(plan)
 

@@ -65,6 +65,14 @@ def test_messages_that_wait_behind_too_many_are_refused_with_what_to_do(number: 
     assert {status.conditions[0].reason for status in refused.values()} <= {"TooManyMessages"}
 
 
+def test_messages_that_were_accepted_before_go_on_waiting_however_many_there_are() -> None:
+    made = waiting(MOST_WAITING + 9)
+    accepted = statuses(decide_control(observe_running(made[0]), NOW))[made[0].metadata.name]
+    before = [msgspec.structs.replace(it, status=accepted) for it in made]
+    plan = decide_control(observe_running(*before, message("x-new")), NOW)
+    assert [name for name, it in statuses(plan).items() if it.phase is MessagePhase.FAILED] == ["x-new"]
+
+
 def test_messages_that_have_ended_hold_back_no_other() -> None:
     before = [message(f"ended-{count:05}", status=ended()) for count in range(MOST_WAITING)]
     assert given(decide_control(observe_running(*before, message("last")), NOW)) == ["last"]

@@ -66,9 +66,12 @@ def refuse_too_deep(s: Seen, now: float) -> MessageVerdict | None:
 
 
 def refuse_too_many(s: Seen, now: float) -> MessageVerdict | None:
-    """Refuse what waits behind more than anybody sends who means well: the operator keeps all of them in memory."""
+    """Refuse what waits behind more than anybody sends who means well: the operator keeps all of them in memory.
+
+    What was accepted before there was this limit goes on waiting.
+    """
     full = s.before.number >= MOST_WAITING or s.before.size + len(s.message.spec.payload) > MOST_WAITING_BYTES
-    if s.was_offered or not full:
+    if s.was_offered or s.message.status.conditions or not full:
         return None
     message = messages.too_many(s.o.app_name, MOST_WAITING, MOST_WAITING_BYTES // 1024**2)
     return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.TOO_MANY_MESSAGES, message)

@@ -9,7 +9,7 @@ from tidegate.decide.launch import refused_for, time_left
 from tidegate.decide.upgrades.rehearsal_results import find_pod, has_ended
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
-from tidegate.observe.observation import Observation, lacks_access
+from tidegate.observe.observation import Observation
 from tidegate.resources.names import rehearsal_pod_name
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 
@@ -74,6 +74,7 @@ def _create(o: Observation, name: str, now: float) -> Kept:
         create = CreateRehearsal(build_rehearsal_pod(o.app, o.platform))
     except SpecError:
         return NOTHING  # given up when its time is over; of the driver's pod it was tried when the upgrade began
-    access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
+    # A driver that an earlier operator launched runs as another account: that it is well says nothing of this one.
+    access: tuple[Action, ...] = () if o.app.spec.service_account_name else (EnsureAccess(),)
     # A leader of the last second may see a record that says so no more.
     return Kept((*access, ConfirmRecord(), create))
