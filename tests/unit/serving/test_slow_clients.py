@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -69,7 +70,8 @@ def test_a_thousand_slow_clients_on_each_port_keep_nobody_from_an_answer(driver:
     orders = ControlOrders((ControlOrder("x", "ping"),))
     before, most = threads_of_ports(), 0
     with SlowClients(driver.status_port, driver.command_port) as slow:
-        for number in range(1, 21):
+        # As long as it takes until each port has closed hundreds of them, and they came again.
+        for number in itertools.takewhile(lambda number: number <= 20 or slow.cut <= SLOW, itertools.count(1)):
             assert driver.ask(driver.status_port, "GET", "/healthz") == (200, b"ok\n")
             assert driver.ask(driver.status_port, "GET", "/readyz")[1] == b"not ready\n"
             assert b"batches_total 7.0" in driver.ask(driver.status_port, "GET", "/metrics")[1]
@@ -78,7 +80,6 @@ def test_a_thousand_slow_clients_on_each_port_keep_nobody_from_an_answer(driver:
             assert driver.ask(driver.command_port, "POST", CONTROL_COMMAND, to_json(orders)) == (202, b"{}")
             assert len(driver.given) == number
             most = max(most, *driver.open_connections())
-        assert slow.cut > SLOW, "there were never more connections than a port keeps"
         assert most == STATUS_LIMITS.connections == COMMAND_LIMITS.connections
         limits = (STATUS_LIMITS, COMMAND_LIMITS)
         assert threads_of_ports() - before <= sum(each.threads + each.long_threads for each in limits)
