@@ -3,7 +3,6 @@
 Runs processes.
 """
 
-import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from tidegate_testing.crd import install_crds
 from tidegate_testing.hostile_routes import store_corpus, store_routes
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.memory import chart_limit, peak_bytes
-from tidegate_testing.operator_process import OperatorProcess
+from tidegate_testing.operator_process import OperatorProcess, lone_operator
 from tidegate_testing.waiting import wait_for
 
 GENEROUS = 180.0
@@ -33,12 +32,8 @@ def kubectl() -> Iterator[Kubectl]:
 
 @pytest.fixture(scope="module")
 def operator(kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
-    alone = {"TIDEGATE_LEADER_ELECTION": "false"}
-    process = OperatorProcess(kubectl.kubeconfig, tmp_path_factory.mktemp("operator") / "log", alone)
-    process.start()
-    wait_for("the operator to be ready", process.is_ready, 600)
-    yield process
-    assert process.end(signal.SIGTERM) == 0, process.log.read_text()[-3000:]
+    with lone_operator(kubectl.kubeconfig, tmp_path_factory.mktemp("operator") / "log") as process:
+        yield process
 
 
 def wait_for_phase(kubectl: Kubectl, name: str, phase: str) -> None:

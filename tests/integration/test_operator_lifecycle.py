@@ -20,7 +20,7 @@ from tidegate_testing import audit_log
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.crd import changed, install_crds
 from tidegate_testing.kubectl import Kubectl
-from tidegate_testing.operator_process import ROOT, OperatorProcess
+from tidegate_testing.operator_process import ROOT, OperatorProcess, lone_operator
 from tidegate_testing.waiting import wait_for
 
 STORAGE = {"uri": "s3://bucket/apps"}
@@ -43,13 +43,8 @@ def kubectl(server: ApiServer) -> Kubectl:
 
 @pytest.fixture(scope="module")
 def operator(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
-    alone = {"TIDEGATE_LEADER_ELECTION": "false"}
-    process = OperatorProcess(server.kubeconfig, tmp_path_factory.mktemp("operator") / "log", alone)
-    process.start()
-    # What tests wait for afterwards does not have to wait for its start.
-    wait_for("the operator to be ready", process.is_ready, 600)
-    yield process
-    assert process.end(signal.SIGTERM) == 0, process.log.read_text()[-3000:]
+    with lone_operator(server.kubeconfig, tmp_path_factory.mktemp("operator") / "log") as process:
+        yield process
 
 
 @pytest.fixture

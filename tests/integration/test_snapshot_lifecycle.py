@@ -26,7 +26,7 @@ from tidegate_spark.snapshot_protocol import (
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.crd import install_crds
 from tidegate_testing.kubectl import Kubectl
-from tidegate_testing.operator_process import OperatorProcess
+from tidegate_testing.operator_process import OperatorProcess, lone_operator
 from tidegate_testing.waiting import wait_for
 
 STORAGE = {"uri": "s3://bucket/apps"}
@@ -119,13 +119,8 @@ def kubectl() -> Iterator[Kubectl]:
 
 @pytest.fixture(scope="module")
 def operator(kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
-    alone = {"TIDEGATE_LEADER_ELECTION": "false"}
-    process = OperatorProcess(kubectl.kubeconfig, tmp_path_factory.mktemp("operator") / "log", alone)
-    process.start()
-    # What tests wait for afterwards does not have to wait for its start.
-    wait_for("the operator to be ready", process.is_ready, 600)
-    yield process
-    assert process.end(signal.SIGTERM) == 0, process.log.read_text()[-3000:]
+    with lone_operator(kubectl.kubeconfig, tmp_path_factory.mktemp("operator") / "log") as process:
+        yield process
 
 
 @pytest.fixture

@@ -7,12 +7,15 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from devcluster.control import free_port, log_tail
+from tidegate_testing.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
+_START_SECONDS = 600
 
 
 class OperatorProcess:
@@ -75,3 +78,14 @@ class OperatorProcess:
                 return text.decode()
         except (urllib.error.URLError, OSError):
             return ""
+
+
+@contextmanager
+def lone_operator(kubeconfig: Path, log: Path) -> Iterator[OperatorProcess]:
+    """Run one that needs no Lease; when it is handed over it is ready, and it has to end as it is asked to."""
+    process = OperatorProcess(kubeconfig, log, {"TIDEGATE_LEADER_ELECTION": "false"})
+    process.start()
+    # What tests wait for afterwards does not have to wait for its start.
+    wait_for("the operator to be ready", process.is_ready, _START_SECONDS)
+    yield process
+    assert process.end(signal.SIGTERM) == 0, process.log.read_text()[-3000:]
