@@ -6,7 +6,9 @@ the application's control log, and takes each id once. Standard library only, no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tidegate_spark.json_form import Word
 
@@ -271,3 +273,18 @@ class ControlReport:
     """None: there is none but ControlMessages."""
     asked: tuple[AskedMessage, ...] | None = None
     """Messages from channels in which the cluster has a part, oldest first; None: it is not known yet."""
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Return whether a decoded object is nested deeper than so many levels; it is walked without recursion."""
+    level: list[Any] = [value] if isinstance(value, (Mapping, list)) else []
+    for _ in range(levels):
+        if not level:
+            return False
+        level = [part for each in level for part in _parts(each)]
+    return bool(level)
+
+
+def _parts(value: Any) -> list[Any]:
+    within = value.values() if isinstance(value, Mapping) else value
+    return [part for part in within if isinstance(part, (Mapping, list))]

@@ -79,21 +79,3 @@ def why_cut(value: Any) -> str:
         elif isinstance(found, Sequence) and not isinstance(found, bytes):
             left += [(f"{path}[{number}]", part) for number, part in enumerate(found)]
     return ""
-
-
-def is_deeper(value: Any, levels: int) -> bool:
-    """Return whether a decoded object is nested deeper than so many levels; it is walked without recursion."""
-    level: list[Any] = [value] if isinstance(value, Mapping | list) else []
-    for _ in range(levels):
-        if not level:
-            return False
-        level = [part for each in level for part in _parts(each)]
-    return bool(level)
-
-
-def _parts(value: Any) -> Sequence[Any]:
-    if isinstance(value, Mapping):
-        return [part for part in value.values() if isinstance(part, Mapping | list)]
-    if isinstance(value, list):
-        return [part for part in value if isinstance(part, Mapping | list)]
-    return ()

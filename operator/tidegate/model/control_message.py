@@ -11,11 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tidegate.model.bounded_json import is_deeper
 from tidegate.model.spec import LocalReference
 from tidegate.model.status import Condition
 from tidegate.model.streaming_app import Metadata, unreadable_because
-from tidegate_spark.control_protocol import DEEPEST_PAYLOAD, DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT
+from tidegate_spark.control_protocol import DEEPEST_PAYLOAD, DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT, is_deeper
 from tidegate_spark.protocol import ANNOTATION_APP_UID
 
 CONTROL_KIND = "ControlMessage"

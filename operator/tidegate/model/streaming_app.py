@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from tidegate import foreign_text
-from tidegate.model.bounded_json import is_deeper, why_cut
+from tidegate.model.bounded_json import why_cut
 from tidegate.model.errors import SpecError, UnreadableAppError
 from tidegate.model.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
 from tidegate.model.spec import (
@@ -71,6 +71,7 @@ from tidegate.model.status import (
     UpgradeStatus,
     encode_status,
 )
+from tidegate_spark.control_protocol import is_deeper
 
 __all__ = [
     "API_VERSION",

@@ -16,6 +16,7 @@ from tidegate_spark.control_protocol import (
     RELOAD_CONFIG,
     RELOAD_MODEL,
     SET_LOG_LEVEL,
+    is_deeper,
 )
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import EXPORT_FORMATS
@@ -83,7 +84,7 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
         payload = json.loads(draft.payload)
     except (ValueError, RecursionError) as error:
         raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload is not JSON: {error}.") from error
-    if _is_deeper(payload, DEEPEST_PAYLOAD):
+    if is_deeper(payload, DEEPEST_PAYLOAD):
         # Whoever reads it later may have less room for calls within calls than there is here.
         raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload is nested deeper than {DEEPEST_PAYLOAD} levels.")
     if draft.type in BUILT_IN_TYPES:
@@ -126,13 +127,6 @@ def is_a(value: Any, kind: type) -> bool:
     if isinstance(value, bool):
         return kind is bool
     return isinstance(value, (int, float) if kind is float else kind)
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    if not isinstance(value, (dict, list)):
-        return False
-    within = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deeper(each, levels - 1) for each in within)
 
 
 def _check_built_in(kind: str, payload: Any, vocabulary: Vocabulary) -> None:

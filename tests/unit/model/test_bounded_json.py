@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.bounded_json import DEEPEST, MOST_DIGITS, TOO_DEEP, TOO_LONG, bounded, is_cut, is_deeper, why_cut
+from tidegate.model.bounded_json import DEEPEST, MOST_DIGITS, TOO_DEEP, TOO_LONG, bounded, is_cut, why_cut
+from tidegate_spark.control_protocol import is_deeper
 
 
 def nested(levels: int, inner: bytes = b"1") -> bytes:
