@@ -32,6 +32,7 @@ TIERS = {tier.name: tier.folders for tier in tiers.TIERS}
 EVERYTHING = "*"
 PRODUCT = ("charts/", "crds/", "devcluster/", "images/", "jvm/", "operator/", "spark_app/")
 """What tests with servers are about; the table has to say which of them."""
+GATE = "tests/gate/"
 NO_TESTS_FOUND = 5
 
 
@@ -113,7 +114,7 @@ def select(changed: Sequence[str], needs: Needs, table: Table, files: Collection
         wanted = told(file, table)
         if EVERYTHING in wanted:
             return Selection(everything=f"{file} is what everything runs on")
-        own = own_tests(file, tests)
+        own = own_tests(file, tests, needs)
         seeds = [file] if file in files else formerly_beside(file, needs)
         known = [seed for seed in seeds if seed in needs or seed in users]
         if not (wanted or own or is_test(file) or (known and not file.startswith(PRODUCT))):
@@ -150,15 +151,19 @@ def reached(seeds: Iterable[str], users: Mapping[str, Sequence[str]]) -> dict[st
     """Return the tests that need one of these files, each with what it needs that for.
 
     Tests with servers are reached through files of the tests alone, never through the product: the table has those.
+    What they use of the gate (the order of their files) has tests without servers.
     """
     found: dict[str, str] = {}
-    for reached_tiers, through in ((("unit",), ("",)), (("integration", "e2e"), ("tests/",))):
-        line = deque(seed for seed in seeds if seed.startswith(through))
+    for reached_tiers, through, never in ((("unit",), ("",), ()), (("integration", "e2e"), ("tests/",), (GATE,))):
+        line = deque(seed for seed in seeds if seed.startswith(through) and not seed.startswith(never))
         seen = set(line)
         while line:
             file = line.popleft()
             for user in users.get(file, ()):
-                if user in seen or not user.startswith(through):
+                # Fixtures that read a whole folder of programs need none of them.
+                if _is_data(file) and Path(user).name == "conftest.py":
+                    continue
+                if user in seen or not user.startswith(through) or user.startswith(never):
                     continue
                 seen.add(user)
                 line.append(user)
@@ -167,8 +172,11 @@ def reached(seeds: Iterable[str], users: Mapping[str, Sequence[str]]) -> dict[st
     return found
 
 
-def own_tests(file: str, tests: Iterable[str]) -> list[str]:
-    """Return the tests to which a file of a tier belongs: a test itself, or else those beside and around it."""
+def own_tests(file: str, tests: Iterable[str], needs: Needs) -> list[str]:
+    """Return the tests to which a file of a tier belongs: a test itself, or else those beside and around it.
+
+    Of those beside a program only the ones that name it, if there are any.
+    """
     if tier_of(file) is None:
         return []
     tests = list(tests)
@@ -180,7 +188,7 @@ def own_tests(file: str, tests: Iterable[str]) -> list[str]:
     for folder in Path(file).parents:
         beside = [test for test in tests if Path(test).parent == folder]
         if beside:
-            return beside
+            return [test for test in beside if file in needs.get(test, ())] or beside
     return [test for test in tests if test.startswith(file.rpartition("/")[0])]
 
 

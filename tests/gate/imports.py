@@ -14,6 +14,8 @@ from pathlib import Path
 
 import grimp
 
+from tests.gate.tiers import TIERS
+
 ROOTS = {
     "tidegate": "operator",
     "tidegate_spark": "spark_app",
@@ -23,7 +25,10 @@ ROOTS = {
     "tidegate_testing": "tests/support",
 }
 """Each package of this checkout, and the folder in which it is."""
+TESTS = frozenset(folder for tier in TIERS for folder in tier.folders)
+"""Who names a whole tier's folder collects its tests, and needs none of them."""
 _NAME = re.compile(rf"\b(?:{'|'.join(ROOTS)})(?:\.\w+)+")
+_SCRIPT = re.compile(r"\b\w+\.py\b")
 
 Needs = Mapping[str, frozenset[str]]
 """For each file of Python that is known, the files that it needs."""
@@ -42,7 +47,8 @@ def read_graph(root: Path, tracked: Iterable[str]) -> Needs:
     for file in list(needs):
         if file.startswith("tests/"):
             needs[file].update(conftests(file, files))
-            needs[file].update(named(_constants((root / file).read_text()), modules, files, folders))
+            texts = list(_constants((root / file).read_text()))
+            needs[file].update(named(texts, modules, files, folders), scripts_of(file, texts, files))
         needs[file].discard(file)
     return {file: frozenset(found) for file, found in needs.items()}
 
@@ -102,9 +108,15 @@ def named(
         if path in files:
             found.add(path)
         # A whole top folder, such as docs/, says too little; the path table has those.
-        elif "/" in path:
+        elif "/" in path and path not in TESTS:
             found.update(folders.get(path, ()))
     return found
+
+
+def scripts_of(file: str, texts: Iterable[str], files: frozenset[str]) -> set[str]:
+    """Return the programs in ``scripts/`` beside a file that these texts name, as pods and drivers are told them."""
+    folder = f"{Path(file).parent.as_posix()}/scripts"
+    return {path for text in texts for name in _SCRIPT.findall(text) if (path := f"{folder}/{name}") in files}
 
 
 def _constants(text: str) -> Iterator[str]:

@@ -19,7 +19,9 @@ from tests.gate.changed import (
     describe,
     is_test,
     matches,
+    reached,
     read_table,
+    reverse,
     select,
     told,
     tracked,
@@ -34,10 +36,24 @@ NEEDS = {
     "tests/support/tidegate_testing/unused.py": frozenset(),
     "tests/unit/test_plan.py": frozenset({"operator/tidegate/plan.py"}),
     "tests/unit/test_alone.py": frozenset(),
+    "tests/gate/order.py": frozenset(),
+    "tests/unit/test_order.py": frozenset({"tests/gate/order.py"}),
+    "tests/e2e/conftest.py": frozenset({"tests/gate/order.py", "tests/e2e/scripts/one.py", "tests/e2e/scripts/two.py"}),
+    "tests/e2e/test_one.py": frozenset({"tests/e2e/conftest.py", "tests/e2e/scripts/one.py"}),
     "tests/integration/area/test_area.py": frozenset({"tests/support/tidegate_testing/world.py"}),
-    "tests/e2e/test_story.py": frozenset({"tests/support/tidegate_testing/world.py", "operator/tidegate/plan.py"}),
+    "tests/e2e/test_story.py": frozenset(
+        {"tests/support/tidegate_testing/world.py", "operator/tidegate/plan.py", "tests/e2e/conftest.py"}
+    ),
 }
-FILES = {*NEEDS, "crds/a.yaml", "tests/integration/area/scripts/app.py", "strange.xyz", "operator/tidegate/data.bin"}
+PROGRAMS = ("tests/e2e/scripts/one.py", "tests/e2e/scripts/two.py")
+FILES = {
+    *NEEDS,
+    *PROGRAMS,
+    "crds/a.yaml",
+    "tests/integration/area/scripts/app.py",
+    "strange.xyz",
+    "operator/tidegate/data.bin",
+}
 RULES = (
     Rule(("operator/tidegate/*.py",), ("tests/integration",)),
     Rule(("crds/**",), ("tests/e2e/test_story.py",)),
@@ -78,6 +94,16 @@ def test_a_changed_test_runs_whole_and_so_do_those_beside_a_changed_script() -> 
     assert selection.changed == {"tests/unit/test_alone.py", "tests/integration/area/test_area.py"}
     assert set(selection.reasons) == selection.changed
     assert describe(chosen("crds/a.yaml"))[1:] == ["  tests/e2e/test_story.py  <-  crds/a.yaml (table)"]
+
+
+def test_a_program_belongs_to_the_tests_that_name_it_and_to_all_beside_it_if_none_does() -> None:
+    named, unnamed = PROGRAMS
+    assert set(chosen(named).reasons) == chosen(named).changed == {"tests/e2e/test_one.py"}
+    assert set(chosen(unnamed).reasons) == {"tests/e2e/test_one.py", "tests/e2e/test_story.py"}
+
+
+def test_what_tests_with_servers_use_of_the_gate_has_tests_without() -> None:
+    assert set(chosen("tests/gate/order.py").reasons) == {"tests/unit/test_order.py"}
 
 
 @pytest.mark.parametrize("file", ["strange.xyz", "operator/tidegate/data.bin", "a/new/kind.of", "devcluster/x.py"])
@@ -151,6 +177,21 @@ class TestThisCheckout:
         assert len(files) - len(narrow) < 10
         assert select(narrow, needs, table, set(files)).everything == ""
 
+    def test_a_changed_test_with_servers_leads_to_hardly_any_other(self, files: list[str], needs: Needs) -> None:
+        users = reverse(needs)
+        tests = [file for file in files if is_test(file) and file.startswith(SERVERS)]
+        # Few tests import from another one; who names a tier's folder is none of them.
+        led = {file: {user for user in reached([file], users) if user in tests} for file in tests}
+        assert tests
+        assert sum(map(len, led.values())) < len(tests) / 10, {file: others for file, others in led.items() if others}
+
+    def test_the_tests_of_a_program_are_those_that_name_it(self, files: list[str], needs: Needs) -> None:
+        program = "tests/integration/spark_runtime/scripts/slow_batch.py"
+        selection = select([program], needs, read_table(TABLE.read_text()), set(files))
+        assert {test for test in selection.reasons if test.startswith(SERVERS)} == {
+            "tests/integration/spark_runtime/test_stopping.py"
+        }
+
     def test_every_file_of_the_product_is_in_the_table(self, files: list[str]) -> None:
         table = read_table(TABLE.read_text())
         assert [file for file in files if file.startswith(PRODUCT) and not told(file, table)] == []
@@ -174,4 +215,5 @@ class TestThisCheckout:
         assert all(Path(os.path.join(ROOT, file)).is_file() for file in needs)
 
 
+SERVERS = ("tests/integration/", "tests/e2e/")
 NOT_THERE_YET = {"tests/durations.json"}
