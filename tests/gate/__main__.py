@@ -19,7 +19,7 @@ from tests.gate.base import note_passed
 from tests.gate.record import note, of_this_machine
 from tests.gate.run import Ended, printed, run
 from tests.gate.slices import Slice, files_of
-from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, TIERS, Request, steps
+from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, TIERS, Request, steps, workers
 from tests.gate.tools import is_below, long_tests
 from tidegate_testing.examples import FRESH_SEEDS
 
@@ -77,7 +77,7 @@ def _request(options: argparse.Namespace, record: durations.Durations) -> Reques
     return Request(
         tiers=tuple(options.only or NAMES),
         selection=selection,
-        workers=options.workers,
+        workers=workers(options.workers),
         reports=reports,
         files=files,
         arguments=tuple(options.arguments),
@@ -160,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--all", action="store_true", help="the tests that are marked long, too, with fresh seeds")
     parser.add_argument("--slice", default="", help="of everything only a part: k/n")
     parser.add_argument("--only", action="append", choices=NAMES, help="this tier only; may be given several times")
-    parser.add_argument("--workers", type=int, default=int(os.environ.get("WORKERS") or 2), help="processes for a tier")
+    parser.add_argument("--workers", default=os.environ.get("WORKERS") or "2", help="processes for a tier")
     parser.add_argument("arguments", nargs="*", help="more arguments for pytest, after --")
     return parser
 

@@ -206,7 +206,8 @@ def formerly_beside(file: str, needs: Needs) -> list[str]:
 def command(tier: str, files: Sequence[str], arguments: Sequence[str] = ()) -> list[str]:
     """Return the command that runs these tests of a tier, or all of it if there are none."""
     own_cluster = not (os.environ.get("TIDEGATE_KUBECONFIG") or os.environ.get("TIDEGATE_E2E_CLUSTER"))
-    workers = 1 if len(files) == 1 or (tier == "e2e" and not own_cluster) else int(os.environ.get("WORKERS") or 2)
+    given = tiers.workers(os.environ.get("WORKERS") or "2")
+    workers = 1 if len(files) == 1 or (tier == "e2e" and not own_cluster) else given
     (spread,) = (each.distribution for each in tiers.TIERS if each.name == tier)
     beside = ["--numprocesses", str(workers), *spread] if workers > 1 else []
     return [
@@ -276,8 +277,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The plugin that decides about the tests of tools compares with the same commit.
         os.environ[BASE_VARIABLE] = options.base
     try:
+        tiers.workers(os.environ.get("WORKERS") or "2")
         selection = choose_tests(options.base)
-    except UnknownBaseError as error:
+    except (UnknownBaseError, ValueError) as error:
         print(f"test-changed: {error}", file=sys.stderr)
         return 2
     print("\n".join(describe(selection)), flush=True)

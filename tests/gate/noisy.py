@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.gate import junit
+from tests.gate import junit, tiers
 from tests.gate.base import BASE_VARIABLE, ROOT, UnknownBaseError
 from tests.gate.changed import NO_TESTS_FOUND, TIERS, Selection, choose_tests, command, describe, prepare, tier_of
 from tests.gate.record import note, of_this_machine
@@ -113,8 +113,8 @@ def by_tier(selection: Selection, named: Sequence[str]) -> dict[str, list[str]]:
         nowhere = [test for test in named if tier_of(test.partition("::")[0] + "/") is None]
         if nowhere:
             raise ValueError(f"{', '.join(nowhere)}: tests are in {', '.join(f for fs in TIERS.values() for f in fs)}")
-        tiers = [(tier_of(test.partition("::")[0] + "/"), test) for test in named]
-        return {tier: found for tier in TIERS if (found := [test for its, test in tiers if its == tier])}
+        placed = [(tier_of(test.partition("::")[0] + "/"), test) for test in named]
+        return {tier: found for tier in TIERS if (found := [test for its, test in placed if its == tier])}
     if selection.everything:
         return {tier: [] for tier in TIERS}
     return {tier: found for tier in TIERS if (found := selection.of_tier(tier))}
@@ -132,6 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.base:
         os.environ[BASE_VARIABLE] = options.base
     try:
+        tiers.workers(os.environ.get("WORKERS") or "2")
         selection = Selection() if options.tests else choose_tests(options.base)
         tests = by_tier(selection, options.tests)
     except (UnknownBaseError, ValueError) as error:

@@ -98,6 +98,13 @@ def steps(request: Request) -> list[Step]:
     return made + [_step(tier, request, names) for tier in wanted]
 
 
+def workers(text: str) -> int:
+    """Read a number of processes; raise ValueError with the remedy for anything else."""
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise ValueError(f"WORKERS={text}: use the number of processes for each tier, such as 2")
+    return int(text)
+
+
 def _devcluster(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "devcluster", *arguments)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, INTEGRATION, UNIT, Request, Step, steps
+from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, INTEGRATION, UNIT, Request, Step, steps, workers
 
 ALL = (CHECK, UNIT, INTEGRATION, E2E)
 
@@ -63,3 +63,10 @@ def test_a_slice_runs_its_files_and_no_tier_of_which_it_has_none() -> None:
 @pytest.mark.parametrize("tier", [UNIT, INTEGRATION, E2E])
 def test_each_tier_writes_a_report(tier: str) -> None:
     assert f"--junitxml=/reports/{tier}.xml" in asked()[tier].command
+
+
+def test_a_number_of_workers_is_read_and_anything_else_is_refused_with_the_remedy() -> None:
+    assert workers("4") == 4
+    for wrong in ("abc", "0", "-1", "1.5"):
+        with pytest.raises(ValueError, match=f"WORKERS={wrong}: use the number of processes"):
+            workers(wrong)
