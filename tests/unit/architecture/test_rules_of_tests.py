@@ -82,20 +82,26 @@ def skips(tree: ast.Module) -> Lines:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             names = {alias.name for alias in node.names}
-            if node.module in ("flaky", "unittest", "pytest") and names & {"skip", "xfail", "importorskip", "flaky"}:
+            if node.module in ("flaky", "unittest", "unittest.case", "pytest", "_pytest.outcomes") and names & LEAVING:
                 found.append(node.lineno)
         elif isinstance(node, ast.Import) and any(alias.name == "flaky" for alias in node.names):
             found.append(node.lineno)
+    found += [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id.startswith("collect_ignore")]
     return sorted(set(found))
+
+
+LEAVING = {"skip", "skipIf", "skipUnless", "SkipTest", "xfail", "importorskip", "flaky"}
 
 
 def sleeps(tree: ast.Module) -> Lines:
     """Find real sleeps: who sleeps before looking bets on how fast the machine is."""
-    bare = any(
-        isinstance(node, ast.ImportFrom) and node.module == "time" and any(a.name == "sleep" for a in node.names)
-        for node in ast.walk(tree)
-    )
-    return [call.lineno for call, name in calls(tree) if name == "time.sleep" or (bare and name == "sleep")]
+    names = {"time.sleep"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "time":
+            names |= {alias.asname or alias.name for alias in node.names if alias.name == "sleep"}
+        elif isinstance(node, ast.Import):
+            names |= {f"{alias.asname}.sleep" for alias in node.names if alias.name == "time" and alias.asname}
+    return [call.lineno for call, name in calls(tree) if name in names]
 
 
 CLOCKS = ("time.monotonic", "time.time", "time.perf_counter", "monotonic", "perf_counter")
@@ -201,8 +207,18 @@ def _compared(tree: ast.AST) -> Iterator[str]:
 
 def repetitions(tree: ast.Module) -> Lines:
     """Find loops that try a test's body until it goes well."""
-    loops = (node for test in functions(tree, "test_") for node in ast.walk(test) if isinstance(node, ast.For))
-    return sorted({loop.lineno for loop in loops if _tries_again(loop)})
+    loops = [
+        node for test in functions(tree, "test_") for node in ast.walk(test) if isinstance(node, ast.For | ast.While)
+    ]
+    again = {loop.lineno for loop in loops if isinstance(loop, ast.For) and _tries_again(loop)}
+    return sorted(again | {loop.lineno for loop in loops if isinstance(loop, ast.While) and _swallows_a_failure(loop)})
+
+
+def _swallows_a_failure(loop: ast.While) -> bool:
+    """Return whether a loop goes on after an assertion that failed; a bare ``except`` catches it, too."""
+    handlers = [each for each in ast.walk(loop) if isinstance(each, ast.ExceptHandler)]
+    caught = [ast.unparse(each.type) if each.type else "BaseException" for each in handlers]
+    return any(re.search(r"\b(AssertionError|Exception|BaseException)\b", name) for name in caught)
 
 
 def _tries_again(node: ast.For) -> bool:
@@ -248,11 +264,11 @@ RULES: dict[str, tuple[Callable[[ast.Module], Lines], tuple[str, ...], Iterable[
 }
 """Each rule, the folders in which it holds, and the modules in which it does not."""
 WORDS = {
-    "skips": re.compile("skip|xfail|flaky|repeat|SkipTest"),
+    "skips": re.compile("skip|xfail|flaky|repeat|SkipTest|collect_ignore"),
     "sleeps": re.compile("sleep"),
     "stopwatches": re.compile(r"monotonic|perf_counter|time\.time"),
     "transient_polls": re.compile("wait_for|await_|until"),
-    "repetitions": re.compile(r"range\(|repeat\("),
+    "repetitions": re.compile(r"range\(|repeat\(|while "),
 }
 """What a module that breaks a rule has in its text: only those are read closely."""
 
@@ -303,6 +319,11 @@ SWALLOWING = "        try:\n            look()\n        except AssertionError:\n
         ("skips", "numpy = pytest.importorskip('numpy')"),
         ("skips", "from flaky import flaky"),
         ("skips", "from pytest import skip"),
+        ("skips", "from unittest import SkipTest, skipIf"),
+        ("skips", "from _pytest.outcomes import skip"),
+        ("skips", "collect_ignore_glob = ['test_slow*']"),
+        ("sleeps", "from time import sleep as pause\ndef test_a():\n    pause(2)"),
+        ("sleeps", "import time as clock\ndef test_a():\n    clock.sleep(2)"),
         ("sleeps", "def test_a():\n    time.sleep(2)\n    assert seen == 1"),
         ("sleeps", "from time import sleep\ndef test_a():\n    sleep(2)"),
         ("stopwatches", "def test_a():\n    began = time.monotonic()\n    assert time.monotonic() - began < 5"),
@@ -326,6 +347,11 @@ SWALLOWING = "        try:\n            look()\n        except AssertionError:\n
         ("repetitions", "def test_a():\n    for _ in range(TRIES):\n        look()"),
         ("repetitions", "def test_a():\n    for _ in range(3):\n        if look():\n            break"),
         ("repetitions", f"def test_a():\n    for _ in range(3):\n{SWALLOWING}"),
+        ("repetitions", f"def test_a():\n    while not well:\n{SWALLOWING}"),
+        (
+            "repetitions",
+            "def test_a():\n    while True:\n        try:\n            look()\n        except:\n            pass",
+        ),
     ],
 )
 def test_what_breaks_a_rule_is_found(name: str, broken: str) -> None:
@@ -345,6 +371,7 @@ def test_what_breaks_a_rule_is_found(name: str, broken: str) -> None:
         ("transient_polls", "world.await_events(name, NAMESPACE, 'UpgradeRollingBack')"),
         ("repetitions", "def test_a():\n    for number in range(3):\n        send(number)"),
         ("repetitions", "def test_a():\n    for _ in range(3):\n        send()"),
+        ("repetitions", "def test_a():\n    while due:\n        due.pop()()"),
     ],
 )
 def test_what_keeps_a_rule_is_not_found(name: str, kept: str) -> None:
