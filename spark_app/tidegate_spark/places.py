@@ -6,6 +6,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+_DETOUR = re.compile(r"(?:^|/)\.\.?(?:/|$)")
+
 
 @dataclass(frozen=True)
 class Storage:
@@ -61,6 +63,20 @@ UPGRADE_PREFIX = "upgrades"
 
 INBOX_PREFIX, REPLIES_PREFIX = "control/inbox", "control/replies"
 """Where control messages are put by who has access to the storage alone, and where it is told what came of them."""
+
+
+def has_detour(path: str) -> bool:
+    """Return whether a path or an address has a segment ``.`` or ``..``.
+
+    S3 takes it as a name like any other, Hadoop and some HTTP clients as a step within or out of the folder: so what is
+    one place to who allows it is another one to who reads it.
+    """
+    return _DETOUR.search(path) is not None
+
+
+def is_below(path: str) -> bool:
+    """Return whether a relative path leads to a file below where it begins, whoever reads it."""
+    return "" not in path.split("/") and not has_detour(path)
 
 
 def application_uri(base_uri: str, namespace: str, name: str) -> str:

@@ -8,6 +8,7 @@ from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.access import service_account
+from tidegate.resources.addresses import refuse_detours
 from tidegate.resources.control_channel import mount_credentials
 from tidegate.resources.cpu_limits import driver_limit
 from tidegate.resources.driver_config import build_driver_config
@@ -50,8 +51,11 @@ def build_driver_pod(
         failures: when the application failed before, in pods that were lost; seconds since the epoch.
 
     Raises:
-        SpecError: the spec is well-formed, but memory does not fit or a template cannot be merged.
+        SpecError: the spec is well-formed, but memory does not fit, a template cannot be merged, or an address leads
+            elsewhere.
     """
+    if app.spec.start_from is not None:
+        refuse_detours(app.spec.start_from.export_uri, "spec.startFrom.exportedState.uri")
     pod, user_env = pod_parts.build_users_pod(
         app, DRIVER_CONTAINER, _DEFAULTS, app.spec.driver.pod_template, DRIVER_FIELD
     )

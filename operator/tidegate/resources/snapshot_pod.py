@@ -24,6 +24,7 @@ from tidegate.model.streaming_app import (
     StreamingAppSpec,
     StreamingAppStatus,
 )
+from tidegate.resources.addresses import refuse_detours
 from tidegate.resources.cpu_limits import driver_limit
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.metadata import reference_to
@@ -99,9 +100,11 @@ def build_snapshot_pod(
         platform: what the installation decides.
 
     Raises:
-        SpecError: no pod can be built of the application's spec.
+        SpecError: no pod can be built of the application's spec, or an import's address leads elsewhere.
         ValueError: the application is gone and nothing was remembered of its storage.
     """
+    if not (orders.dispose or orders.release):  # one that is there already can be deleted
+        refuse_detours(snapshot.spec.uri, "spec.uri")
     of = app or remembered_app(snapshot)
     errand = dataclasses.replace(build_errand(snapshot, orders), made_of=hash_of_taken(of))
     return build_storage_pod(of, errand, platform)

@@ -21,6 +21,7 @@ from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import MANIFEST_FILE, ExportedQuery, ExportedTable, ExportManifest, parse
 from tidegate_spark.exports.tables import LIST, MAP, TIMERS, TIMERS_NAME, VALUE, has_named_state
 from tidegate_spark.exports.use import Part
+from tidegate_spark.places import has_detour
 from tidegate_spark.protocol import EXPORT_VARIABLE
 
 _EXPIRES = "ttlExpirationMs"
@@ -172,6 +173,10 @@ def _open(spark: SparkSession, export: str | None) -> _Opened:
         raise ExportError(
             "no export was named: set spec.startFrom.exportedState of the application, or say export=… "
             "(status.export.uri of the StreamSnapshot has the address)"
+        )
+    if "://" in uri and has_detour(uri):
+        raise ExportError(
+            f"{uri} has a path segment '.' or '..', which Hadoop resolves and S3 does not: write the address without it"
         )
     if not uri.endswith(f"/{MANIFEST_FILE}"):
         uri = f"{uri.rstrip('/')}/{MANIFEST_FILE}"

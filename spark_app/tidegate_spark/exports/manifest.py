@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.json_form import from_stored
+from tidegate_spark.places import is_below
 
 VERSION = 1
 EXPORT_PREFIX = "exports"
@@ -91,6 +92,10 @@ def parse(text: str | bytes, where: str) -> ExportManifest:
         ExportError: it is none, or a newer Tidegate wrote it; the message names ``where``.
     """
     try:
-        return from_stored(ExportManifest, text, VERSION)
+        made = from_stored(ExportManifest, text, VERSION)
+        for table in made.tables:
+            if not is_below(table.file):
+                raise ValueError(f"a file leads out of the export: {table.file!r:.200}")
     except ValueError as error:
         raise ExportError(f"{where} cannot be read as the manifest of an export: {error}") from error
+    return made

@@ -12,6 +12,7 @@ from typing import Any
 from tidegate_spark.control_log.keeping import Kept
 from tidegate_spark.json_form import from_stored, to_json
 from tidegate_spark.objects.store import SnapshotError, naming_newer
+from tidegate_spark.places import is_below
 from tidegate_spark.snapshots.catalog import (
     Catalog,
     NotReadyError,
@@ -125,9 +126,22 @@ def parse(body: bytes, key: str) -> Manifest:
     """
     try:
         with naming_newer(key):
-            return from_stored(Manifest, body, VERSION)
+            made = from_stored(Manifest, body, VERSION)
+        for query in made.queries:
+            _check_query(query)
+        for file in made.files:
+            _check_query(file.query)
+            if not (is_below(file.path) and is_below(file.key)):
+                raise ValueError(f"a file leads out of its folder: {file.path!r:.200}, of {file.key!r:.200}")
     except ValueError as error:
         raise UnreadableManifestError(f"{key} cannot be read as a manifest: {error}") from error
+    return made
+
+
+def _check_query(name: str) -> None:
+    # A manifest that is imported may have been written by anybody.
+    if "/" in name or not is_below(name):
+        raise ValueError(f"a query that no folder can be called: {name!r:.200}")
 
 
 def read(library: Library, name: str, catalog: Catalog) -> Manifest:

@@ -72,6 +72,7 @@ def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, 
         ("spec/deletionPolicy", "Recycle", "spec.deletionPolicy"),
         ("spec/uri", "s3://elsewhere", "uri must be that of a manifest"),
         ("spec/uri", MANIFEST, "spec needs one of appRef"),
+        *(("spec/uri", MANIFEST.replace("/shop/", f"/{step}/"), "uri must not contain") for step in (".", "..")),
         ("spec/storage", {"region": "eu-1"}, "storage needs uri"),
         ("spec", {"uri": MANIFEST, "deletionPolicy": "Delete"}, "deletionPolicy must be Retain"),
         ("spec", {"uri": MANIFEST, "storage": {"endpoint": "far"}}, "storage.endpoint must be http://host"),
@@ -184,6 +185,10 @@ def test_an_application_may_begin_with_an_export(api_kubectl: Kubectl, namespace
             "startFrom.exportedState.uri must be",
         ),
         ({"exportedState": {"uri": "nightly"}}, "startFrom.exportedState.uri must be"),
+        (
+            {"exportedState": {"uri": EXPORT.replace("/exports/", "/../of-others/exports/")}},
+            "startFrom.exportedState.uri must not contain the path segments",
+        ),
     ],
 )
 def test_an_export_is_named_by_its_manifest(

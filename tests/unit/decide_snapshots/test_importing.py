@@ -82,6 +82,15 @@ def contents(plan: Any) -> tuple[DriverConfig, SnapshotOrders, dict[str, Any]]:
     )
 
 
+def test_an_address_with_a_detour_that_an_older_crd_took_is_not_followed() -> None:
+    uri = URI.replace("/shop/", "/../")
+    given = msgspec.structs.replace(imported(), spec=msgspec.structs.replace(imported().spec, uri=uri))
+    plan = decide_snapshot(observe(given), NOW)
+    assert "CreateSnapshotPod" not in kinds(plan)
+    (ready,) = [each for each in status_of(plan).conditions if each.type == "Ready"]
+    assert (ready.reason, "spec.uri: must not contain the path segments" in ready.message) == ("InvalidSpec", True)
+
+
 def test_a_pod_looks_at_it_where_it_is_with_the_credentials_that_are_given() -> None:
     plan = decide_snapshot(observe(imported()), NOW)
     assert kinds(plan) == ["AddFinalizer", "WriteSnapshotStatus", "CreateSnapshotPod"]

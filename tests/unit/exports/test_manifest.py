@@ -43,3 +43,10 @@ def test_what_is_none_is_named(text: str) -> None:
 def test_a_later_version_asks_for_a_newer_tidegate() -> None:
     with pytest.raises(ExportError, match=r"there .*: its format is 2.*use a newer Tidegate"):
         parse(dataclasses.replace(MADE, version=2).body(), "there")
+
+
+@pytest.mark.parametrize("file", ["../of-others/0-default.jsonl", "main/../../x", "./x", "main//x", "/x", "", ".."])
+def test_a_file_that_leads_out_of_the_export_is_not_read(file: str) -> None:
+    body = dataclasses.replace(MADE, tables=(TABLE, dataclasses.replace(TABLE, file=file))).body()
+    with pytest.raises(ExportError, match=r"there .*: a file leads out of the export"):
+        parse(body, "there")

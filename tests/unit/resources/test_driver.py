@@ -162,6 +162,12 @@ def test_who_begins_with_another_ones_snapshot_writes_elsewhere_unless_it_takes_
     assert build_driver_config(fork, 1, 1, PLATFORM).apart is apart
 
 
+def test_an_export_that_lies_elsewhere_than_its_address_says_is_not_read() -> None:
+    start = {"exportedState": {"uri": "s3://far/of-a/../of-b/exports/a-1/manifest.json"}}
+    with pytest.raises(SpecError, match=r"spec\.startFrom\.exportedState\.uri: must not contain"):
+        build_driver_pod(app({"startFrom": start}), 1, 1, PLATFORM)
+
+
 def test_the_same_app_and_epoch_give_the_same_pod() -> None:
     assert json.dumps(build_driver_pod(app(), 1, 1, PLATFORM)) == json.dumps(build_driver_pod(app(), 1, 1, PLATFORM))
 

@@ -1,12 +1,13 @@
 """What a lineage holds after a restore, and what keeps the snapshot there meanwhile. The store is in memory."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.objects.store import MismatchError, VanishedError
-from tidegate_spark.snapshots import collect, copying, layout, restore
+from tidegate_spark.snapshots import collect, copying, layout, manifest, restore
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import HeldError, NotReadyError, UnknownSnapshotError
 from tidegate_spark.snapshots.copying import Copiers, Progress, TooLargeToCarryError
@@ -250,6 +251,33 @@ def test_a_manifest_that_was_changed_is_not_believed() -> None:
     scene.store().put("apps/orders/snapshots/a/manifest.json", scene.content("snapshots/a/manifest.json") + b" ")
     with pytest.raises(UnreadableManifestError, match="is not the manifest that was published"):
         restore.restore(origin_of(scene), Target(scene.library(), 2), "rollback")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("query", ".."),
+        ("query", "../../../of-others/lineages/1/main"),
+        ("query", ""),
+        ("path", "../other/offsets/4"),
+        ("path", "state/../../../x"),
+        ("path", "/offsets/4"),
+        ("key", "objects/../../of-others/objects/x"),
+    ],
+)
+def test_files_of_an_imported_manifest_go_nowhere_but_below_their_lineage(field: str, value: str) -> None:
+    """Whoever writes there can publish any manifest, with the digest that the catalog then has."""
+    scene = scene_with_snapshot()
+    made = json.loads(scene.content("snapshots/a/manifest.json"))
+    made["files"][-1][field] = value
+    body = json.dumps(made).encode()
+    scene.store().put("apps/orders/snapshots/a/manifest.json", body)
+    published = replace(scene.library().read().snapshots["a"], digest=manifest.digest(body))
+    scene.library().change(lambda it: replace(it, snapshots={**it.snapshots, "a": published}))
+    library = elsewhere(scene.buckets)
+    with pytest.raises(UnreadableManifestError, match=f"a/manifest.json cannot be read as a manifest: .*{value!r}"):
+        restore.restore(origin_of(scene), Target(library, 1, fork=True), "fork")
+    assert list(library.store.list("")) == []
 
 
 def test_a_damaged_snapshot_is_not_restored_in_part() -> None:

@@ -1,0 +1,24 @@
+"""Addresses of a spec that are another place to who allows them than to who reads them. No I/O.
+
+The CRD refuses them when a resource is applied; here is refused what an older CRD let pass.
+"""
+
+from __future__ import annotations
+
+from tidegate.model.errors import SpecError
+from tidegate_spark.protocol import has_detour
+
+
+def refuse_detours(uri: str, field: str) -> None:
+    """Raise if an address has a segment ``.`` or ``..``.
+
+    Args:
+        uri: the address; empty if the spec names none.
+        field: its path in the spec.
+
+    Raises:
+        SpecError: it has one.
+    """
+    if has_detour(uri):
+        remedy = "must not contain the path segments '.' and '..'; create the resource again without them"
+        raise SpecError(field, remedy)
