@@ -51,9 +51,9 @@ from tidegate.model.control_message import CONTROL_PLURAL
 from tidegate.model.stream_snapshot import SNAPSHOT_PLURAL
 from tidegate.model.streaming_app import PLURAL
 from tidegate.observe.index import Index
-from tidegate.observe.pods import Pod
 from tidegate.observe.quotas import Quotas
 from tidegate.part import Part, Running
+from tidegate.pod_watch import watch_pods
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
@@ -61,11 +61,9 @@ from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.resources.platform import Platform
 from tidegate.settings import Settings, read_settings
 from tidegate.snapshot_part import SnapshotPart
-from tidegate.strangers import Strangers, record_of
 from tidegate.supervision import keep_running
 from tidegate.trials import Trials
 from tidegate.workqueue import WorkQueue
-from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
 
 DRAIN_SECONDS = 10.0
 _CRD_PAUSE = 2.0
@@ -108,25 +106,7 @@ class Operator:
 
     async def watch_pods(self, namespace: str) -> None:
         """Keep the index's pods up to date, for ever."""
-        watch = Watch(self.client, collection("Pod", namespace), f"{LABEL_MANAGED_BY}={MANAGED_BY}", Pod)
-        strangers = Strangers()
-        async for change in watch.changes():
-            self.figures.count_event("pods")
-            if isinstance(change, Listed):
-                records = [record for record in map(record_of, change.items) if record is not None]
-                for pod in records:
-                    strangers.note(pod)
-                keys = self.index.replace_pods(records, namespace, change.version)
-            else:
-                record = record_of(change.item)
-                if record is None:
-                    continue
-                gone = isinstance(change, Removed)
-                strangers.note(record)
-                key = self.index.remove_pod(record) if gone else self.index.put_pod(record)
-                keys = {key} if key is not None else set()
-            for key in sorted(keys):  # the same order in every process
-                self.queue.wake(key)
+        await watch_pods(self.client, self.figures, self.index, self.queue.wake, namespace)
 
     async def watch_ends(self, namespace: str) -> None:
         """Have the index forget applications that are gone, for ever: kopf tells only of those it was watching."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import structlog
 
 from tidegate.observe.pods import Pod, PodRecord, build_record
@@ -19,6 +21,16 @@ def record_of(pod: Pod) -> PodRecord | None:
             "pod left out, because it cannot be read", pod=pod.metadata.name, namespace=pod.metadata.namespace
         )
         return None
+
+
+def last_record_of(pod: Pod) -> PodRecord:
+    """Return the record of a pod that is gone; of one that nothing can be made of, who it was."""
+    return record_of(pod) or build_record(Pod(_names_alone(pod)))
+
+
+def _names_alone(pod: Pod) -> Any:
+    meta = pod.metadata
+    return type(meta)(meta.name, meta.namespace, meta.uid, meta.resourceVersion)
 
 
 class Strangers:

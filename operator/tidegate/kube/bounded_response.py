@@ -12,8 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from tidegate.kube.lines import lines_of
-from tidegate.model.bounded_json import bounded
+from tidegate.kube.lines import cut, lines_of
 
 
 class BoundedResponse(aiohttp.ClientResponse):
@@ -27,7 +26,7 @@ class BoundedResponse(aiohttp.ClientResponse):
 
     async def json(self, **_: Any) -> Any:
         """Return the decoded body."""
-        return json.loads(bounded(await self.read()))
+        return json.loads(await cut(await self.read()))
 
 
 class BoundedLines:
@@ -48,4 +47,4 @@ class BoundedLines:
             aiohttp.ClientError: a line is longer than any object can be.
         """
         async for line, end in lines_of(self._stream.iter_chunked(size)):
-            yield bounded(line) + end
+            yield await cut(line) + end

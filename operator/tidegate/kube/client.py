@@ -20,9 +20,9 @@ from aiohttp.abc import AbstractStreamWriter
 
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import FAILURES, TRANSIENT, Failure, Throttled, Unavailable, failure_from_response
+from tidegate.kube.lines import cut
 from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
-from tidegate.model.bounded_json import bounded
 from tidegate.model.plain_secrets import without_secrets_of
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ class KubeClient:
 
         With another ``accept`` the server gives another shape of it, for instance its metadata alone.
         """
-        return _decode(await self._send("GET", path, accept=accept), kind)
+        return await _decode(await self._send("GET", path, accept=accept), kind)
 
     async def create(self, path: str, manifest: Any, kind: type[T], *, strict: bool = False) -> T | Failure:
         """Create an object with a fixed name in the collection ``path``.
@@ -150,7 +150,7 @@ class KubeClient:
         """
         where = f"{path}?{_STRICT}" if strict else path
         answer = await self._send("POST", where, msgspec.json.encode(manifest))
-        return _decode(_without_secrets(answer, manifest), kind)
+        return await _decode(_without_secrets(answer, manifest), kind)
 
     async def try_out(self, path: str, manifest: Any, *, patience: float) -> Failure | None:
         """Return what the server would answer to a strict creation, None if it would create; nothing is stored.
@@ -169,7 +169,7 @@ class KubeClient:
 
     async def merge_patch(self, path: str, change: Any, kind: type[T]) -> T | Failure:
         """Patch an object. ``change`` holds metadata.resourceVersion, which makes it safe to repeat."""
-        return _decode(await self._send("PATCH", path, msgspec.json.encode(change)), kind)
+        return await _decode(await self._send("PATCH", path, msgspec.json.encode(change)), kind)
 
     async def delete(self, path: str, uid: str = "", resource_version: str = "") -> bytes | Failure:
         """Ask for an object's deletion, with its own grace period.
@@ -198,7 +198,7 @@ class KubeClient:
         """
         body = None if manifest is None else msgspec.json.encode(manifest)
         limits = aiohttp.ClientTimeout(total=patience)
-        return _decode(await self._exchange(self.watches, limits, method, path, body), kind)
+        return await _decode(await self._exchange(self.watches, limits, method, path, body), kind)
 
     async def _send(self, method: str, path: str, body: bytes | None = None, accept: str = JSON) -> bytes | Failure:
         answer = await self._send_once(method, path, body, accept)
@@ -274,13 +274,13 @@ def _without_secrets(answer: T | Failure, manifest: Any) -> T | Failure:
     return answer if message == answer.message else dataclasses.replace(answer, message=message)
 
 
-def _decode(answer: bytes | Failure, kind: type[T]) -> T | Failure:
+async def _decode(answer: bytes | Failure, kind: type[T]) -> T | Failure:
     if isinstance(answer, FAILURES):
         return answer
     if kind is msgspec.Raw:
         return cast(T, msgspec.Raw(answer))  # whoever reads it decides how deep it may be
     try:
-        return msgspec.json.decode(bounded(answer), type=kind)
+        return msgspec.json.decode(await cut(answer), type=kind)
     except msgspec.DecodeError as error:
         # Only a server that does not keep its own schema gets here; the request itself did take effect.
         return Unavailable(f"the API server's answer is not understood: {error}")

@@ -1,14 +1,27 @@
-"""Lines out of a stream of bytes, however it is divided. No I/O of its own: whoever gives the chunks does it."""
+"""Lines out of a stream of bytes, however it is divided, and their cut.
+
+No I/O of its own: whoever gives the chunks does it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import aiohttp
 
+from tidegate.model.bounded_json import bounded
+
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of one object in a watch; the API server takes 3 MiB."""
 _END = b"\n"
+_SHORT = 64 * 1024
+"""Bytes that are cut in a few hundredths of a second, whatever they hold."""
+
+
+async def cut(body: bytes) -> bytes:
+    """Return JSON as :func:`bounded` does; the event loop goes on meanwhile: a hostile megabyte takes seconds."""
+    return bounded(body) if len(body) <= _SHORT else await asyncio.to_thread(bounded, body)
 
 
 async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:

@@ -20,8 +20,7 @@ import structlog
 
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES
-from tidegate.kube.lines import lines_of
-from tidegate.model.bounded_json import bounded
+from tidegate.kube.lines import cut, lines_of
 
 T = TypeVar("T")
 
@@ -69,6 +68,14 @@ class ObjectMetadata(msgspec.Struct):
     uid: str
 
 
+class _BareMetadata(ObjectMetadata):
+    resourceVersion: str = ""  # noqa: N815
+
+
+class _Bare(msgspec.Struct):
+    metadata: _BareMetadata
+
+
 class MetadataOnly(msgspec.Struct):
     """Any object, without anything but its metadata; the server leaves the rest out."""
 
@@ -80,9 +87,9 @@ class _Event(msgspec.Struct):
     object: msgspec.Raw
 
 
-D = TypeVar("D")
 _event = msgspec.json.Decoder(_Event)
 _versioned = msgspec.json.Decoder(_Versioned)
+_bare = msgspec.json.Decoder(_Bare)
 _listing: msgspec.json.Decoder[Listing[msgspec.Raw]] = msgspec.json.Decoder(Listing[msgspec.Raw])
 
 
@@ -93,6 +100,8 @@ class Listed(Generic[T]):
     items: Sequence[T]
     version: str
     """The resource version of the list: it knows nothing of what happened later."""
+    unread: frozenset[str] = frozenset()
+    """The uids of those that are there, and that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,7 @@ class Changed(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Removed(Generic[T]):
-    """One object is gone; the record is its last state."""
+    """One object is gone; the record is its last state, or who it was if that cannot be read."""
 
     item: T
 
@@ -153,8 +162,8 @@ class Watch(Generic[T]):
             began = float("inf")
             try:
                 if not self._version:
-                    items = await self._list()
-                    yield Listed(items, self._version)
+                    items, unread = await self._list()
+                    yield Listed(items, self._version, unread)
                 began = self._clock()
                 async for change in self._stream():
                     yield change
@@ -169,21 +178,28 @@ class Watch(Generic[T]):
             pause = min(_FIRST_PAUSE if self._clock() - began >= _LIVED or not pause else pause * 2, _LONGEST_PAUSE)
             await self._sleep(pause)
 
-    async def _list(self) -> list[T]:
+    async def _list(self) -> tuple[list[T], frozenset[str]]:
         items: list[T] = []
+        unread: set[str] = set()
         token = ""
         while True:
             query = self._selector | {"limit": str(_PAGE)} | ({"continue": token} if token else {})
             answer = await self._client.get(f"{self._path}?{urlencode(query)}", msgspec.Raw, self._accept("List"))
             if isinstance(answer, FAILURES):
                 raise aiohttp.ClientError(f"list of {self._path}: {answer}")
-            page = _decode_bounded(_listing, bytes(answer))
-            found = (self._decode_item(item) for item in page.items or [])
-            items += [item for item in found if item is not None]
+            # Cut before it is read, not after a decoder failed: at what depth one fails depends on where it is
+            # called, so that what one survived would end the next.
+            page = _listing.decode(await cut(bytes(answer)))
+            for body in page.items or []:
+                item = self._decode_item(body)
+                if item is not None:
+                    items.append(item)
+                else:
+                    unread |= _uid_of(body)
             token = page.metadata.continue_
             if not token:
                 self._version = page.metadata.resourceVersion
-                return items
+                return items, frozenset(unread)
 
     async def _stream(self) -> AsyncIterator[Changed[T] | Removed[T]]:
         query = {
@@ -204,7 +220,7 @@ class Watch(Generic[T]):
                 raise aiohttp.ClientError(f"watch of {self._path}: HTTP {response.status}")
             async for line, end in lines_of(response.content.iter_any()):
                 # A line without an end was cut off with the connection, and comes again.
-                change = self._decode(line) if line and end else None
+                change = self._decode(await cut(line)) if line and end else None
                 if change is not None:
                     yield change
 
@@ -212,7 +228,7 @@ class Watch(Generic[T]):
         return _METADATA.format(suffix) if self._metadata_only else JSON
 
     def _decode(self, line: bytes) -> Changed[T] | Removed[T] | None:
-        event = _decode_bounded(_event, line)
+        event = _event.decode(line)
         about = _versioned.decode(event.object)
         if event.type == "ERROR":
             if about.code == 410:
@@ -222,9 +238,11 @@ class Watch(Generic[T]):
         if event.type == "BOOKMARK":
             return None
         item = self._decode_item(event.object)
-        if item is None:
-            return None
-        return Removed(item) if event.type == "DELETED" else Changed(item)
+        if event.type == "DELETED":
+            # That it is gone has to be known whatever it was: what waits for its end would wait until the next list.
+            item = self._decode_bare(event.object) if item is None else item
+            return None if item is None else Removed(item)
+        return None if item is None else Changed(item)
 
     def _decode_item(self, body: msgspec.Raw) -> T | None:
         """Return an object; None if it is not what it should be, which must not keep the others out."""
@@ -234,11 +252,16 @@ class Watch(Generic[T]):
             log.error("object left out, because it cannot be read", path=self._path, error=f"{error!r:.500}")
             return None
 
+    def _decode_bare(self, body: msgspec.Raw) -> T | None:
+        """Return an object of which only is known which one it is; None if not even that is."""
+        try:
+            return self._item.decode(msgspec.json.encode(_bare.decode(body)))
+        except msgspec.MsgspecError:
+            return None
 
-def _decode_bounded(decoder: msgspec.json.Decoder[D], body: bytes) -> D:
-    """Return what an answer holds.
 
-    It is cut before it is read, not after a decoder failed: at what depth one fails depends on where it is called,
-    so that what one survived would end the next.
-    """
-    return decoder.decode(bounded(body))
+def _uid_of(body: msgspec.Raw) -> set[str]:
+    try:
+        return {_bare.decode(body).metadata.uid}
+    except msgspec.MsgspecError:
+        return set()

@@ -248,6 +248,8 @@ class Index:
         key = (last.namespace, last.app)
         if known is not None and version_number(known.resource_version) >= version_number(last.resource_version):
             last = known
+        if known is not None and last.ended is None:  # of one that cannot be read, the end was seen before
+            last = dataclasses.replace(last, ended=known.ended, running=known.running)
         if last.role == ROLE_DRIVER and last.ended is not None and not last.running:
             self._parted[key] = last
         if known is not None:
@@ -270,15 +272,18 @@ class Index:
         """Return the driver that went last, as it ended; None if there was another since, or no end was seen."""
         return self._parted.get(key)
 
-    def replace_pods(self, pods: list[PodRecord], namespace: str, version: str) -> set[Key]:
+    def replace_pods(
+        self, pods: list[PodRecord], namespace: str, version: str, unread: Collection[str] = ()
+    ) -> set[Key]:
         """Take in a whole list; returns the applications to look at.
 
         Args:
             pods: all there are.
             namespace: where; empty for all namespaces.
             version: the list's resource version: a pod that is known in a later version came after it, and stays.
+            unread: the uids of those that are there too, and cannot be read: they stay what they were.
         """
-        listed = {pod.uid for pod in pods}
+        listed = {pod.uid for pod in pods}.union(unread)
         missing = [
             pod
             for known in self._pods.values()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tidegate.model.bounded_json import bounded
+from tidegate.model.bounded_json import is_fit
 from tidegate.observe.pod_owner import belonging
 from tidegate.resources.names import (
     DRIVER_CONTAINER,
@@ -311,7 +311,8 @@ def launch_of(pod: Pod) -> Launch | None:
     # Of two variables with one name, the kubelet takes the later.
     config = next((each.value for each in reversed(driver.env) if each.name == protocol.CONFIG_VARIABLE), "")
     try:
-        return _launch.decode(bounded(config.encode())) if config else None
+        body = config.encode()
+        return _launch.decode(body) if body and is_fit(body) else None
     except (msgspec.MsgspecError, UnicodeEncodeError):
         return None  # somebody has changed the pod; it is the runtime that has to make something of it
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.bounded_json import DEEPEST, MOST_DIGITS, TOO_DEEP, TOO_LONG, bounded, is_cut, why_cut
+from tidegate.model.bounded_json import DEEPEST, MOST_DIGITS, TOO_DEEP, TOO_LONG, bounded, is_cut, is_fit, why_cut
 from tidegate_spark.control_protocol import is_deeper
 
 
@@ -50,6 +50,41 @@ def test_what_stands_deep_after_something_deep_is_cut_too() -> None:
 def test_what_is_no_json_harms_nobody(body: bytes) -> None:
     with pytest.raises(json.JSONDecodeError):
         json.loads(bounded(body).decode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize(
+    "piece", [b'"\\', b'"', b'"a', b"\\", b"9" * MOST_DIGITS + b"-", b"9" * MOST_DIGITS + b'"', b"[]", b"{["]
+)
+@pytest.mark.parametrize("start", [b"[" * (DEEPEST + 1), b'["'])
+def test_a_megabyte_of_anything_is_read_in_one_go(piece: bytes, start: bytes) -> None:
+    """What tries anew from each quotation mark or each digit needs 10**12 steps for these, and is never done."""
+    body = start + piece * (1024 * 1024 // len(piece))
+    assert is_fit(bounded(body)) or not is_valid(body)
+
+
+def is_valid(body: bytes) -> bool:
+    try:
+        json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("body", "fit"),
+    [
+        (b'{"a":[' + b",".join([b'{"b":[]}'] * 1000) + b"]}", True),
+        (nested(DEEPEST), True),
+        (nested(DEEPEST + 1), False),
+        (b"[" * DEEPEST + b"{},[]" + b"]" * DEEPEST, False),
+        (b'["' + b"[" * 500 + b'\\"]"]', True),
+        (b"[" + b"9" * MOST_DIGITS + b"]", True),
+        (b"[" + b"9" * (MOST_DIGITS + 1) + b"]", False),
+    ],
+)
+def test_only_what_is_too_deep_or_too_long_is_cut(body: bytes, fit: bool) -> None:
+    assert is_fit(body) is fit
+    assert (bounded(body) == body) is fit
 
 
 TEXTS = st.text().filter(lambda text: not why_cut(text))

@@ -8,6 +8,7 @@ import pytest
 
 from tidegate.model.streaming_app import StreamingApp, decode_app
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.pods import Exit
 from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import app_with, driver_of, ended_with, launched, running_driver
@@ -277,6 +278,23 @@ def test_a_list_removes_what_it_does_not_hold() -> None:
     index, pod = Index(), driver_of(APP)
     index.put_pod(pod)
     assert (index.replace_pods([], "", "99"), index.pods(KEY)) == ({KEY}, [])
+
+
+def test_what_a_list_holds_and_cannot_be_read_stays_what_it_was() -> None:
+    index, pod = Index(), driver_of(APP)
+    index.put_pod(pod)
+    assert (index.replace_pods([], "", "99", {pod.uid}), index.pods(KEY)) == (set(), [pod])
+
+
+def test_of_a_driver_whose_last_state_cannot_be_read_the_end_that_was_seen_counts() -> None:
+    index = Index()
+    ended = dataclasses.replace(driver_of(APP), ended=Exit(3, "Error", "{}", 5.0))
+    index.put_pod(ended)
+    bare = dataclasses.replace(driver_of(APP), ended=None, **STRANGER)
+    assert (index.remove_pod(bare), index.pods(KEY)) == (KEY, [])
+    parted = index.parted_driver(KEY)
+    assert parted is not None
+    assert parted.ended == ended.ended
 
 
 def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:

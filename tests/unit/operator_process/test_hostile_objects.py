@@ -25,6 +25,7 @@ from tidegate.observe.following import follow
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod
 from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.pod_watch import watch_pods
 from tidegate.strangers import record_of
 from tidegate_spark.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.protocol import CONFIG_VARIABLE
@@ -119,7 +120,7 @@ def among(good: dict[str, Any], number: int, seed: int) -> list[bytes]:
 async def until_told(running: Callable[[], Any], done: Callable[[], bool]) -> None:
     """Run until the newest is known; whatever else happens ends the test."""
     task = asyncio.ensure_future(running())
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(800):
         while not done():
             assert not task.done(), task.exception()
             await asyncio.sleep(0.01)
@@ -167,6 +168,30 @@ async def test_neighbours_of_hostile_pods_are_read(seed: int) -> None:
     async with talking_to(server) as client:
         await until_told(watches, lambda: "newest" in names)
     assert names >= {"first", "middle", "last"}
+
+
+UNREADABLE = {"conditions": "none that are known"}
+
+
+async def test_a_pod_that_cannot_be_read_stays_what_it_was_and_its_end_is_known_at_once() -> None:
+    index, woken = Index(), asyncio.Queue[Any]()
+    spoilt = {**POD, "status": UNREADABLE}
+    server = Server(
+        page(encoded(POD, "orders-driver", 10)),
+        told(encoded(spoilt, "orders-driver", 8000)),
+        web.Response(status=410),
+        page(encoded(spoilt, "orders-driver", 8000)),
+        web.Response(body=b'{"type":"DELETED","object":' + encoded(spoilt, "orders-driver", 9500) + b"}\n"),
+    )
+    async with talking_to(server) as client, asyncio.timeout(120):
+        task = asyncio.create_task(watch_pods(client, Figures(), index, woken.put_nowait, ""))
+        assert await woken.get() == ("shop", "orders")
+        while server.answers:  # it is listed meanwhile, too
+            assert [pod.phase for pod in index.pods(("shop", "orders"))] == ["Running"]
+            await asyncio.sleep(0.01)
+        assert await woken.get() == ("shop", "orders")
+        task.cancel()
+    assert index.pods(("shop", "orders")) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,0 +1,54 @@
+"""Keeps the index's pods up to date. Does I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidegate.kube.client import KubeClient
+from tidegate.kube.paths import collection
+from tidegate.kube.watch import Listed, Removed, Watch
+from tidegate.metrics.figures import Figures
+from tidegate.observe.index import Index
+from tidegate.observe.pods import Pod
+from tidegate.strangers import Strangers, last_record_of, record_of
+from tidegate.workqueue import Key
+from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
+
+
+async def watch_pods(
+    client: KubeClient, figures: Figures, index: Index, wake: Callable[[Key], None], namespace: str
+) -> None:
+    """Keep the index's pods up to date, for ever.
+
+    One that cannot be read stays what it was, as long as it is there.
+
+    Args:
+        client: of the API server.
+        figures: count the events.
+        index: takes the pods in.
+        wake: is told of each application that is to be looked at.
+        namespace: where; empty for all namespaces.
+    """
+    watch = Watch(client, collection("Pod", namespace), f"{LABEL_MANAGED_BY}={MANAGED_BY}", Pod)
+    strangers = Strangers()
+    async for change in watch.changes():
+        figures.count_event("pods")
+        if isinstance(change, Listed):
+            records = {pod.metadata.uid: record_of(pod) for pod in change.items}
+            pods = [record for record in records.values() if record is not None]
+            for pod in pods:
+                strangers.note(pod)
+            unread = change.unread | {uid for uid, record in records.items() if record is None}
+            keys = index.replace_pods(pods, namespace, change.version, unread)
+        elif isinstance(change, Removed):
+            key = index.remove_pod(last_record_of(change.item))
+            keys = {key} if key is not None else set()
+        else:
+            record = record_of(change.item)
+            if record is None:
+                continue
+            strangers.note(record)
+            key = index.put_pod(record)
+            keys = {key} if key is not None else set()
+        for key in sorted(keys):  # the same order in every process
+            wake(key)
