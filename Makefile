@@ -59,7 +59,7 @@ lint: setup ## the same without the tests of the layout, which are in the unit t
 	$(PYTHON) docs/generate_reasons.py --check
 	$(PYTHON) -m supply_chain.base_images --check
 
-format: setup ## mend what the checks of style can mend
+format: setup ## fix what the checks of style can fix
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
@@ -73,7 +73,7 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 golden: setup ## write the golden files that tests compare whole pods with; read the difference then
 	TIDEGATE_GOLDEN=write $(VENV)/bin/pytest -q $$(grep -rl --include='test_*.py' 'assert_golden(__file__' tests)
 
-mistakes: setup ## search anew for what shows a planted mistake, where what is recorded does so no longer
+mistakes: setup ## search again for what shows a planted mistake, where what is recorded does so no longer
 	TIDEGATE_MISTAKES=write $(VENV)/bin/pytest -q -m 'not long' -k 'not test_there_is' --numprocesses 2 \
 		$$(grep -rl --include='test_*.py' 'PLANTED.assert_noticed' tests)
 
@@ -143,7 +143,7 @@ settings: setup ## the demo with its settings as control messages, which need no
 variants: setup ## after a demo: two variants of its application on one snapshot, compared (table, picture)
 	@$(PYTHON) -m devcluster.demo.forking --name $(NAME) $(ARGS)
 
-flights: setup ## the other demo: a model learns from a year of flights; it is looked into, mended, begun again
+flights: setup ## the other demo: a model learns from a year of flights; it is inspected, corrected, restarted
 	@$(PYTHON) -m devcluster.demo.flights --name $(NAME) $(ARGS)
 
 cluster-up: tools ## a real Kubernetes in a network namespace of its own: make cluster-up [NAME=dev]
@@ -183,10 +183,10 @@ images: setup ## build the images (no Docker needed) and load them into the clus
 renew-bases: setup ## ask the registries for the base images' newest digests; without one, say so
 	@$(PYTHON) -m supply_chain.base_images
 
-renew-jars: setup ## fetch all jars afresh and write their hashes, those of Maven's plugins and POMs, too
+renew-jars: setup ## fetch all jars again and write their hashes, those of Maven's plugins and POMs, too
 	@images/jars/renew.sh
 
-lock: setup ## resolve the dependencies anew into locks/ (hashes, no addresses)
+lock: setup ## resolve the dependencies again into locks/ (hashes, no addresses)
 	@devcluster/lock.sh
 
 .PHONY: wheel sbom

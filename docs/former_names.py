@@ -14,7 +14,7 @@ from typing import Any
 DESCRIPTION = "Former name of "
 REFUSAL = " has another name: use "
 _EITHER_NAME = re.compile(r"has\(self\.(\w+)\) \|\| has\(self\.(\w+)\)")
-"""Rule of a required field that has a former name: with ``required``, nobody would be told the new one."""
+"""Rule of a required field that has a former name: with ``required``, nobody would see the new one."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Described:
 
     @property
     def unit(self) -> str:
-        """The unit that the name tells; empty for numbers of things."""
+        """The unit in the name; empty for numbers of things."""
         base = self.name.removesuffix("_total")
         return next((unit.replace("_per_", "/") for unit in _UNITS if base.endswith(f"_{unit}")), "")
 
@@ -197,7 +197,7 @@ def table(metrics: Iterable[Described]) -> str:
 
 
 def fill(page: str) -> str:
-    """Return the page with its tables made anew.
+    """Return the page with its tables rewritten.
 
     Raises:
         ValueError: a place for a table is missing.

@@ -102,7 +102,7 @@ def _link(test: str) -> str:
 
 
 def fill(page: str, table: Table) -> str:
-    """Return the page with its tables made anew.
+    """Return the page with its tables rewritten.
 
     Raises:
         ValueError: the place for them is missing.

@@ -22,7 +22,7 @@ def replace_between(page: str, begin: str, end: str, content: str) -> str:
 
 
 def write_or_check(path: Path, fill: Callable[[str], str], arguments: Sequence[str]) -> int:
-    """Write a page anew, or with ``--check`` say whether it differs; return the exit code: 1 if it does."""
+    """Rewrite a page, or with ``--check`` say whether it differs; return the exit code: 1 if it does."""
     name = f"docs/{path.name}"
     parser = argparse.ArgumentParser(description=f"Write the tables of {name}.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if a table differs")

@@ -151,7 +151,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "spec.startFrom.exportedState.uri: choose an export below",
     ),
     "endpoint": ({"storage.endpoint": "http://x"}, "spec.storage.endpoint: allowed are https://minio.example.com"),
-    "image": ({"application.image": "evil/spark:1"}, "spec.application.image: name an image that begins with"),
+    "image": ({"application.image": "evil/spark:1"}, "spec.application.image: name an image that starts with"),
     "a sidecar's image": (
         in_templates("podTemplate", {"containers": [{"name": "sidecar", "image": "evil/proxy"}]}),
         "spec.podTemplate.spec: containers[].image",

@@ -49,7 +49,7 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [""]
   resources: [resourcequotas]
   verbs: [list]
-# What was decided, told as Kubernetes Events. Their names are deterministic, so none is ever changed.
+# What was decided, reported as Kubernetes Events. Their names are deterministic, so none is ever changed.
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
@@ -66,7 +66,7 @@ have; the other way round it, `escalate`, would let it grant anything.
 {{- end -}}
 
 {{/*
-The Lease by which several operators agree on one that acts, in the operator's own namespace. Kubernetes can not restrict
+The Lease by which several operators agree on one that acts, in the operator's own namespace. Kubernetes cannot restrict
 a create to a name, because the name is not in the request's address.
 */}}
 {{- define "tidegate.leaseRules" -}}

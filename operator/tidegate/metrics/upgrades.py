@@ -47,7 +47,7 @@ class UpgradeFigures:
         )
         self._rollback_seconds = Histogram(
             "tidegate_rollback_duration_seconds",
-            "From the decision to take a version back until the one before runs, over all applications.",
+            "From the decision to roll back until the previous version runs, over all applications.",
             buckets=_SECONDS,
             registry=registry,
         )

@@ -31,7 +31,7 @@ SPARKS = (
 
 PREFIX_REMEDY = f"names that start with {PREFIX} belong to Tidegate; choose another"
 SPARKS_REMEDY = (
-    "Spark tells executors who they are in SPARK_EXECUTOR_ID and the like; use executor.cores and "
+    "Spark sets SPARK_EXECUTOR_ID and the like for executors; use executor.cores and "
     "executor.resources.requests.memory, or another name"
 )
 

@@ -305,7 +305,7 @@ AREA = Area(
                 "another name."
             ),
             after="Tidegate tries again after a change of the spec.",
-            page="guide.md#an-edit-that-can-not-be-built",
+            page="guide.md#an-edit-that-cannot-be-built",
         ),
         Entry(
             Reason.PLAINTEXT_SECRET,

@@ -232,7 +232,7 @@ AREA = Area(
             (Place.MESSAGE,),
             "A rollback undid the batch of the message, which is no longer in effect.",
             remedy="If it should be in effect, send the message again under another name.",
-            page="guide.md#take-it-back",
+            page="guide.md#roll-it-back",
         ),
         Entry(
             Reason.TYPE_NOT_ALLOWED,

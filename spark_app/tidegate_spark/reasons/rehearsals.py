@@ -107,7 +107,7 @@ AREA = Area(
                 "spec.upgrade.rehearsal.resources or spec.state.repartition.resources. After a repartition, change "
                 "spec.restartNonce to try again; after a rehearsal, the upgrade continues without a result."
             ),
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.DEADLINE_EXCEEDED,
@@ -119,7 +119,7 @@ AREA = Area(
                 "spec.restartNonce, and after an export spec.export.nonce; after a rehearsal, the upgrade continues "
                 "without a result."
             ),
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.STATE_PARTITIONS_KEPT,
@@ -136,14 +136,14 @@ AREA = Area(
                 "wanted one."
             ),
             after="In the first case, the state is repartitioned when the running version is stable.",
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.REPARTITIONED,
             Fault.NONE,
             (Place.UPGRADE,),
             "The state is in its new number of partitions.",
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.SPARK_TOO_OLD,
@@ -154,7 +154,7 @@ AREA = Area(
                 "Set spec.state.partitions back. Then set spec.application.image to one with Spark 4.2 or newer, and "
                 "change spec.state.partitions when that version is stable."
             ),
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.UNSUPPORTED_PROVIDER,
@@ -165,7 +165,7 @@ AREA = Area(
                 "Set spec.state.partitions back. RocksDB (spark.sql.streaming.stateStore.providerClass in "
                 "spec.sparkConf) takes effect only in a new lineage, which gives up the state."
             ),
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.UNSUPPORTED_OPERATOR,
@@ -176,7 +176,7 @@ AREA = Area(
                 "Set spec.state.partitions back. Without that operator, the query no longer fits its checkpoint and "
                 "needs a new lineage, which gives up the state."
             ),
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.STATE_IN_ONE_PLACE,
@@ -184,7 +184,7 @@ AREA = Area(
             (Place.UPGRADE, Place.REPARTITION),
             "An aggregation without a key has all of its state in the first partition.",
             remedy="Set spec.state.partitions back. More partitions would not help.",
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.STATE_UNREADABLE,
@@ -196,7 +196,7 @@ AREA = Area(
                 "spec.application.image, for an export spec.export.image. Then change spec.restartNonce, for an export "
                 "spec.export.nonce."
             ),
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.BATCH_UNCOMMITTED,
@@ -208,7 +208,7 @@ AREA = Area(
                 "The repartition is tried again when that version is stable once more or waits for input, at most "
                 "twice; then it is refused."
             ),
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.SPARK_FAILED,
@@ -219,7 +219,7 @@ AREA = Area(
                 "Correct what the message names, then change spec.restartNonce; to cancel, set spec.state.partitions "
                 "back."
             ),
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.STATE_DIFFERS,
@@ -230,7 +230,7 @@ AREA = Area(
                 "Report it to the developers of Tidegate, with the message and, if it still exists, the log of the pod."
             ),
             after="The previous version continues with the state as it was.",
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.FILE_SINK_CONTINUED,
@@ -240,7 +240,7 @@ AREA = Area(
                 "The log of a file sink got an entry for the batch of a repartition, which wrote nothing. No output is "
                 "lost or repeated."
             ),
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
     ),
 )

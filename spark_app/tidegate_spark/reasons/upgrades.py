@@ -34,14 +34,14 @@ AREA = Area(
             (Place.APP, Place.EVENT),
             "Nothing runs: a pod repartitions the state, or is about to.",
             remedy='If it takes long, see the log of the pod that the message names: "kubectl logs POD -n NAMESPACE".',
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.UPGRADE_REPARTITIONED,
             Fault.NONE,
             (Place.EVENT,),
             "The state is in its new number of partitions, and the new version starts on it.",
-            page="guide.md#divide-the-state-anew",
+            page="guide.md#repartition-the-state",
         ),
         Entry(
             Reason.UPGRADE_GATE,
@@ -72,7 +72,7 @@ AREA = Area(
             Fault.NONE,
             (Place.APP, Place.EVENT),
             "The previous version, which was stable, is being started with the state that it had.",
-            page="guide.md#take-it-back",
+            page="guide.md#roll-it-back",
         ),
         Entry(
             Reason.UPGRADE_ROLLED_BACK,
@@ -81,7 +81,7 @@ AREA = Area(
             "The previous version runs again, and the spec's does not; status.upgrade says why.",
             remedy="Correct what status.upgrade.message names, and change the spec.",
             after="The new version is tried again only after a change of the spec, such as spec.restartNonce.",
-            page="guide.md#take-it-back",
+            page="guide.md#roll-it-back",
         ),
         Entry(
             Reason.UPGRADE_REFUSED,
@@ -212,7 +212,7 @@ AREA = Area(
             Fault.NONE,
             (Place.UPGRADE,),
             "spec.upgrade.rollbackTo asks for the rollback.",
-            page="guide.md#take-it-back",
+            page="guide.md#roll-it-back",
         ),
         Entry(
             Reason.ROLLBACK_IGNORED,
@@ -226,7 +226,7 @@ AREA = Area(
                 "Nothing has to be done, and the field can stay. To roll back now, set it to that id: the batches "
                 "since then run again, and outputs may get their data twice."
             ),
-            page="guide.md#take-it-back",
+            page="guide.md#roll-it-back",
         ),
         Entry(
             Reason.ROLLBACK_SNAPSHOT_LOST,
@@ -237,7 +237,7 @@ AREA = Area(
                 "Remove spec.upgrade.rollbackTo. To run the previous version all the same, change the spec back to it: "
                 "it continues from the newest batch, not from the snapshot."
             ),
-            page="guide.md#take-it-back",
+            page="guide.md#roll-it-back",
         ),
         Entry(
             Reason.SECRET_NOT_RECORDED,

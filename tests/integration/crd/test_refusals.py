@@ -291,7 +291,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         [{"name": "TIDEGATE_CONFIG", "value": "{}"}],
         ["spec.application.env[0]", "belong to Tidegate"],
     ),
-    "a variable by which Spark tells executors who they are": (
+    "a variable that Spark sets for executors": (
         "spec/application/env",
         [{"name": "SPARK_EXECUTOR_MEMORY", "value": "8g"}],
         ["spec.application.env[0]", "use executor.cores and executor.resources.requests.memory"],
@@ -306,7 +306,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         container("executor", "TIDEGATE_PROCESS"),
         ["spec.executor.podTemplate.spec.containers[0]", "env of the container executor", "belong to Tidegate"],
     ),
-    "a variable by which Spark tells executors who they are in their template": (
+    "a variable that Spark sets for executors in their template": (
         "spec/executor/podTemplate",
         container("executor", "SPARK_EXECUTOR_ID"),
         ["spec.executor.podTemplate.spec.containers[0]", "or another name"],
