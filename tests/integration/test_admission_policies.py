@@ -42,6 +42,10 @@ GOOD: dict[str, Any] = {
     "storage.uri": "s3://streams/team-a",
     "storage.endpoint": "https://minio.example.com",
     "serviceAccountName": "etl",
+    "sparkConf": {
+        "spark.kubernetes.executor.volumes.emptyDir.spark-local-dir-1.mount.path": "/scratch",
+        "spark.kubernetes.executor.node.selector.disk": "ssd",
+    },
     "driver.podTemplate": {
         "spec": {
             "securityContext": {"runAsNonRoot": True, "runAsUser": 1000},
@@ -139,13 +143,11 @@ def container(**fields: Any) -> dict[str, Any]:
     return {"containers": [{"name": "executor", **fields}]}
 
 
+VOLUMES = "spark.kubernetes.executor.volumes"
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io"
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "account": ({"serviceAccountName": "admin"}, "spec.serviceAccountName: name one of streams, etl, or leave it out"),
     "storage": ({"storage.uri": "s3://streams/team-ab"}, "spec.storage.uri: choose a place below s3://streams/team-a/"),
-    "a way out of the storage": (
-        {"startFrom": {"exportedState": {"uri": "s3://shared/../other/exports/x/manifest.json"}}},
-        "spec.startFrom.exportedState.uri: choose an export below",
-    ),
     "export": (
         {"startFrom": {"exportedState": {"uri": "s3://other/apps/a/b/exports/x/manifest.json"}}},
         "spec.startFrom.exportedState.uri: choose an export below",
@@ -188,6 +190,30 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         in_templates("executor.podTemplate", container(securityContext={"capabilities": {"add": ["SYS_ADMIN"]}})),
         "capabilities.add",
     ),
+    "AppArmor": (
+        in_templates("podTemplate", {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}),
+        "spec.podTemplate.spec: appArmorProfile.type: Unconfined",
+    ),
+    "a container's AppArmor": (
+        in_templates("executor.podTemplate", container(securityContext={"appArmorProfile": {"type": "Unconfined"}})),
+        "spec.executor.podTemplate.spec: appArmorProfile.type: Unconfined",
+    ),
+    "AppArmor by its annotation": (
+        {"driver.podTemplate": {"metadata": {"annotations": {f"{APP_ARMOR}/driver": "unconfined"}}}},
+        "spec.driver.podTemplate.metadata: annotations of AppArmor",
+    ),
+    **{
+        f"setting {key}": ({"sparkConf": {key: "x"}}, words)
+        for key, words in {
+            f"{VOLUMES}.hostPath.root.options.path": f"spec.sparkConf: {VOLUMES}: use emptyDir",
+            f"{VOLUMES}.nfs.far.mount.path": f"spec.sparkConf: {VOLUMES}: use emptyDir",
+            "spark.kubernetes.executor.pod.featureSteps": "spec.sparkConf: pod.featureSteps",
+            "spark.kubernetes.executor.pod.excludedFeatureSteps": "spec.sparkConf: pod.featureSteps",
+            "spark.kubernetes.allocation.pods.allocator": "spec.sparkConf: pod.featureSteps",
+            "spark.kubernetes.authenticate.oauthTokenFile": "spec.sparkConf: pod.featureSteps",
+            f"spark.kubernetes.executor.annotation.{APP_ARMOR}/executor": "spec.sparkConf: annotations of AppArmor",
+        }.items()
+    },
     "host port": (
         in_templates("executor.podTemplate", container(ports=[{"containerPort": 1, "hostPort": 1}])),
         "ports[].hostPort of a container",
@@ -227,7 +253,8 @@ ITS_URI = "s3://shared/apps/snapshots/x/manifest.json"
         ),
         ({"appRef": {"name": "orders"}}, "created"),
         ({"uri": "s3://other/apps/a/b/snapshots/x/manifest.json"}, "spec.uri: choose a snapshot below"),
-        ({"uri": "s3://shared/../other/snapshots/x/manifest.json"}, "spec.uri: choose a snapshot below"),
+        # By the CRD, wherever an operator serves.
+        ({"uri": "s3://shared/../other/snapshots/x/manifest.json"}, "uri must not contain the path segments"),
         ({"uri": ITS_URI}, "spec.storage.endpoint: allowed are"),
         (
             {"uri": ITS_URI, "serviceAccountName": "admin"},

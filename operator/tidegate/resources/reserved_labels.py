@@ -12,6 +12,8 @@ from typing import Any
 from tidegate.model.errors import SpecError
 from tidegate_spark.protocol import LABEL_MANAGED_BY, OWN_LABELS, is_reserved_label, label_set_by
 
+_NAMING = frozenset({"spark.kubernetes.executor.decommissionLabel"})
+"""Settings whose values are names of labels: Spark puts this one on an executor that is to go."""
 REMEDY = (
     f"labels and annotations that start with {OWN_LABELS}, and those of Spark, tell pods apart; choose another name"
 )
@@ -45,5 +47,5 @@ def refuse_in_settings(spark_conf: Mapping[str, str]) -> None:
         SpecError: the first that is not the user's to set.
     """
     for key in sorted(spark_conf):
-        if is_reserved_label(label_set_by(key)):
+        if is_reserved_label(label_set_by(key)) or (key in _NAMING and is_reserved_label(spark_conf[key].strip())):
             raise SpecError(f"spec.sparkConf[{key}]", REMEDY)

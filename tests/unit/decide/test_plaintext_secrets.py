@@ -232,6 +232,30 @@ def test_a_rollback_takes_the_secret_that_the_spec_has_now_and_comes_to_rest(
     assert SECRET not in json.dumps(encode_status(done.status))
 
 
+ANOTHER = {"application.env": [{"name": "API_TOKEN", "value": "another-value"}]}
+
+
+def test_an_edit_of_nothing_but_such_a_value_starts_the_stable_version_again() -> None:
+    """No other one is known that it could be taken back to."""
+    app = launched(app_with({IMAGE: A, **TOKEN}), 2, phase=Phase.RUNNING)
+    stable = written(observe(app, **runs(app)))
+    edit = edited(stable, {IMAGE: A, **ANOTHER})
+    plan = decide(observe(edit, **runs(stable)), NOW)
+    assert (plan.reason, status_of(plan).upgrade) == ("SpecChanged", None)
+    last = status_of(plan).last_stable
+    assert last is not None
+    assert last.spec_hash == spec_hash(edit)
+
+
+def test_a_rollback_to_what_differs_in_nothing_but_such_a_value_says_that_it_stays_and_how_it_is_corrected() -> None:
+    stateless = {**ANOTHER, "upgrade.mode": "Stateless"}
+    message = record(decide(failed_upgrade({**stateless, IMAGE: A}, TOKEN), NOW)).message
+    assert "with the present values of spec.application.env[API_TOKEN].value: only there the versions differ" in message
+    assert "correct them in the spec together with spec.restartNonce" in message
+    # Where the image is another one as well, going back to that may be all that is needed.
+    assert "restartNonce" not in record(decide(failed_upgrade(stateless, TOKEN), NOW)).message
+
+
 def test_without_the_secret_the_new_version_stays_and_the_field_is_named() -> None:
     plan = decide(failed_upgrade({}, TOKEN), NOW)
     assert record(plan).phase is UpgradePhase.FAILED

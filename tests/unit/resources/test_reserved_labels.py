@@ -48,6 +48,13 @@ def test_a_setting_that_labels_pods_as_anothers_is_refused_and_has_no_effect(rol
     assert (sparkconf.ignored_keys(config), sparkconf.decided_by(key)) == ((key,), "Tidegate")
 
 
+def test_the_label_of_executors_that_are_to_go_is_none_of_anothers() -> None:
+    key = "spark.kubernetes.executor.decommissionLabel"
+    with pytest.raises(SpecError, match=r"spec\.sparkConf\[spark\.kubernetes\.executor\.decommissionLabel\]: "):
+        build_driver_config(app_with({"sparkConf": {key: "tidegate.dev/app"}}), 1, 1, PLATFORM)
+    assert build_driver_config(app_with({"sparkConf": {key: "going"}}), 1, 1, PLATFORM).spark_conf[key] == "going"
+
+
 FREE: dict[str, Any] = {"team": "streams", "example.com/tidegate.dev": "x", "spark-team": "y"}
 
 

@@ -46,13 +46,14 @@ _MOST_EARLIER = 8
 def restart_stable(o: Observation, now: float) -> Step | None:
     """Take a stable version that is to be started again for what it is: the number alone makes no other version.
 
-    Unless it is to begin with nothing, which is an upgrade to itself.
+    Nor does a secret in plain text. Unless it is to begin with nothing, which is an upgrade to itself.
     """
     stable, spec = o.app.status.last_stable, o.app.spec
     if stable is None or stable.spec_hash == o.spec_hash or spec.upgrade.mode is UpgradeMode.STATELESS:
         return None
     try:
-        # Not as it is held to: with another secret in it, it is another version, as with any other edit.
+        # With the secrets of the spec: a version that differs in nothing else has no other one to be taken back to,
+        # since no secret is recorded. So it is started again, and not put to the test (docs/design/secrets.md).
         before = with_version(spec, stable.spec)
     except ValueError:
         return None

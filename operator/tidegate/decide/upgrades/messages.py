@@ -259,8 +259,15 @@ def rollback_requested(snapshot: str) -> str:
     return f"spec.upgrade.rollbackTo names {snapshot}."
 
 
-def rolling_back(why: str, lineage: int, *, with_state: bool) -> str:
+def rolling_back(why: str, lineage: int, *, with_state: bool, unrecorded: Sequence[str] = ()) -> str:
+    """Return the text; ``unrecorded`` are fields in which alone the two versions differ, secrets in plain text."""
     state = f"the state that it had, in lineage {lineage}" if with_state else "the last committed batch"
+    if unrecorded:
+        # The hash of the version is that of its former values: an edit of the value alone would start nothing again.
+        state += (
+            f" and with the present values of {', '.join(unrecorded)}: only there the versions differ, and former "
+            "values are not recorded; if they are wrong, correct them in the spec together with spec.restartNonce"
+        )
     return f"{why} The last stable version continues with {state}."
 
 

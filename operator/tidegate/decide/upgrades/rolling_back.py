@@ -8,6 +8,8 @@ from tidegate.decide.faults import Problem, read_termination
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.step import Step, moved, next_lineage, runs_ready, secret_gone
+from tidegate.model.plain_secrets import plain_secrets, without_secrets
+from tidegate.model.spec_hash import recorded_version, version_of
 from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.reasons import Reason, reason_from
@@ -111,11 +113,18 @@ def taken_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: 
     """Return the intent to go back to a stable version, with the state of the pin in a new lineage if there is one."""
     pinned = upgrade.rollback_snapshot is not None
     lineage = next_lineage(o) if pinned else lineage_of(o)
-    message = messages.rolling_back(why.message, lineage, with_state=pinned)
+    message = messages.rolling_back(why.message, lineage, with_state=pinned, unrecorded=_unrecorded(o, target))
     record = moved(
         upgrade, UpgradePhase.ROLLING_BACK, why.reason, message, now, lineage=lineage, epoch=0, previous=None
     )
     return Step(record, stable=target, warning=True)
+
+
+def _unrecorded(o: Observation, target: StableSpec) -> list[str]:
+    """Return the secrets of the spec if nothing else tells it from a version: that one is run with the same values."""
+    if o.spec_hash == target.spec_hash or recorded_version(o.app.spec) != without_secrets(target.spec):
+        return []
+    return [secret.field for secret in plain_secrets(version_of(o.app.spec))]
 
 
 def finish_rollback(o: Observation, now: float) -> Step | None:
