@@ -50,6 +50,15 @@ def no_pods(number: int, why: str) -> str:
     return f"{number} have no pod: {why}"
 
 
+def former_account(account: str, driver: str, namespace: str) -> str:
+    """Return the text of a driver that runs as the account of an earlier version."""
+    return (
+        f"the driver runs as {account}, the former ServiceAccount of all drivers, whose Role is not made again if "
+        "somebody has removed it. Change spec.restartNonce, which gives the driver an account of its own; otherwise "
+        f"{_answer(driver, namespace)}"
+    )
+
+
 def not_registered(number: int, app: str, namespace: str) -> str:
     return (
         f"{number} have a pod and do not register with the driver. Network policies have to let them reach all ports "

@@ -17,7 +17,7 @@ from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, of_driver, process_of
-from tidegate.resources.names import driver_pod_name
+from tidegate.resources.names import SHARED_ACCESS_NAME, driver_pod_name
 from tidegate_spark.control_protocol import MessageState
 from tidegate_spark.protocol import PROTOCOL, AgentReport, DriverState, works_with
 from tidegate_spark.reasons import Reason
@@ -236,4 +236,12 @@ def _why_no_pods(o: Observation, wanted: int) -> str:
         return executor_messages.quota_unsure(quota_message(o.quota), driver, namespace)
     if o.quota is not None and o.quota.most < wanted:
         return executor_messages.quota_reached(quota_message(o.quota))
+    if _is_of_former_account(o):
+        return executor_messages.former_account(SHARED_ACCESS_NAME, driver, namespace)
     return executor_messages.refused(driver, namespace)
+
+
+def _is_of_former_account(o: Observation) -> bool:
+    """Return whether the driver runs as the account that drivers shared once, whose Role is not put back any more."""
+    named = o.app.spec.service_account_name
+    return o.driver is not None and o.driver.service_account == SHARED_ACCESS_NAME and named != SHARED_ACCESS_NAME

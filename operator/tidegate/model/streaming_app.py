@@ -172,6 +172,8 @@ class StreamingApp(Struct, frozen=True, kw_only=True, rename="camel"):
 
 DEEPEST_TEMPLATE = 50
 """Levels of a pod template: a pod of Kubernetes has less than fifteen."""
+MOST_IN_TEMPLATE = 10_000
+"""Entries of all lists and objects of a pod template: those of a pod are hundreds."""
 _json = msgspec.json.Decoder(StreamingApp)
 
 
@@ -190,15 +192,16 @@ def decode_app(body: Mapping[str, Any] | bytes) -> StreamingApp:
         raise unreadable_because(error) from error
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise UnreadableAppError("", f"not JSON: {error}") from error
-    _check_depth(app)
+    _check_templates(app)
     return app
 
 
-def _check_depth(app: StreamingApp) -> None:
+def _check_templates(app: StreamingApp) -> None:
     """Refuse pod templates that nothing could merge: templates are copied and merged level by level.
 
     Raises:
-        UnreadableAppError: one is too deep, or was cut because it is.
+        UnreadableAppError: one is too deep, or was cut because it is, or has so many values that each look at it would
+            hold up all other applications.
     """
     spec = app.spec
     templates = {
@@ -207,10 +210,24 @@ def _check_depth(app: StreamingApp) -> None:
         "spec.executor.podTemplate": spec.executor.pod_template,
     }
     for name, template in templates.items():
+        if template and _has_more_values(template, MOST_IN_TEMPLATE):
+            raise UnreadableAppError(name, f"more than {MOST_IN_TEMPLATE} values; a pod has less than a thousand")
         if template and is_deeper(template, DEEPEST_TEMPLATE):
             raise UnreadableAppError(name, f"nested deeper than {DEEPEST_TEMPLATE} levels")
         if template and (cut := why_cut(template)):
             raise UnreadableAppError(name, cut)
+
+
+def _has_more_values(value: Any, most: int) -> bool:
+    left, count = [value], 0
+    while left:
+        found = left.pop()
+        count += len(found)
+        if count > most:
+            return True
+        within = found.values() if isinstance(found, Mapping) else found
+        left += [part for part in within if isinstance(part, (Mapping, list))]
+    return False
 
 
 def unreadable_because(error: Exception) -> UnreadableAppError:

@@ -1,5 +1,6 @@
 """The number of executors of a driver that runs, stops or starts, and what is said of those that are missing. Pure."""
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -50,6 +51,18 @@ def test_executors_without_pods_are_told_of_with_the_quota_that_has_no_room() ->
     plan = decide(short, NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsMissing")
     assert "with 5 of 8 executors. 3 have no pod: ResourceQuota team has room for 5" in plan.message
+
+
+def test_a_driver_of_the_former_account_is_told_how_it_gets_its_rights_back() -> None:
+    """Nobody makes the Role of all drivers again, and nothing restarts a driver for it."""
+    o = missing(since=SHORT_SECONDS)
+    assert o.driver is not None
+    shared = dataclasses.replace(o, driver=dataclasses.replace(o.driver, service_account="tidegate-driver"))
+    plan = decide(shared, NOW)
+    assert verdict_of(plan) == (Phase.RUNNING, "Ready", "ExecutorsMissing")
+    assert "tidegate-driver, the former ServiceAccount of all drivers" in plan.message
+    assert "Change spec.restartNonce" in plan.message
+    assert "former" not in decide(o, NOW).message
 
 
 def test_executors_that_do_not_state_what_a_quota_counts_are_told_which_field_does_and_what_is_not_known() -> None:

@@ -134,3 +134,36 @@ def test_a_status_that_was_stored_reads_as_the_same_value(status: StreamingAppSt
 def test_values_cannot_be_changed_behind_a_readers_back() -> None:
     with pytest.raises(AttributeError):
         app().spec.executor.instances = 3  # type: ignore[misc]  # what the test is about
+
+
+TEMPLATES = ["podTemplate", "driver.podTemplate", "executor.podTemplate"]
+
+
+def nested(levels: int) -> Any:
+    found: Any = {}
+    for _ in range(levels):
+        found = {"a": [found]}
+    return found
+
+
+@pytest.mark.parametrize("field", TEMPLATES)
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ({"spec": nested(30)}, "nested deeper than 50 levels"),
+        ({"spec": {"tolerations": [[]] * 400_000}}, "more than 10000 values"),
+        ({"spec": {"tolerations": [{"a": [{}] * 99}] * 200}}, "more than 10000 values"),
+        ({"spec": {"nodeSelector": {f"k{number}": "" for number in range(100_000)}}}, "more than 10000 values"),
+    ],
+    ids=["deep", "a long list", "many lists", "a long object"],
+)
+def test_a_template_that_would_hold_up_all_others_is_unreadable_with_its_field(
+    field: str, template: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(UnreadableAppError, match=rf"^spec\.{field}: {problem}"):
+        decode_app(body({field: template}))
+
+
+def test_a_template_of_a_large_pod_is_read() -> None:
+    containers = [{"name": f"c{n}", "env": [{"name": f"E{m}", "value": ""} for m in range(100)]} for n in range(20)]
+    assert decode_app(body({"podTemplate": {"spec": {"containers": containers}}})).spec.pod_template
