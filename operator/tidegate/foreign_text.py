@@ -34,7 +34,7 @@ def is_about_object(answer: str) -> bool:
 
 
 def is_by_limit_range(answer: str) -> bool:
-    """Return whether the LimitRanger refused a pod; policies and webhooks begin with their names."""
+    """Return whether the LimitRanger refused a pod; policies and webhooks start with their names."""
     return _BY_LIMIT_RANGE.match(answer) is not None
 
 

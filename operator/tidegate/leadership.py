@@ -39,7 +39,7 @@ class Timing:
     retry_period: float = 2.0
 
     def __post_init__(self) -> None:
-        """Refuse what can not be safe, or can not work.
+        """Refuse what cannot be safe, or cannot work.
 
         Raises:
             ValueError: the numbers do not fit each other.
@@ -230,7 +230,7 @@ class Candidate:
             return
         until = sent_at + self._timing.renew_deadline
         if now >= until:
-            self._next = now  # of a standby that was slow to learn that it won: it writes anew before it leads
+            self._next = now  # of a standby that was slow to learn that it won: it writes again before it leads
             return
         if self._standing is _Standing.STANDBY:
             self._standing = _Standing.LEADING

@@ -102,7 +102,7 @@ class Operator:
             if part.missing:
                 return part.missing
         problem = self.leadership.missing if self.leadership is not None else ""
-        return f"the lease can not be used: {problem}" if problem else ""
+        return f"the lease cannot be used: {problem}" if problem else ""
 
     async def watch_pods(self, namespace: str) -> None:
         """Keep the index's pods up to date, for ever."""
@@ -194,7 +194,7 @@ async def run(settings: Settings) -> int:
         try:
             server = await serve_metrics(figures, settings.metrics_port, operator.missing)
         except OSError as error:
-            log.error("metrics can not be served; choose another --metrics-port", problem=str(error))
+            log.error("metrics cannot be served; choose another --metrics-port", problem=str(error))
             return 2
         stack.push_async_callback(server.cleanup)
         await _wait_for_crd(client)
@@ -340,7 +340,7 @@ async def _drain(operator: Operator, tasks: list[asyncio.Task[None]]) -> None:
     if operator.events is not None:
         operator.events.stop()
     leadership = operator.leadership
-    leads = leadership is None or leadership.holds()  # who does not lead can not finish what it has begun
+    leads = leadership is None or leadership.holds()  # who does not lead cannot finish what it has begun
     if leads and operator.index.first_lists.complete.is_set():
         workers = [task for task in tasks if task.get_name().startswith("worker")]
         await asyncio.wait(workers, timeout=DRAIN_SECONDS)

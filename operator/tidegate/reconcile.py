@@ -62,7 +62,7 @@ class Reconciler:
         """Observe, decide, act; returns seconds until the application wants to be looked at again, or None.
 
         Raises:
-            RetryLaterError: what is decided can not be carried out now.
+            RetryLaterError: what is decided cannot be carried out now.
         """
         try:
             return await self._reconcile(key)
@@ -86,7 +86,7 @@ class Reconciler:
         try:
             outcome = await self._carry_out(observation.app, plan, now)
         finally:
-            # Of a plan that ended half way, too: what it has written is what the next look begins with.
+            # Of a plan that ended half way, too: what it has written is what the next look starts with.
             self._show(key, observation.app)
         after = observe(self.index, key, self.platform, self.steady())
         self.poller.follow(key, after.driver if after else None)

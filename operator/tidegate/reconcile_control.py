@@ -21,7 +21,7 @@ from tidegate.observe.index import Index
 from tidegate.workqueue import Key
 
 NO_APP = ""
-"""Name in the key of messages that can not be read: to whom they are sent is not known."""
+"""Name in the key of messages that cannot be read: to whom they are sent is not known."""
 log = structlog.get_logger()
 
 
@@ -44,7 +44,7 @@ class ControlReconciler:
         """Observe, decide, act; returns seconds until the messages want to be looked at again, or None.
 
         Raises:
-            RetryLaterError: what is decided can not be carried out now.
+            RetryLaterError: what is decided cannot be carried out now.
         """
         now = self.clock()
         if app[1] == NO_APP:
@@ -57,7 +57,7 @@ class ControlReconciler:
         try:
             outcome = await self.actor.carry_out(app, plan, now)
         finally:
-            # Of a plan that ended half way, too: what it has written is what the next look begins with.
+            # Of a plan that ended half way, too: what it has written is what the next look starts with.
             self.figures.show(app, self.index.control.of_app(app))
         self._hurry(app, plan)
         if not observation.messages and not plan.actions:

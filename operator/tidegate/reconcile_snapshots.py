@@ -50,7 +50,7 @@ class SnapshotReconciler:
         """Observe, decide, act; returns seconds until the snapshot wants to be looked at again, or None.
 
         Raises:
-            RetryLaterError: what is decided can not be carried out now.
+            RetryLaterError: what is decided cannot be carried out now.
         """
         now = self.clock()
         observation = observe_snapshot(self.index, key, self.platform, self.steady(), self.clock_skew())

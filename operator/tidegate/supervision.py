@@ -14,10 +14,10 @@ import structlog
 from tidegate.leadership import NotLeadingError
 
 MOST_FAILURES = 6
-"""In a row, after which the process ends, to be started anew by Kubernetes: about two minutes of pauses."""
+"""In a row, after which the process ends, to be started again by Kubernetes: about two minutes of pauses."""
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
 LIVED = 300.0
-"""Seconds after which a part that fails was a working one: its failures are counted anew."""
+"""Seconds after which a part that fails was a working one: its failures are counted again."""
 log = structlog.get_logger()
 
 

@@ -87,7 +87,7 @@ class Actor:
             LookAgain if the plan was given up half way, else None.
 
         Raises:
-            RetryLaterError: the API server can not or does not want to; the reason is in the text.
+            RetryLaterError: the API server cannot or does not want to; the reason is in the text.
         """
         run = _Run((app.metadata.namespace, app.metadata.name), app, now, plan.spec_hash)
         for action in plan.actions:

@@ -50,7 +50,7 @@ class ControlActor:
             LookAgain if the plan was given up half way, else None.
 
         Raises:
-            RetryLaterError: the API server can not or does not want to; the reason is in the text.
+            RetryLaterError: the API server cannot or does not want to; the reason is in the text.
         """
         for action in plan.actions:
             name = type(action).__name__

@@ -1,4 +1,4 @@
-"""How an action ends that can not be carried out as it was decided. No I/O."""
+"""How an action ends that cannot be carried out as it was decided. No I/O."""
 
 from __future__ import annotations
 

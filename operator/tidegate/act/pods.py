@@ -21,7 +21,7 @@ async def delete_pod(client: KubeClient, index: Index, pod: PodRecord) -> Outcom
     """Ask for the end of a pod, if it is as it was observed.
 
     Raises:
-        RetryLaterError: the API server can not now.
+        RetryLaterError: the API server cannot now.
     """
     path = item("Pod", pod.namespace, pod.name)
     answer = await client.delete(path, pod.uid, pod.resource_version)

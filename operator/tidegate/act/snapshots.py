@@ -83,7 +83,7 @@ class SnapshotActor:
             LookAgain if the plan was given up half way, else None.
 
         Raises:
-            RetryLaterError: the API server can not or does not want to; the reason is in the text.
+            RetryLaterError: the API server cannot or does not want to; the reason is in the text.
         """
         made = (action.manifest for action in plan.actions if isinstance(action, about_snapshots.CreateSnapshotPod))
         run = _Run(snapshot, now, next((manifest["metadata"]["name"] for manifest in made), ""))
@@ -99,10 +99,10 @@ class SnapshotActor:
         return None
 
     async def let_go(self, unreadable: UnreadableResource, now: float) -> None:
-        """Let a deleted resource go that can not be read; its files stay, because nobody knows what was asked for.
+        """Let a deleted resource go that cannot be read; its files stay, because nobody knows what was asked for.
 
         Raises:
-            RetryLaterError: the API server can not now.
+            RetryLaterError: the API server cannot now.
         """
         metadata = unreadable.metadata
         if SNAPSHOT_FINALIZER not in metadata.finalizers:
@@ -112,7 +112,7 @@ class SnapshotActor:
         await self._events.publish(metadata, told, now, SNAPSHOT_KIND)
         left = [name for name in metadata.finalizers if name != SNAPSHOT_FINALIZER]
         change = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": left}}
-        # The answer is not decoded: it can not be read either.
+        # The answer is not decoded: it cannot be read either.
         answer = await self._client.merge_patch(item(SNAPSHOT_KIND, *unreadable.key), change, msgspec.Raw)
         if isinstance(answer, FAILURES) and not isinstance(answer, Conflict | NotFound):
             raise RetryLaterError(f"write to the snapshot: {answer}")

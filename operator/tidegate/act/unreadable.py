@@ -1,4 +1,4 @@
-"""Tells people of a resource that the operator can not read, by an event and its conditions. Does I/O.
+"""Tells people of a resource that the operator cannot read, by an event and its conditions. Does I/O.
 
 The CRD's schema refuses what does not fit. A resource gets here if it was stored under another version of the CRD.
 """
@@ -65,7 +65,7 @@ class UnreadableTeller:
         """Tell of each of these: none has to wait for another.
 
         Raises:
-            RetryLaterError: the API server can not now, for one of them at least.
+            RetryLaterError: the API server cannot now, for one of them at least.
         """
         later: RetryLaterError | None = None
         for each in found:
@@ -85,7 +85,7 @@ class UnreadableTeller:
             kind: of the resource.
 
         Raises:
-            RetryLaterError: the API server can not now.
+            RetryLaterError: the API server cannot now.
         """
         message = without_shapes(messages.unreadable(app.problem[:_LONGEST_PROBLEM]))
         if _is_told(app, message) or self._told.get(app.metadata.uid) == app.metadata.resource_version:

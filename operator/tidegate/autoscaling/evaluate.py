@@ -94,7 +94,7 @@ def usable_share(past: Past, executors: float) -> float:
     """Return the share of their time that batches can use of so many executors.
 
     The fewer there are, the more: what batches do not use is the time of their slowest task and of planning, which is
-    as long with few of them. Of more executors than were seen it is taken to stay the same: each step measures anew.
+    as long with few of them. Of more executors than were seen it is taken to stay the same: each step measures again.
     """
     if executors >= past.packed_with:
         return max(past.packing, _LEAST_PACKING)

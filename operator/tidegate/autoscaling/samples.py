@@ -84,7 +84,7 @@ class History:
     """The one that it began with, also when that is too old to be among the samples."""
 
     def add(self, sample: Sample) -> History:
-        """Return the history with one more; it begins anew with another process or number of executors, and only then.
+        """Return the history with one more; it begins again with another process or number of executors, and only then.
 
         An application is looked at more often than its driver reports, so most reports come here more than once.
         """

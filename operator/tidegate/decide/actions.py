@@ -42,7 +42,7 @@ class DeleteAgentSecret:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmRecord:
-    """Look past the cache whether the application's record is still the one that was seen; else look at it anew."""
+    """Look past the cache whether the application's record is still the one that was seen; else look at it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class DeletePurge:
 
 @dataclass(frozen=True, slots=True)
 class CreateOriginRelease:
-    """Create the pod that lets go of the snapshot with which a deleted application was to begin."""
+    """Create the pod that releases the snapshot with which a deleted application was to begin."""
 
     manifest: dict[str, Any]
 
@@ -220,7 +220,7 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do now, why, and when to look again."""
+    """What to do now, why, and when to check again."""
 
     rule: str
     """The rule that decided."""

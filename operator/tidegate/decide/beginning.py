@@ -1,4 +1,4 @@
-"""What an application's state begins with, if not with nothing, and which of its snapshots is the newest. No I/O."""
+"""What an application's state starts from, if not with nothing, and which of its snapshots is the newest. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate_spark.reasons import Reason
 
 
 def wait_for_origin(o: Observation, now: float) -> Verdict | None:
-    """Wait with the first launch until the snapshot is complete: an application never begins with less."""
+    """Wait with the first launch until the snapshot is complete: an application never starts from less."""
     start = o.app.spec.start_from
     if (
         o.driver is not None

@@ -117,7 +117,7 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
         return None if _namespace_goes(o) else _begin_purge(o, now)
     if purge.phase == "Succeeded" and not purge.terminating:
         return None
-    # One that was made before somebody mended the spec would go on with what was wrong.
+    # One that was made before somebody fixed the spec would go on with what was wrong.
     if purge.terminating or purge.phase == "Failed" or purge.spec_hash != o.spec_hash:
         return _replace_purge(purge, now)
     problem = name_start_problem(purge)
@@ -153,14 +153,14 @@ def release(o: Observation, now: float) -> Verdict:
 
 
 def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
-    """Stop what runs of a deleted application that can not be read, in the usual order, and let it go.
+    """Stop what runs of a deleted application that cannot be read, in the usual order, and let it go.
 
     Nobody knows where its storage is and whether it was to go, so that is kept. No status is written: a resource that
     breaks its own schema may take none.
 
     Args:
         o: what surrounds it.
-        problem: why it can not be read.
+        problem: why it cannot be read.
         now: seconds since the epoch.
     """
     for rule in (leave_released_alone, stop_deleted_driver, remove_executors, remove_rehearsals, remove_repartitions):

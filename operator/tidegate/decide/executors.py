@@ -45,7 +45,7 @@ def target_executors(o: Observation) -> int:
     known = o.app.status.autoscaling
     advised = o.advice.evaluation.past.target if o.advice is not None else 0
     target = advised or (known.target if known is not None else None) or o.app.spec.executor.instances
-    # Also of one that nobody has evaluated yet: a launch need not begin with what is taken away at once.
+    # Also of one that nobody has evaluated yet: a launch need not start with what is taken away at once.
     return max(asked.min_executors, min(target, asked.max_executors))
 
 
@@ -215,7 +215,7 @@ def name_lingering(o: Observation, driver: PodRecord, now: float) -> Problem | N
 
 
 def look_again_in(o: Observation, now: float) -> float | None:
-    """Return in how many seconds a shortage, or one that lingers, can be told that can not yet; None: there is none."""
+    """Return in how many seconds a shortage, or one that lingers, can be told that cannot yet; None: there is none."""
     if o.agent is None:
         return None
     report = o.agent.report

@@ -1,6 +1,6 @@
 """Excluded periods of the autoscaler whose schedule tells no times: they exclude nothing, and that is said. No I/O.
 
-The API server refuses nearly all of them. What it can not see, or took before it looked, does not keep the autoscaler
+The API server refuses nearly all of them. What it cannot see, or took before it looked, does not keep the autoscaler
 from its work: it goes by the other periods, and a condition names those that it leaves out for as long as it does.
 """
 

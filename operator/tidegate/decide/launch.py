@@ -62,7 +62,7 @@ def leave_finished_alone(o: Observation, now: float) -> Verdict | None:
 
 
 def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
-    """Try a pod that the API server did not take again, with the same epoch and growing pauses."""
+    """Try a pod that the API server did not take again, with the same epoch and exponential back-off."""
     refusal = refusal_of(o)
     if refusal is None:
         return None
@@ -115,7 +115,7 @@ def launch(o: Observation, now: float) -> Verdict | None:
     epoch = o.app.status.epoch + 1
     why_not = why_not_built(o)
     if why_not:
-        # What the API server found is asked anew after a while: it may know more by then, or a webhook be mended.
+        # What the API server found is asked again after a while: it may know more by then, or a webhook be fixed.
         again = LONGEST_REFUSED_PAUSE if o.unfit is not None else None
         finalizer = _finalizer(o)
         return Verdict(Phase.PENDING, Health.STALLED, Reason.INVALID_SPEC, why_not, before=finalizer, wake_after=again)
@@ -183,13 +183,13 @@ def refusal_of(o: Observation) -> Refusal | None:
 
 
 def _taken_back(o: Observation) -> str:
-    """Return the hash of the version that is not launched again because it was taken back, empty if there is none."""
+    """Return the hash of the version that is not launched again because it was rolled back, empty if there is none."""
     upgrade = o.app.status.upgrade
     return upgrade.to_spec_hash if upgrade is not None and upgrade.phase in _TAKEN_BACK else ""
 
 
 def words_of_refusal(o: Observation, refusal: Refusal) -> str:
-    """Return what is said of a driver's pod that the API server refused: which field of the spec is to be mended."""
+    """Return what is said of a driver's pod that the API server refused: which field of the spec is to be fixed."""
     if not refusal.words:
         return refusal.message
     try:
@@ -260,7 +260,7 @@ def _pods(o: Observation, epoch: int) -> tuple[tuple[str, dict[str, Any]], ...]:
 
 
 def _with_target(o: Observation, app: StreamingApp) -> StreamingApp:
-    """Return the application with as many executors to begin with as it had, if the autoscaler decides that."""
+    """Return the application with as many executors to start with as it had, if the autoscaler decides that."""
     executor = msgspec.structs.replace(app.spec.executor, instances=target_executors(o))
     return msgspec.structs.replace(app, spec=msgspec.structs.replace(app.spec, executor=executor))
 

@@ -1,7 +1,7 @@
-"""What a deleted application that never began lets go of: the snapshot it was to begin with. No I/O.
+"""What a deleted application that never began releases: the snapshot it was to start from. No I/O.
 
 Its driver holds that snapshot in the origin's catalog while it copies. Nobody else knows whether it still comes back
-for it: the origin may be another cluster's. So it is let go here, before the application is gone.
+for it: the origin may be another cluster's. So it is released here, before the application is gone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which history of its state an application continues, and what that begins with. No I/O."""
+"""Which history of its state an application continues, and what that starts with. No I/O."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def lineage_to_launch(o: Observation) -> int:
 
 
 def is_usable(origin: StreamSnapshot | None) -> bool:
-    """Return whether an application can begin with a snapshot.
+    """Return whether an application can start from a snapshot.
 
-    One that is being deleted is whole for as long as it is kept for applications that are to begin with it.
+    One that is being deleted is whole for as long as it is kept for applications that are to start with it.
     """
     if origin is None or origin.status.storage is None or origin.status.app is None:
         return False
@@ -42,7 +42,7 @@ def is_usable(origin: StreamSnapshot | None) -> bool:
 
 
 def with_beginning(o: Observation) -> StreamingApp:
-    """Return the application with what its coming launch begins with in the status, where drivers are built from."""
+    """Return the application with what its coming launch starts with in the status, where drivers are built from."""
     status = msgspec.structs.replace(o.app.status, start_from=recorded_or_found(o), upgrade=upgrade_as_launched(o))
     return msgspec.structs.replace(o.app, status=status)
 
@@ -56,7 +56,7 @@ def upgrade_as_launched(o: Observation) -> UpgradeStatus | None:
 
 
 def recorded_or_found(o: Observation) -> StartedFrom | None:
-    """Return what the application began with or, if it has not begun, what it can begin with now.
+    """Return what the application began with or, if it has not begun, what it can start with now.
 
     A rollback is another beginning: of the lineage that it opens, with the pin of the upgrade that it undoes.
     """
@@ -83,7 +83,7 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
 
 
 def _beginning_of_rollback(o: Observation) -> StartedFrom | None:
-    """Return what the lineage of a rollback begins with, None if none is about to be launched for the first time."""
+    """Return what the lineage of a rollback starts from, None if none is about to be launched for the first time."""
     upgrade, metadata = o.app.status.upgrade, o.app.metadata
     if (
         upgrade is None

@@ -15,7 +15,7 @@ OVERDUE = 60.0
 
 
 def wait_for_end(pods: Iterable[PodRecord], phase: Phase, now: float) -> Verdict | float | None:
-    """Return what to say of a pod whose end its node does not confirm, else in how many seconds to look again."""
+    """Return what to say of a pod whose end its node does not confirm, else in how many seconds to check again."""
     terminating = [pod for pod in pods if pod.terminating]
     late = next((pod for pod in terminating if now >= pod.delete_by + OVERDUE), None)
     if late is not None:

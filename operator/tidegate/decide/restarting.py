@@ -101,7 +101,7 @@ def judge_fenced_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def start_finished_again(o: Observation, now: float) -> Verdict | None:
-    """Start a finished application again if the policy is Always; quick ends are followed by growing pauses."""
+    """Start a finished application again if the policy is Always; quick ends are followed by exponential back-off."""
     driver = o.driver
     if driver is None or o.app.spec.restart.policy is not RestartPolicy.ALWAYS:
         return None
@@ -125,7 +125,7 @@ def disbelieve_old_news(o: Observation, now: float) -> Verdict | None:
 
 
 def leave_failed_alone(o: Observation, now: float) -> Verdict | None:
-    """Keep an application failed whose pod was cleared away; a changed spec starts it afresh."""
+    """Keep an application failed whose pod was cleared away; a changed spec starts it again."""
     verdict = _as_it_ended(o) if o.driver is None else None
     return verdict if verdict is not None and verdict.phase is Phase.FAILED else None
 
@@ -143,7 +143,7 @@ def _as_it_ended(o: Observation) -> Verdict | None:
     final = _FINAL.get(ready.reason) if status.phase is Phase.FAILED else None
     if final is None:
         return None
-    # Built anew, and not what the condition says: that may have told of an edit that is gone since.
+    # Built again, and not what the condition says: that may have told of an edit that is gone since.
     return Verdict(Phase.FAILED, Health.STALLED, reason_from(ready.reason), final(ends.last_end(o)))
 
 

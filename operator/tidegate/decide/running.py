@@ -63,7 +63,7 @@ _FOR_A_PERSON = frozenset(
         Reason.STORAGE_UNSUITABLE,
     }
 )
-"""Ends that another start of the same spec does not mend."""
+"""Ends that another start of the same spec does not fix."""
 
 
 def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
@@ -250,7 +250,7 @@ def _without_executors(o: Observation, driver: PodRecord, now: float, phase: Pha
     problem = name_shortage(o, driver, now)
     if problem is None or o.agent is None:
         return None
-    # Those of the version before may still be on their way out, and make room in a moment.
+    # Those of the previous version may still be on their way out, and make room in a moment.
     stuck = not running_executors(o) and is_short(o.agent.report, now, SHORT_SECONDS)
     verdict = _lacking(o, driver, problem, phase, Health.STALLED if stuck else Health.RECONCILING)
     return dataclasses.replace(verdict, wake_after=look_again_in(o, now))
@@ -264,7 +264,7 @@ def _ran_before(o: Observation, driver: PodRecord) -> bool:
 
 
 def judge_ready_driver(o: Observation, now: float) -> Verdict | None:
-    """Believe the kubelet where the operator can not reach the pod: it asks the same agent."""
+    """Believe the kubelet where the operator cannot reach the pod: it asks the same agent."""
     driver = o.driver
     if driver is None or not driver.running or not driver.ready or o.agent is not None:
         return None
@@ -298,7 +298,7 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
     """Name the fault the process ended with, until the driver that the kubelet started again runs.
 
     A driver that had run is on its way back after its first crash. It has failed when that does not help: it ends again
-    before it has run, or with a fault that a start can not mend.
+    before it has run, or with a fault that a start cannot fix.
     """
     driver = o.driver
     if driver is None or driver.ended is None or driver.ended.exit_code == 0:

@@ -111,7 +111,7 @@ async def connect(kubeconfig: Path | None = None) -> Connection:
         kubeconfig: use this file and look nowhere else.
 
     Raises:
-        NoConfigurationError: there is neither, or it can not be read.
+        NoConfigurationError: there is neither, or it cannot be read.
     """
     configuration = Configuration()
     loader = None

@@ -93,7 +93,7 @@ class Leadership:
 
     @property
     def missing(self) -> str:
-        """Why the Lease can not be used, if it never could be; otherwise empty."""
+        """Why the Lease cannot be used, if it never could be; otherwise empty."""
         return "" if self._candidate.leader else self.problem
 
     async def run(self) -> str:

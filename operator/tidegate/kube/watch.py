@@ -1,6 +1,6 @@
 """A list followed by a watch, for ever: each object as soon as it changes, decoded into a compact record. Does I/O.
 
-Survives everything: a lost connection goes on from the last resource version, an expired one (410) lists anew, an API
+Survives everything: a lost connection goes on from the last resource version, an expired one (410) lists again, an API
 server that is down, or that ends each watch as it begins, is tried again with a growing, capped pause. Bookmarks keep
 the resource version fresh on a quiet cluster.
 """
@@ -119,7 +119,7 @@ class Removed(Generic[T]):
 
 
 class _ExpiredError(Exception):
-    """The resource version is too old: list anew."""
+    """The resource version is too old: list again."""
 
 
 class Watch(Generic[T]):

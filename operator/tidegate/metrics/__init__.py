@@ -1,1 +1,1 @@
-"""Prometheus figures of the operator's own life: reconciles, API requests, queue, phases. Queries are the agents'."""
+"""Prometheus metrics of the operator's own life: reconciles, API requests, queue, phases. Queries are the agents'."""

@@ -1,4 +1,4 @@
-"""The operator's figures about autoscaling, by application; they go with it, or when it is switched off. No I/O.
+"""The operator's metrics about autoscaling, by application; they go with it, or when it is switched off. No I/O.
 
 What is measured has a series only while there are figures: a value of earlier would look like one of now.
 """

@@ -1,4 +1,4 @@
-"""The operator's figures about ControlMessages. No I/O.
+"""The operator's metrics about ControlMessages. No I/O.
 
 By application: how many there are of each phase, what became of them, and how long that took. The series of an
 application go with the last of its messages.

@@ -1,4 +1,4 @@
-"""The operator's figures, in one place. No I/O: :mod:`tidegate.metrics.server` serves them.
+"""The operator's metrics, in one place. No I/O: :mod:`tidegate.metrics.server` serves them.
 
 What a driver's agent exports is not here: each metric has one owner. docs/metrics.md lists both.
 """
@@ -98,7 +98,7 @@ class Figures:
             "tidegate_leader", "1 in the replica that leads, 0 in one that stands by.", registry=registry
         )
         for result in RESULTS:
-            # An alert on a rate must see the first of them too, which a counter that begins with 1 would hide.
+            # An alert on a rate must see the first of them too, which a counter that starts with 1 would hide.
             self._reconciles.labels(result)
 
     def _make_figures_of_applications(self, registry: CollectorRegistry) -> None:

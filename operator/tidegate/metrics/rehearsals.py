@@ -1,4 +1,4 @@
-"""The operator's figures about rehearsals: how they end, and how long they take. No I/O."""
+"""The operator's metrics about rehearsals: how they end, and how long they take. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator's figures about state that is repartitioned: how that ends, and how long it takes. No I/O."""
+"""The operator's metrics about state that is repartitioned: how that ends, and how long it takes. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator's figures about StreamSnapshots. No I/O.
+"""The operator's metrics about StreamSnapshots. No I/O.
 
 By application: how many of each phase there are, how many failed, and when the newest was complete. A series goes with
 the last snapshot it counts.

@@ -1,4 +1,4 @@
-"""The operator's figures about upgrades: how they end, and how long they and their rollbacks take. No I/O."""
+"""The operator's metrics about upgrades: how they end, and how long they and their rollbacks take. No I/O."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def _with_options(words: list[str]) -> Iterator[tuple[str, str]]:
     """Return each word with the option before it that says that this word is a secret, empty if there is none."""
     option = ""
     for word in words:
-        # A value may begin with one hyphen; two of them are the next option, after a switch like --use-token.
+        # A value may start with one hyphen; two of them are the next option, after a switch like --use-token.
         yield ("" if word.startswith("--") else option), word
         option = word if "=" not in word and _is_secret_option(word) else ""
 
@@ -210,7 +210,7 @@ def _filled(recorded: Any, present: Any, field: str, place: str) -> Any:
 
 def _filled_object(recorded: dict[str, Any], present: dict[str, Any], field: str, place: str) -> dict[str, Any]:
     if recorded.get("value") == REDACTED and "valueFrom" in present:
-        # Moved to where it belongs, which is as good for the version before.
+        # Moved to where it belongs, which is as good for the previous version.
         kept = {name: each for name, each in recorded.items() if name != "value"}
         return {**kept, "valueFrom": present["valueFrom"]}
     joint = ("[", "]") if place in _MAPS else (".", "")

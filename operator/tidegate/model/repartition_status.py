@@ -33,7 +33,7 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     it is seen first. ``snapshot_id`` is what it is made of. ``cause`` is a word of the contract with the runtime, or
     InvalidSpec. ``rows`` are those of all state, the same before and after. ``batch`` is the highest that the new
     lineage begins after: Spark makes one of the repartition. ``progress`` is the pod's, while it works. ``deferrals``
-    counts how often this edit's repartition was put off, because the version before was ended inside a batch.
+    counts how often this edit's repartition was deferred, because the previous version was ended inside a batch.
     """
 
     partitions: int

@@ -279,7 +279,7 @@ class ControlSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ForkOutputs(StrEnum):
-    """Whether an application that begins with another one's snapshot may write where that writes."""
+    """Whether an application that starts from another one's snapshot may write where that writes."""
 
     OWN = "Own"
     TAKE_OVER = "TakeOver"
@@ -292,7 +292,7 @@ class ExportedState(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the application's state begins with.
+    """What the application's state starts with.
 
     A snapshot, which it goes on from, or an export, by the address of its manifest, which its script asks for.
     """
@@ -308,7 +308,7 @@ class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def snapshot_name(self) -> str:
-        """The snapshot's name, empty if it begins with none."""
+        """The snapshot's name, empty if it starts from none."""
         return self.snapshot_ref.name if self.snapshot_ref is not None else ""
 
 
@@ -321,7 +321,7 @@ class RehearsalSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Upgrade(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How another version takes over, and when it is taken back.
+    """How another version takes over, and when it is rolled back.
 
     ``rollback_to`` is the id of the pin in the status: the upgrade that it belongs to is undone.
     """

@@ -118,14 +118,14 @@ class ScheduleStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 
 class EarlierRollbackSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The pin of ``lineage`` that a rollback was to begin with, of which nobody knows whether it did."""
+    """The pin of ``lineage`` that a rollback was to start from, of which nobody knows whether it did."""
 
     id: str
     lineage: int
 
 
 class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The snapshot that ``lineage`` begins with, so that it is found when its resource is gone.
+    """The snapshot that ``lineage`` starts from, so that it is found when its resource is gone.
 
     ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``begun``: a driver has
     run on it, so the snapshot is not needed any more. ``credentials_secret_name`` is that of an imported snapshot.
@@ -194,12 +194,12 @@ class RehearsalStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class RollbackSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The snapshot that an upgrade can be undone to: of ``lineage``, where the version before ended.
+    """The snapshot that an upgrade can be undone to: of ``lineage``, where the previous version ended.
 
     ``partitions`` is the number that its state has, 0 if that is not known.
     ``copy`` is one of an earlier batch, taken while that version still ran, so that little is left to be copied.
     ``batches`` are known once it is complete; ``lost`` says why it never will be. ``fallbacks`` is what ``lineage`` was
-    to begin with, newest first, where nobody knows whether it did.
+    to start with, newest first, where nobody knows whether it did.
     """
 
     id: str
@@ -215,11 +215,11 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """The last change of version: what is recorded here was decided, and is done after it was written.
 
     ``number`` counts them. ``lineage`` is that of the next launch. ``epoch`` is the first launch of the new version or,
-    of a rollback, of the version before; 0 before it. ``previous`` is what the new version, if it is stable, can still
-    be taken back to. ``rehearsal`` is there if one was asked for, ``repartition`` if state is to have another number of
+    of a rollback, of the previous version; 0 before it. ``previous`` is what the new version, if stable, can still
+    be rolled back to. ``rehearsal`` is there if asked for, ``repartition`` if state is to have another number of
     partitions; ``last_lineage`` is the highest number that one was made under, whole or not. ``obsolete`` are ids of
     snapshots that are to be disposed of. ``idle_start_time``: since when the version under test has no input.
-    ``queries`` are the names that the version before has. ``rollback_to`` is what the spec's field of this name said
+    ``queries`` are the names that the previous version has. ``rollback_to`` is what the spec's field of this name said
     when it was last answered.
     """
 

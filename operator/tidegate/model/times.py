@@ -88,7 +88,7 @@ def fault_of(schedule: str, time_zone: str = "") -> str:
                 f"{schedule!r} never comes: no month that it names has such a day. Name days that one of them has, "
                 "such as 28"
             )
-        return f"{schedule!r} is no schedule ({error}). A range begins with the smaller one, such as 8-17 or MON-FRI"
+        return f"{schedule!r} is no schedule ({error}). A range starts with the smaller one, such as 8-17 or MON-FRI"
     return "" if next(times, None) is not None else f"{schedule!r} never comes. Name days that come"
 
 

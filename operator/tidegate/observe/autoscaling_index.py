@@ -13,7 +13,7 @@ from tidegate.workqueue import Key
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One application; all of it may be lost, and the past begins with what is in the status then."""
+    """One application; all of it may be lost, and the past starts with what is in the status then."""
 
     app_uid: str
     history: History

@@ -43,7 +43,7 @@ class ControlObservation:
     app: StreamingApp | None = None
     """The application of that name, whichever it is."""
     app_unreadable: bool = False
-    """There is one, and it can not be read."""
+    """There is one, and it cannot be read."""
     driver: PodRecord | None = None
     agent: AgentReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""

@@ -55,7 +55,7 @@ async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
         wake: is told of each resource that changed, came or went.
     """
     path = collection(kind, namespace)
-    # Raw, because one that can not be read must not keep the others out.
+    # Raw, because one that cannot be read must not keep the others out.
     async for change in Watch(client, path, "", msgspec.Raw).changes():
         figures.count_event(path.rpartition("/")[2])
         if isinstance(change, Listed):

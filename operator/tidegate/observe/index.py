@@ -113,7 +113,7 @@ class Index:
         """Take in a version of an application.
 
         Nothing is taken in if a version that is as new is known, or the end of this very application. One of the same
-        name that was deleted and created anew replaces the earlier one and all that was remembered of it.
+        name that was deleted and created again replaces the earlier one and all that was remembered of it.
 
         Returns:
             The applications to look at: itself, and those that the storage of a replaced one stood in the way of;

@@ -105,7 +105,7 @@ class Observation:
     """Sorted by name."""
     purge: PodRecord | None = None
     releasing: PodRecord | None = None
-    """The pod that lets go of the snapshot with which a deleted application was to begin."""
+    """The pod that releases the snapshot with which a deleted application was to begin."""
     rehearsals: tuple[PodRecord, ...] = ()
     """Pods in which a new version is, or was, rehearsed; sorted by name."""
     repartitions: tuple[PodRecord, ...] = ()
@@ -121,7 +121,7 @@ class Observation:
     origin: StreamSnapshot | None = None
     """The snapshot that ``spec.startFrom`` names, if it is there."""
     origin_unreadable: bool = False
-    """It is there, and can not be read."""
+    """It is there, and cannot be read."""
     last_snapshot: StreamSnapshot | None = None
     """The newest complete one of this application."""
     snapshots: tuple[StreamSnapshot, ...] = ()

@@ -32,7 +32,7 @@ _STATED_BY = {"limits.cpu": "spec.driver.resources.limits.cpu and spec.executor.
 """What of that which Kubernetes wants stated (requests and limits of processors and memory, and nothing else, where a
 quota counts them) an executor may leave out, and the fields that state it.
 
-Both at once: either starts the driver anew, and one that was made before the quota and states none would be refused.
+Both at once: either starts the driver again, and one that was made before the quota and states none would be refused.
 """
 log = structlog.get_logger()
 

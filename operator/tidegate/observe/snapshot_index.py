@@ -24,7 +24,7 @@ Stored = StreamSnapshot | UnreadableResource
 
 
 class SnapshotIndex(WatchedResources[StreamSnapshot]):
-    """The StreamSnapshots by key, by the application they are of, and by those that begin with them."""
+    """The StreamSnapshots by key, by the application they are of, and by those that start from them."""
 
     def __init__(self, namespaces: Collection[str] = ("",)) -> None:
         """Start empty; ``namespaces`` are those whose lists will come, an empty name stands for all."""
@@ -49,7 +49,7 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
     # --- what they have to do with applications ---
 
     def note_app(self, app: StreamingApp) -> None:
-        """Note which snapshot an application begins with, if it does, and how long its own scheduled ones stay."""
+        """Note which snapshot an application starts from, if it does, and how long its own scheduled ones stay."""
         key = (app.metadata.namespace, app.metadata.name)
         self._keeps[key] = (app.metadata.uid, keep_text(app))
         if app.spec.start_from is None or not app.spec.start_from.snapshot_name:
@@ -72,7 +72,7 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
             discard(self._forks, origin, key)
 
     def forks(self, key: Key) -> list[Key]:
-        """Return the applications that begin with a snapshot, whether they have begun or not."""
+        """Return the applications that start from a snapshot, whether they have begun or not."""
         return sorted(self._forks.get(key, ()))
 
     def waiting_for(self, app: Key) -> set[Key]:

@@ -56,7 +56,7 @@ class SnapshotObservation:
     app: StreamingApp | None = None
     """The application of the name that it refers to, whichever that is."""
     app_unreadable: bool = False
-    """There is one, and it can not be read."""
+    """There is one, and it cannot be read."""
     driver: PodRecord | None = None
     agent: AgentReport | None = None
     """The newest answer of the driver process that runs now; None if there is none, or it is old."""
@@ -68,9 +68,9 @@ class SnapshotObservation:
     exporting: PodRecord | None = None
     """One that writes its state as plain files, of whichever export."""
     forks: tuple[str, ...] = ()
-    """Names of applications that are to begin with it and have not yet, sorted."""
+    """Names of applications that are to start with it and have not yet, sorted."""
     begun_by: tuple[str, ...] = ()
-    """Names of applications that begin with it, whether they have or not."""
+    """Names of applications that start with it, whether they have or not."""
     siblings: tuple[StreamSnapshot, ...] = ()
     """The other snapshots of the same application, by its uid."""
     clock_skew: float = 0.0

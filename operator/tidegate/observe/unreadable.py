@@ -1,4 +1,4 @@
-"""What surrounds an application that can not be read, for its deletion. Writes nothing."""
+"""What surrounds an application that cannot be read, for its deletion. Writes nothing."""
 
 from __future__ import annotations
 

@@ -64,15 +64,15 @@ class WatchedResources(Generic[R]):
         self._gone = Departed()
 
     def get(self, key: Key) -> R | None:
-        """Return one, None if it is not there, or can not be read."""
+        """Return one, None if it is not there, or cannot be read."""
         return self._known.get(key)
 
     def unreadable(self, key: Key) -> UnreadableResource | None:
-        """Return one that can not be read, None if it can, or is not there."""
+        """Return one that cannot be read, None if it can, or is not there."""
         return self._unreadable.get(key)
 
     def unreadable_in(self, namespace: str) -> list[UnreadableResource]:
-        """Return all of a namespace that can not be read, by name."""
+        """Return all of a namespace that cannot be read, by name."""
         return [known for key, known in sorted(self._unreadable.items()) if key[0] == namespace]
 
     def keys(self) -> list[Key]:

@@ -21,7 +21,7 @@ def build_agent_secret(app: StreamingApp, token: str, spark_secret: str) -> dict
         token: of the driver's agent.
         spark_secret: what driver and executors show each other.
 
-    Not immutable: the kubelet brings a Secret that was removed and made anew into a running pod only if it watches it,
+    Not immutable: the kubelet brings a Secret that was removed and made again into a running pod only if it watches it,
     and those that are immutable it does not.
     """
     return {

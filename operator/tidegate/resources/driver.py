@@ -124,7 +124,7 @@ def _owned_spec(app: StreamingApp, platform: Platform, env: list[dict[str, Any]]
 
 
 def _mount_origins_credentials(spec: dict[str, Any], secret: str) -> None:
-    """Give the driver what reaches the imported snapshot that it begins with; optional, as its own credentials are."""
+    """Give the driver what reaches the imported snapshot that it starts from; optional, as its own credentials are."""
     volume = {"secretName": secret, "optional": True, "defaultMode": 0o440}
     spec["volumes"].append({"name": _ORIGIN_VOLUME, "secret": volume})
     mount = {"name": _ORIGIN_VOLUME, "mountPath": ORIGIN_CREDENTIALS_DIRECTORY, "readOnly": True}

@@ -126,9 +126,9 @@ def _batches_to_retain(app: StreamingApp, lineage: int) -> int:
 
 
 def fork_holder(app: StreamingApp) -> str:
-    """Return under which name an application holds the snapshot that it begins with.
+    """Return under which name an application holds the snapshot that it starts from.
 
-    The uid: one of the same name that is made later is another one, and must not let go of what this one holds.
+    The uid: one of the same name that is made later is another one, and must not release what this one holds.
     """
     return f"fork-{app.metadata.uid}"
 

@@ -20,7 +20,7 @@ def main_reference(application: Application) -> str:
 
 
 def mount_main(spec: dict[str, Any], application: Application) -> None:
-    """Give a pod the ConfigMap's key of the program, if it is one, and a place for the text that the pod begins with.
+    """Give a pod the ConfigMap's key of the program, if it is one, and a place for the text that the pod starts with.
 
     The kubelet writes an edit of a ConfigMap into the volumes of running pods. With subPath it would not while the
     container runs, but it would mount the newer text when the container starts again in the same pod, which is how a

@@ -49,7 +49,7 @@ def purge_pod_name(app_name: str) -> str:
 
 
 def release_pod_name(app_name: str) -> str:
-    """Return the name of the pod that lets go of the snapshot with which a deleted application was to begin."""
+    """Return the name of the pod that releases the snapshot with which a deleted application was to begin."""
     return f"{app_name}-release"
 
 

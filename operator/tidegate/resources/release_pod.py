@@ -1,4 +1,4 @@
-"""The pod that lets go of the snapshot with which a deleted application was to begin. No I/O."""
+"""The pod that releases the snapshot with which a deleted application was to begin. No I/O."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def build_release_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
 
     Raises:
         SpecError: no pod can be built of the application's spec.
-        ValueError: the application begins with no snapshot.
+        ValueError: the application starts from no snapshot.
     """
     began = app.status.start_from
     if began is None:
-        raise ValueError(f"{app.metadata.name} begins with no snapshot")
+        raise ValueError(f"{app.metadata.name} starts from no snapshot")
     orders = SnapshotOrders(release=(ReleaseOrder(began.id, fork_holder(app)),))
     errand = Errand(
         pod_name=release_pod_name(app.metadata.name),

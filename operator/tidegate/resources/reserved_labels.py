@@ -1,4 +1,4 @@
-"""Labels and annotations that a spec can not set, because pods are told apart by them. No I/O.
+"""Labels and annotations that a spec cannot set, because pods are told apart by them. No I/O.
 
 Tidegate's own win over a template's in any case; what is refused here are those that it does not set on this very pod,
 and those by which Spark tells executors apart: with another application's they would be taken for that one's.

@@ -89,7 +89,7 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         "name": errand.pod_name,
         "namespace": app.metadata.namespace,
         "labels": {**labels(app.metadata.name, errand.role), **errand.labels},
-        # The hash tells a pod that was made before somebody mended the spec from one made after.
+        # The hash tells a pod that was made before somebody fixed the spec from one made after.
         "annotations": {ANNOTATION_APP_UID: app.metadata.uid, ANNOTATION_SPEC_HASH: errand.made_of or spec_hash(app)},
         "ownerReferences": [dict(errand.owner)],
     }
@@ -231,7 +231,7 @@ def _env_for_storage(app: StreamingApp) -> list[dict[str, Any]]:
 def variables_in(value: str) -> set[str]:
     """Return the names that a variable's value mentions as ``$(NAME)``.
 
-    It is read once from the front: a regular expression looks for the end of each ``$(`` anew, and takes seconds for
+    It is read once from the front: a regular expression looks for the end of each ``$(`` again, and takes seconds for
     some kilobytes of them, in which the operator does nothing else.
     """
     names, at = set[str](), value.find("$(")
@@ -271,7 +271,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _optional(volume: dict[str, Any]) -> dict[str, Any]:
-    # A pod that waits for a ConfigMap that is gone can not say so.
+    # A pod that waits for a ConfigMap that is gone cannot say so.
     kinds = [kind for kind in ("configMap", "secret") if isinstance(volume.get(kind), dict)]
     sources: dict[str, Any] = {kind: {**volume[kind], "optional": True} for kind in kinds}
     return {**volume, **sources}

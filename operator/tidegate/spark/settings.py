@@ -47,7 +47,7 @@ OWNED_KEYS: dict[str, str] = {
 """Settings refused in ``spec.sparkConf``, each with what to do instead. The CRD holds one rule for each of them."""
 
 OWNED_PREFIX = "spark.executorEnv.TIDEGATE_"
-"""No setting may begin with this: the variables of the runtime. The CRD holds a rule for it, too."""
+"""No setting may start with this: the variables of the runtime. The CRD holds a rule for it, too."""
 _MOST_DIGITS = 9
 
 DEFAULTS: dict[str, str] = {

@@ -70,7 +70,7 @@ ControlAction: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ControlPlan:
-    """What to do now about all messages to one application, why, and when to look again."""
+    """What to do now about all messages to one application, why, and when to check again."""
 
     message: str
     """For the log."""

@@ -48,7 +48,7 @@ def queued(s: Seen, under_way: int) -> MessageVerdict:
 
 
 def wait_for_driver(s: Seen, now: float) -> MessageVerdict:
-    """Wait: the application does not run, or can not be asked."""
+    """Wait: the application does not run, or cannot be asked."""
     name, app = s.o.app_name, s.o.app
     phase = app.status.phase if app is not None else None
     if app is not None and app.status.epoch == 0:

@@ -108,7 +108,7 @@ SnapshotAction: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """What to do now, why, and when to look again; as :class:`tidegate.decide.actions.Plan`."""
+    """What to do now, why, and when to check again; as :class:`tidegate.decide.actions.Plan`."""
 
     rule: str
     reason: AnyReason

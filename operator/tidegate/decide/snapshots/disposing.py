@@ -74,12 +74,12 @@ def let_go_of_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | No
 
 
 def release_what_never_was(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Let go of what nobody was told to take."""
+    """Release what nobody was told to take."""
     return None if o.snapshot.status.snapshot_id and o.snapshot.status.storage is not None else _release(o)
 
 
 def keep_what_is_retained(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Let go of what is complete and keep the files; of what failed there are none."""
+    """Release what is complete and keep the files; of what failed there are none."""
     status = o.snapshot.status
     final = status.ready_time is not None or status.phase is SnapshotPhase.FAILED
     return _release(o) if final and _is_retained(o) else None
@@ -107,7 +107,7 @@ def cancel(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
 
 
 def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Keep it for applications that are to begin with it, until they have; only what is complete is of use to them."""
+    """Keep it for applications that are to start with it, until they have; only what is complete is of use to them."""
     status = o.snapshot.status
     ready = status.condition(Health.READY.value)
     begun = (
@@ -122,7 +122,7 @@ def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
 
 
 def judge_disposal(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Let go of what a driver disposed of; say who keeps it from doing so."""
+    """Release what a driver disposed of; say who keeps it from doing so."""
     report = agents_report(o)
     if report is None:
         return None
@@ -136,7 +136,7 @@ def judge_disposal(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
 
 
 def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
-    """Let go of what the pod disposed of; follow one that is still at it."""
+    """Release what the pod disposed of; follow one that is still at it."""
     pod = o.disposing
     if pod is None:
         return None

@@ -119,7 +119,7 @@ def _with_words(
     now: float,
 ) -> SnapshotVerdict:
     """Return what is kept, with what is done and said about the export; its end, if its time is over."""
-    # The kubelet's own deadline begins when a node has the pod, and anew with each pod.
+    # The kubelet's own deadline begins when a node has the pod, and again with each pod.
     left = time_left(_started_at(o.snapshot, asked, now).timestamp(), asked.timeout_seconds, now)
     if not left:
         message = messages.export_late(asked.timeout_seconds, at_work.message)

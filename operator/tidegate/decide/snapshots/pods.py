@@ -129,7 +129,7 @@ def _identified(o: SnapshotObservation) -> StreamSnapshot:
 
 
 def _is_of_an_older_spec(o: SnapshotObservation, pod: PodRecord) -> bool:
-    # One that was made before somebody mended the spec would go on with what was wrong. What the pod has not of the
+    # One that was made before somebody fixed the spec would go on with what was wrong. What the pod has not of the
     # application is none of its business: a new version does not end hours of work.
     if o.app is None or not refers_to_its_app(o):
         return False

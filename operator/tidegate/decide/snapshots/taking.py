@@ -197,7 +197,7 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
 
 
 def wait_for_driver(o: SnapshotObservation, now: float) -> SnapshotVerdict:
-    """Wait: the application starts, stops, or can not be asked."""
+    """Wait: the application starts, stops, or cannot be asked."""
     name = o.snapshot.app_key[1]
     message = messages.app_not_running(name)
     return _waiting(o, Reason.APP_NOT_RUNNING, message)

@@ -46,7 +46,7 @@ _MOST_EARLIER = 8
 def restart_stable(o: Observation, now: float) -> Step | None:
     """Take a stable version that is to be started again for what it is: the number alone makes no other version.
 
-    Nor does a secret in plain text. Unless it is to begin with nothing, which is an upgrade to itself.
+    Nor does a secret in plain text. Unless it is to start with nothing, which is an upgrade to itself.
     """
     stable, spec = o.app.status.last_stable, o.app.spec
     if stable is None or stable.spec_hash == o.spec_hash or spec.upgrade.mode is UpgradeMode.STATELESS:
@@ -129,7 +129,7 @@ def begin(o: Observation, now: float) -> Step | None:
         return Step(moved(_with_way_back(fresh, known), UpgradePhase.REFUSED, *refusal, now), warning=True)
     if status.last_stable is not None and (divides or mode is not UpgradeMode.LAST_STATE):
         pin = _pin(o, fresh.number)
-        # A driver in another lineage would dispose of what this upgrade's own rollback may have to begin with.
+        # A driver in another lineage would dispose of what this upgrade's own rollback may have to start from.
         needed = {earlier.id for earlier in pin.fallbacks}
         obsolete = tuple(name for name in fresh.obsolete if name not in needed)
         fresh = msgspec.structs.replace(fresh, rollback_snapshot=pin, obsolete=obsolete)
@@ -146,7 +146,7 @@ def begin(o: Observation, now: float) -> Step | None:
 
 
 def _repartition(o: Observation, known: UpgradeStatus | None) -> RepartitionStatus | None:
-    """Return the repartition that comes with the upgrade, with how often the same one was put off."""
+    """Return the repartition that comes with the upgrade, with how often the same one was deferred."""
     wanted, before = wanted_repartition(o), known.repartition if known is not None else None
     if wanted is None or known is None or before is None or known.to_spec_hash != o.spec_hash:
         return wanted
@@ -188,7 +188,7 @@ def _is_new(o: Observation) -> bool:
 
 
 def _is_rollback_to_come(status: StreamingAppStatus) -> bool:
-    # Once its launch is recorded, so is what its lineage begins with; before that, all there is is this record.
+    # Once its launch is recorded, so is what its lineage starts from; before that, all there is is this record.
     upgrade = status.upgrade
     return upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch
 
@@ -202,7 +202,7 @@ def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
 
 
 def _refusal(o: Observation) -> tuple[Reason, str] | None:
-    """Return reason and message if the upgrade can not be begun."""
+    """Return reason and message if the upgrade cannot be begun."""
     lineage = lineage_of(o)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and not _is_confirmed(o):
         name, namespace = o.app.metadata.name, o.app.metadata.namespace
@@ -238,9 +238,9 @@ def _pin(o: Observation, number: int) -> RollbackSnapshot:
 
 
 def _fallbacks(o: Observation) -> tuple[EarlierRollbackSnapshot, ...]:
-    """Return what the lineage to be left was to begin with, if it is a rollback's in which nothing was seen to run.
+    """Return what the lineage to be left was to start from, if it is a rollback's in which nothing was seen to run.
 
-    Nobody knows then whether a process has filled it: it holds what the version before had, or nothing at all.
+    Nobody knows then whether a process has filled it: it holds what the previous version had, or nothing at all.
     """
     began = o.app.status.start_from
     if began is None or began.begun or not began.of_lineage or began.lineage != lineage_of(o):
@@ -257,7 +257,7 @@ def _answered(o: Observation, known: UpgradeStatus | None) -> str:
 
 
 def _with_way_back(fresh: UpgradeStatus, known: UpgradeStatus | None) -> UpgradeStatus:
-    """Return the record of an upgrade that does not begin, with what the last one can still be taken back to."""
+    """Return the record of an upgrade that does not begin, with what the last one can still be rolled back to."""
     if known is None or known.previous is None:
         return fresh
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""The state is copied while the version before runs: until that is done, or found not to be possible. No I/O."""
+"""The state is copied while the previous version runs: until that is done, or found not to be possible. No I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE = 60.0
 
 
 def follow_copy(o: Observation, now: float) -> Step | None:
-    """Stop the version before once its state is copied; refuse the upgrade if it can not be read."""
+    """Stop the previous version once its state is copied; refuse the upgrade if it cannot be read."""
     upgrade = o.app.status.upgrade
     if upgrade is None or upgrade.phase is not UpgradePhase.COPYING or upgrade.rollback_snapshot is None:
         return None

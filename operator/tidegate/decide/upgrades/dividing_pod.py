@@ -35,7 +35,7 @@ _BEGUN = _NOT_LAUNCHED | {UpgradePhase.GATE, UpgradePhase.FAILED, UpgradePhase.R
 def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
     """Return the pods of a version that was not launched yet, each with its role, with that which divides its state.
 
-    Once the version before has stopped that one is made, and its creation tells.
+    Once the previous version has stopped that one is made, and its creation tells.
     """
     pods, attempt = pods_to_try(o), _attempt_to_come(o)
     if not pods or attempt is None or is_postponed(o) or _is_stopped_for(o):
@@ -99,7 +99,7 @@ def _repartition_to_come(o: Observation) -> RepartitionStatus | None:
 
 
 def _is_stopped_for(o: Observation) -> bool:
-    """Return whether the version before has been told to stop for the spec's."""
+    """Return whether the previous version has been told to stop for the spec's."""
     upgrade = o.app.status.upgrade
     return upgrade is not None and upgrade.phase in _STOPPED and upgrade.to_spec_hash == o.spec_hash
 

@@ -60,7 +60,7 @@ def pass_gate(o: Observation, now: float) -> Step | None:
 
 
 def learn_stable(o: Observation, now: float) -> Step | None:
-    """Call the first version stable: there is nothing it could be taken back to, but the next one can."""
+    """Call the first version stable: there is nothing it could be rolled back to, but the next one can."""
     status = o.app.status
     under_way = status.upgrade is not None and status.upgrade.phase in UNDER_WAY
     if status.last_stable is not None or under_way or not is_stable(o):
@@ -106,7 +106,7 @@ def is_stable_again(o: Observation) -> bool:
 
 
 def fail_gate(o: Observation, now: float) -> Step | None:
-    """Take back a version that failed, or say why that is not done."""
+    """Roll back a version that failed, or say why that is not done."""
     upgrade, status = o.app.status.upgrade, o.app.status
     if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash != o.spec_hash:
         return None
@@ -131,7 +131,7 @@ def note_idle(o: Observation, now: float) -> Step | None:
 
 
 def note_input(o: Observation, now: float) -> Step | None:
-    """Let the time of the version under test begin anew when it waits no more: it could not show anything before."""
+    """Let the time of the version under test begin again when it waits no more: it could not show anything before."""
     upgrade = o.app.status.upgrade
     if (
         not _at_gate(o, upgrade)
@@ -226,7 +226,7 @@ def _name_long_start(driver: PodRecord, seconds: float) -> Problem | None:
 def fails_beside_an_edit(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     """Return whether the version under test fails that the spec does not ask for any more.
 
-    Within the gate's time, in which it would be known by now whether it is stable. Later it is not taken back for a
+    Within the gate's time, in which it would be known by now whether it is stable. Later it is not rolled back for a
     single failure, with all that it has done since; only if it is certain that there is nothing that it has done.
     """
     driver = o.driver
@@ -286,7 +286,7 @@ def is_idle(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
 
 
 def why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
-    """Return why a version that failed stays, empty if it is to be taken back."""
+    """Return why a version that failed stays, empty if it is to be rolled back."""
     if o.app.status.last_stable is None:
         return messages.NO_STABLE_VERSION
     if upgrade.rollback_snapshot is not None and upgrade.rollback_snapshot.lost:
@@ -301,7 +301,7 @@ def why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
 
 
 def why_it_outlasts(o: Observation, upgrade: UpgradeStatus) -> str:
-    """Return in words why a version that ran on beside an edit of which no pod can be made is not taken back."""
+    """Return in words why a version that ran on beside an edit of which no pod can be made is not rolled back."""
     return by_hand(upgrade, messages.overran(o.app.spec.upgrade.timeout_seconds))
 
 

@@ -1,6 +1,6 @@
 """What is certain of a version that was launched and is not stable: for how long it ran, and what it did. No I/O.
 
-Where a version is taken back beside a spec that says something else by now, nobody has asked for that. So only what it
+Where a version is rolled back beside a spec that says something else by now, nobody has asked for that. So only what it
 did within the time that it had for its test is undone, and what is not known counts as more.
 """
 
@@ -18,7 +18,7 @@ def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     """Return whether the version under test has certainly not run for longer than it had to show that it is stable.
 
     When it was launched is known only of the first launch at the gate. Later ones, another version in its place and
-    input after a pause begin the record's time anew; then what counts is when the upgrade began.
+    input after a pause begin the record's time again; then what counts is when the upgrade began.
     """
     first = upgrade.phase is UpgradePhase.GATE and upgrade.reason == Reason.LAUNCHED
     since = upgrade.phase_start_time if first and _is_only_launch(o, upgrade) else upgrade.start_time

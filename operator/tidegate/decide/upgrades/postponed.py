@@ -58,7 +58,7 @@ def is_postponed(o: Observation) -> bool:
 
 
 def _is_to_be_filled(status: StreamingAppStatus) -> bool:
-    """Return whether it is not known yet if a rollback's lineage has all that it begins with: its driver fills it."""
+    """Return whether it is not known yet if a rollback's lineage has all that it starts from: its driver fills it."""
     began = status.start_from
     return began is not None and began.lineage == status.lineage and not began.begun
 
@@ -67,7 +67,7 @@ def _is_unproven(upgrade: UpgradeStatus) -> bool:
     """Return whether a version that was not stable runs, or is about to."""
     if upgrade.epoch:
         return upgrade.phase in _LAUNCHED
-    # The version before is being stopped for something else, and nobody has asked what its state is.
+    # The previous version is being stopped for something else, and nobody has asked what its state is.
     return upgrade.phase is UpgradePhase.STOPPING and not _divides(upgrade)
 
 
@@ -87,7 +87,7 @@ def with_kept_number(o: Observation) -> Observation:
 
 
 def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | None:
-    """Return a step by which a version is taken back, or found unusable, as one about all that the spec asks for.
+    """Return a step by which a version is rolled back, or found unusable, as one about all that the spec asks for.
 
     What has failed is not tried once more, together with another number.
 

@@ -14,12 +14,12 @@ from tidegate.resources.names import rehearsal_pod_name
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 
 RETRY_PAUSE = 15.0
-"""Seconds from the creation of a pod that ended without a word until it is made anew: a node may refuse it at once."""
+"""Seconds from the creation of a pod that ended without a word until it is made again: a node may refuse it at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is to be done about the pods, and when to look again."""
+    """What is to be done about the pods, and when to check again."""
 
     actions: tuple[Action, ...] = ()
     wake_after: float | None = None

@@ -1,4 +1,4 @@
-"""The new version shows on a copy of the state what it does, while the version before runs. No I/O.
+"""The new version shows on a copy of the state what it does, while the previous version runs. No I/O.
 
 Only a failure holds it back. Without a result the upgrade goes on: an application that has no input for a while, or a
 cluster without room, would otherwise never get another version, and the gate is still to come.
@@ -36,7 +36,7 @@ def left_out(o: Observation, why: str, now: float) -> RehearsalStatus | None:
 
 
 def follow_rehearsal(o: Observation, now: float) -> Step | None:
-    """Record what the rehearsal came to, and what follows; one that was interrupted by a pause begins anew."""
+    """Record what the rehearsal came to, and what follows; one that was interrupted by a pause begins again."""
     upgrade = o.app.status.upgrade
     if upgrade is None or upgrade.phase is not UpgradePhase.REHEARSING or upgrade.to_spec_hash != o.spec_hash:
         return None

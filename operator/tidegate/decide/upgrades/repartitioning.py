@@ -1,6 +1,6 @@
 """State gets another number of partitions between stop and launch, in a new lineage that a pod makes. No I/O.
 
-Until that is whole, and said to be, the old lineage is what there is: on any failure the version before goes on in it,
+Until that is whole, and reported so, the old lineage is what there is: on failure the previous version goes on in it,
 at once and with all it has. Each attempt has an epoch and a lineage of its own, recorded before there is a pod.
 """
 
@@ -48,9 +48,9 @@ from tidegate_spark.repartition_protocol import Unfit, needs_repartition, why_un
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 MOST_PUT_OFF = 2
-"""How often a repartition that found a batch uncommitted is begun anew by itself: each time costs a stop."""
+"""How often a repartition that found a batch uncommitted is begun again by itself: each time costs a stop."""
 MOST_ATTEMPTS = 3
-"""Pods that may be lost, or find the storage away, before the version before goes on."""
+"""Pods that may be lost, or find the storage away, before the previous version goes on."""
 BEFORE_A_LAUNCH = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
 _NOT_KNOWN_YET = BEFORE_A_LAUNCH | {UpgradePhase.ROLLING_BACK}
 """Phases in which the state that the coming driver, or the one that is filling it, will have is not in the status."""
@@ -151,7 +151,7 @@ def is_pending(upgrade: UpgradeStatus | None) -> bool:
 
 
 def begin_repartition(o: Observation, now: float) -> Step | None:
-    """Record an attempt once the version before does not run any more; it has an epoch, which no driver has."""
+    """Record an attempt once the previous version does not run any more; it has an epoch, which no driver has."""
     upgrade = o.app.status.upgrade
     if upgrade is None or upgrade.phase is not UpgradePhase.STOPPING or upgrade.repartition is None:
         return None
@@ -162,13 +162,13 @@ def begin_repartition(o: Observation, now: float) -> Step | None:
 
 
 def follow_repartition(o: Observation, now: float) -> Step | None:
-    """Go on when the new lineage is whole; when it will not be, have the version before go on."""
+    """Go on when the new lineage is whole; when it will not be, have the previous version go on."""
     upgrade = o.app.status.upgrade
     known = upgrade.repartition if upgrade is not None else None
     if upgrade is None or known is None or upgrade.phase is not UpgradePhase.REPARTITIONING:
         return None
     if o.app.spec.suspend:
-        # Its pod is removed, as the driver's is, whatever else the spec says by now: it begins anew when the
+        # Its pod is removed, as the driver's is, whatever else the spec says by now: it begins again when the
         # application goes on, and that time is not its own.
         message = texts.SUSPENDED
         later = msgspec.structs.replace(
@@ -231,7 +231,7 @@ def _judge(o: Observation, upgrade: UpgradeStatus, outcome: Outcome, now: float)
 
 
 def is_put_off(upgrade: UpgradeStatus) -> bool:
-    """Return whether an upgrade was refused for now, and begins anew by itself when the version before is stable."""
+    """Return whether an upgrade was refused for now, and begins again by itself when the previous version is stable."""
     return upgrade.phase is UpgradePhase.REFUSED and upgrade.reason == Reason.STATE_PARTITIONS_KEPT
 
 
@@ -310,7 +310,7 @@ def _failed(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: fl
 
 
 def _put_off(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
-    """Have the version before run the batch that it was ended in, which it does at once; then this begins anew."""
+    """Have the previous version run the batch that it was ended in, which it does at once; then this begins again."""
     known = upgrade.repartition
     assert known is not None
     number, batches = known.deferrals + 1, o.app.spec.upgrade.stable_batches

@@ -54,11 +54,11 @@ _HEALTH = {
 """Who waits for the spec to be what runs must not be told that it is, however well the application runs."""
 
 _BEFORE_THE_STOP = frozenset({UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.REFUSED})
-"""Phases in which the version before is there, whatever it does, and the spec's is not."""
+"""Phases in which the previous version is there, whatever it does, and the spec's is not."""
 
 
 def refuse_unknown_version(o: Observation, now: float) -> Verdict | None:
-    """Start nothing if the version before is to run, and nobody knows it: it was never stable, or can not be read."""
+    """Start nothing if the previous version is to run, and nobody knows it: it was never stable, or cannot be read."""
     upgrade = o.app.status.upgrade
     if o.driver is not None or upgrade is None or upgrade.phase not in HELD_TO:
         return None
@@ -116,7 +116,7 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
 
 
 def _beside_what_is(o: Observation, upgrade: UpgradeStatus, verdict: Verdict) -> Verdict:
-    """Return a verdict about the version before, which starts or has failed, with what becomes of the one in the spec.
+    """Return a verdict about the previous version, which starts or failed, with what becomes of the one in the spec.
 
     Who has just edited the spec is not to hear only of what was there before.
     """

@@ -1,4 +1,4 @@
-"""A new version is taken back: because it failed, or because somebody wants it. No I/O."""
+"""A new version is rolled back: because it failed, or because somebody wants it. No I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTHING_TO_TAKE_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN}
 
 
 def roll_back_on_request(o: Observation, now: float) -> Step | None:
-    """Take an upgrade back whose pin the spec names; any other name does nothing."""
+    """Roll an upgrade back whose pin the spec names; any other name does nothing."""
     upgrade = o.app.status.upgrade
     pin = upgrade.rollback_snapshot if upgrade is not None else None
     if upgrade is None or pin is None or pin.id != o.app.spec.upgrade.rollback_to:
@@ -52,7 +52,7 @@ def _can_be_taken_back(upgrade: UpgradeStatus) -> bool:
 
 
 def _what_is_left(o: Observation, upgrade: UpgradeStatus) -> str:
-    """Return the version that is not tried again after an upgrade is taken back that was done."""
+    """Return the version that is not tried again after an upgrade is rolled back that was done."""
     stable = o.app.status.last_stable
     if upgrade.phase is not UpgradePhase.COMPLETED or stable is None:
         return o.spec_hash  # what the spec asks for was refused since, or is what runs
@@ -97,7 +97,7 @@ def name_lost_pin(o: Observation) -> Problem | None:
 
 
 def roll_back_on_revert(o: Observation, now: float) -> Step | None:
-    """Take a version back with its state when the spec is changed back before that version was stable."""
+    """Roll a version back with its state when the spec is changed back before that version was stable."""
     upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
     if upgrade is None or stable is None or o.spec_hash != stable.spec_hash:
         return None

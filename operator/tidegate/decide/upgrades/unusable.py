@@ -1,8 +1,8 @@
 """An edit of which no driver pod can be made, during an upgrade: the application does not stand still for it. No I/O.
 
-Of the version that was under way only the hash is recorded, so it can not be launched any more. While anything runs it
+Of the version that was under way only the hash is recorded, so it cannot be launched any more. While anything runs it
 is left alone. Where nothing does, the last stable version, whose spec is in the status, goes on at once. When the spec
-is mended, also by setting it back to the version that was under way, the upgrade begins anew.
+is fixed, also by setting it back to the version that was under way, the upgrade begins again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOTHING_STOPPED = frozenset({UpgradePhase.COPYING, UpgradePhase.REHEARSING})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unusable:
-    """An upgrade whose version can not be launched, and what there is instead."""
+    """An upgrade whose version cannot be launched, and what there is instead."""
 
     upgrade: UpgradeStatus
     """With the spec as what it is about."""
@@ -107,7 +107,7 @@ def name_standstill(o: Observation, now: float) -> Verdict | None:
 
 
 def name_failing_version(o: Observation, now: float) -> Verdict | None:
-    """Say of a version that fails again and again beside the edit how it is taken back: by itself it is not."""
+    """Say of a version that fails again and again beside the edit how it is rolled back: by itself it is not."""
     driver, upgrade = o.driver, o.app.status.upgrade
     if driver is None or upgrade is None or driver.spec_hash == o.spec_hash or driver.terminating:
         return None
@@ -124,7 +124,7 @@ def name_failing_version(o: Observation, now: float) -> Verdict | None:
 def leave_ended_version(o: Observation, now: float) -> Verdict | None:
     """Leave a version that ended for good after its launch as it is, while no pod can be made of the changed spec.
 
-    Its pod is how that is known: without it, it would be one that was lost. Only where a version is taken back it goes.
+    Its pod is how that is known: without it, it would be a lost one. Only where a version is rolled back it goes.
     """
     driver, upgrade = o.driver, o.app.status.upgrade
     if driver is None or upgrade is None or driver.spec_hash == o.spec_hash or driver.terminating:
@@ -148,7 +148,7 @@ def _stands_still(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
 
 
 def _why_not_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
-    """Return why a version that was launched is not taken back for an edit, empty if it is to be.
+    """Return why a version that was launched is not rolled back for an edit, empty if it is to be.
 
     What it did after the time of its test is nobody's mistake: a pod that is lost days later must not undo them.
     """
@@ -175,7 +175,7 @@ def _can_go_on(o: Observation, stable: StableSpec) -> bool:
 
 
 def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step | None:
-    """State that is being repartitioned is for a version that can not be launched: the old lineage is there, whole."""
+    """State that is being repartitioned is for a version that cannot be launched: the old lineage is there, whole."""
     if not is_pending(unusable.upgrade):
         return None
     message_of = messages.continues_without_repartition if unusable.can_go_on else messages.nothing_continues
@@ -195,7 +195,7 @@ def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> S
 def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
     """After a launch the state is the new version's: what failed at the gate goes back to the pin, and so does this.
 
-    What would not be taken back there is not here either: which state is given up is for a person to say then.
+    What would not be rolled back there is not here either: which state is given up is for a person to say then.
     """
     if _why_not_undone(o, unusable.upgrade, now):
         return None
