@@ -1,4 +1,4 @@
-"""Flight delays, learned while flights land: a model that is keyed state, and can be looked into, mended and kept.
+"""Flight delays, learned while flights land: a model that is keyed state, and can be looked into, fixed and kept.
 
 Plain PySpark and Tidegate's library, one file; copy it. Reads a Kafka topic of JSON records, and writes another:
 
@@ -23,7 +23,7 @@ acknowledgement says why.
 
 All that is learned are numbers of flights, sums of minutes and sums of their squares: integers, so that nothing depends
 on how input is cut into batches, as long as producers give each record its carrier as key and send each landing once.
-``dump-state`` writes them to files. With ``--begin-with-dump`` an application without state begins with such a dump
+``dump-state`` writes them to files. With ``--begin-with-dump`` an application without state starts from such a dump
 (``spec.startFrom.exportedState``), and goes on with the record after it.
 
 Output is at least once: after a crash some predictions are sent again, equal to the byte. Consumers drop repeats by
@@ -301,7 +301,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--trigger", default="1 second", help="time between batches (default: %(default)s)")
     parser.add_argument("--max-records", type=int, default=0, help="most records in a batch; 0: no limit")
     parser.add_argument(
-        "--begin-with-dump", action="store_true", help="begin with the dump in spec.startFrom.exportedState"
+        "--begin-with-dump", action="store_true", help="start from the dump in spec.startFrom.exportedState"
     )
     return parser.parse_args(arguments)
 

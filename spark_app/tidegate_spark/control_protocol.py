@@ -92,7 +92,7 @@ class MessageState(Word):
     EXPIRED = "Expired"
     """Never in force: its time had passed when its batch was planned."""
     ROLLED_BACK = "RolledBack"
-    """Its batch was taken back by a rollback, and it is not in force in the new lineage."""
+    """Its batch was rolled back by a rollback, and it is not in force in the new lineage."""
     UNKNOWN = "Unknown"
     """Any state of a newer runtime that is not known here."""
 
@@ -179,7 +179,7 @@ class KafkaSettings:
     reply_topic: str = ""
     """Where it is told what came of them; empty: nowhere."""
     from_latest: bool = False
-    """Begin with what comes after the first look at the topic, instead of with what is in it."""
+    """Start with what comes after the first look at the topic, instead of with what is in it."""
     options: dict[str, str] = field(default_factory=dict)
     """Settings of Kafka's clients, such as ``security.protocol``."""
 

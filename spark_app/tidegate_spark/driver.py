@@ -172,7 +172,7 @@ class Driver:
         return self._judge(self._after_script(outcome))
 
     def _clear_place(self) -> bool:
-        """Let a rehearsal begin with nothing of an earlier attempt; False if it was told to stop meanwhile."""
+        """Let a rehearsal start with nothing of an earlier attempt; False if it was told to stop meanwhile."""
         if self._rehearsing is None:
             return True
         return preflight.wait_for(self._forget_rehearsal, self._ending.requested, self._report_fault) is not None

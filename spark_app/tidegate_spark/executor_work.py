@@ -36,7 +36,7 @@ class WorkAccount:
     """Adds up what executors did, those that went included."""
 
     def __init__(self) -> None:
-        """Begin with nothing done."""
+        """Start with nothing done."""
         self.total = 0.0
         self._known: dict[str, float] = {}
         self._at_work: dict[str, float] = {}

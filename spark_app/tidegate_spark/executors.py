@@ -77,14 +77,14 @@ class Count:
     longest: str = ""
     """Id of the one that has been on its way out for longest; empty if none is."""
     leaving_since: float = 0.0
-    """When that one was let go, in monotonic seconds."""
+    """When that one was released, in monotonic seconds."""
 
 
 class Scale:
     """Keeps as many executors as are wanted, for one SparkContext."""
 
     def __init__(self, backend: Backend) -> None:
-        """Begin with as many as Spark was started with."""
+        """Start with as many as Spark was started with."""
         self._backend = backend
         self._applied: int | None = None
         self._leaving: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Keeps a query from beginning with less than the export that the application is to begin with. Talks to the JVM."""
+"""Keeps a query from beginning with less than the export that the application is to start from. Talks to the JVM."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOTHING = (
 def refusal_of(session: Any, export: str, query: str, checkpoint: str) -> str:
     """Return why a query must not start, empty if it may.
 
-    Only the script knows which query begins with what, and by which functions. If it has not asked for all that the
+    Only the script knows which query starts with what, and by which functions. If it has not asked for all that the
     export has when its first query is about to begin, that was forgotten; a query that has batches began long ago.
 
     Args:

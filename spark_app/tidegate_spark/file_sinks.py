@@ -2,7 +2,7 @@
 
 Spark's file sink writes down each batch in ``<path>/_spark_metadata`` and leaves out, without a word, a batch whose
 number stands there already. In a lineage that goes back to an earlier batch those numbers come again, with other rows;
-so they do for an application that takes the place of another one, and begins with a snapshot from before its end.
+so they do for an application that takes the place of another one, and starts from a snapshot from before its end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Sink:
 
 
 class SinkRefusedError(Exception):
-    """What the sink remembers can not be taken back; the words are for a person."""
+    """What the sink remembers cannot be taken back; the words are for a person."""
 
 
 def may_know_other_batches(config: DriverConfig, first_lineage: int) -> bool:
@@ -107,7 +107,7 @@ def take_back(
         others: they are another application's, with whose snapshot this one began.
 
     Raises:
-        SinkRefusedError: it can not be taken back. Nothing was.
+        SinkRefusedError: it cannot be taken back. Nothing was.
     """
     log = f"{sink.path.rstrip('/')}/{METADATA}"
     names = _names(session, log)

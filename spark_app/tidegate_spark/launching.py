@@ -27,7 +27,7 @@ def launch(conf: SparkConf, directory: str, changing: frozenset[str], ahead: Hea
     """Start the JVM, or take the one that was started ahead; return PySpark's gateway to it.
 
     Args:
-        conf: the settings; they are told to each JVM anew.
+        conf: the settings; they are told to each JVM again.
         directory: where its command is kept.
         changing: settings that differ between processes, and on which the command does not depend.
         ahead: the one that was started ahead.

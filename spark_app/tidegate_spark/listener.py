@@ -1,4 +1,4 @@
-"""Spark's streaming events, turned into figures of :class:`tidegate_spark.progress.Progress`. No I/O of its own."""
+"""Spark's streaming events, turned into metrics of :class:`tidegate_spark.progress.Progress`. No I/O of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _nobody(*_: object) -> None:
 
 
 def read_commit(progress: dict[str, Any]) -> Commit:
-    """Return the figures of one ``StreamingQueryProgress``, given as Spark's own JSON object.
+    """Return the metrics of one ``StreamingQueryProgress``, given as Spark's own JSON object.
 
     Spark posts a progress event after the batch's entry in the commit log is written, so its batch is committed.
     """
@@ -74,13 +74,13 @@ def _seconds(timestamp: str) -> float:
 
 
 class ProgressListener(StreamingQueryListener):
-    """Keeps each query's figures; must return quickly, since Spark's listener bus waits for it."""
+    """Keeps each query's metrics; must return quickly, since Spark's listener bus waits for it."""
 
     def __init__(self, progress: Progress, before_first: BeforeFirst = _nobody, note: Note = _nobody) -> None:
         """Write into ``progress``.
 
         Args:
-            progress: takes the figures.
+            progress: takes the metrics.
             before_first: is called with a query's id before it plans its first batch.
             note: is told each query's events as they are.
         """
@@ -103,7 +103,7 @@ class SparkCalls:
 
     PySpark makes an object of its own of each event first, by one call to the JVM for every figure of every stateful
     operator. That is hundreds for a batch with state in RocksDB, takes seconds while the driver has other work, and
-    holds up the listener bus: figures came later and later while batches were short.
+    holds up the listener bus: metrics came later and later while batches were short.
     """
 
     class Java:
@@ -125,7 +125,7 @@ class SparkCalls:
         self._before_first(event.id().toString())
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Take over a batch's figures, all of them in one text."""
+        """Take over a batch's metrics, all of them in one text."""
         data = json.loads(event.progress().json())
         name = data.get("name") or str(data["id"])
         self._progress.query_committed(name, read_commit(data))

@@ -1,4 +1,4 @@
-"""With which credentials the snapshot is reached that a lineage begins with. Reads files.
+"""With which credentials the snapshot is reached that a lineage starts from. Reads files.
 
 Mostly the application's own. An imported snapshot may have a Secret of its own, which is mounted beside.
 """

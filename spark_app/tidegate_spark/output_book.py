@@ -83,7 +83,7 @@ def read_outputs(library: Library, name: str) -> Outputs | None:
 
 
 def take_along(origin: Library, own: Library) -> None:
-    """Keep, in the place of an application that begins, where those write whose snapshot it begins with.
+    """Keep, in the place of an application that begins, where those write whose snapshot it starts from.
 
     Raises what the store's clients raise.
     """

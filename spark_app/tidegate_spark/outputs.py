@@ -1,6 +1,6 @@
 """Where streaming queries write, so that a fork does not write where its original does. No I/O.
 
-An application notes where its queries write (``outputs.json``). Another one that begins with its snapshot takes that
+An application notes where its queries write (``outputs.json``). Another one that starts from its snapshot takes that
 note along (``origin.json``), and none of its queries starts that would write to the same place.
 """
 

@@ -46,7 +46,7 @@ PROCESS_VARIABLE = "TIDEGATE_PROCESS"
 
 EXPORT_VARIABLE = "TIDEGATE_EXPORT"
 """Environment variable of the driver's process that names, to the script, the manifest of the export that the
-application begins with. The driver sets it."""
+application starts with. The driver sets it."""
 
 LINEAGE_VARIABLE = "TIDEGATE_LINEAGE"
 """Environment variable of the driver's process that tells a script which lineage its batches are of: in another lineage
@@ -69,7 +69,7 @@ ACCESS_KEY, SECRET_KEY, SESSION_TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_
 """Keys of the storage credentials Secret; also the environment variables through which S3A reads them."""
 
 ORIGIN_CREDENTIALS_DIRECTORY = "/var/run/tidegate/origin-credentials"
-"""Where the Secret of an imported snapshot is mounted that the application begins with; likewise."""
+"""Where the Secret of an imported snapshot is mounted that the application starts from; likewise."""
 AGENT_TOKEN_FILE = "/var/run/tidegate/agent/token"  # noqa: S105 - a path, not a token
 """Where the agent's Secret is mounted: the bearer token of the command port."""
 SPARK_SECRET_FILE = "/var/run/tidegate/spark/spark-auth"  # noqa: S105 - likewise
@@ -181,18 +181,18 @@ class RestartSettings:
 
 @dataclass(frozen=True)
 class EarlierPin:
-    """A pin that a lineage was to begin with, of which nobody knows whether it did."""
+    """A pin that a lineage was to start from, of which nobody knows whether it did."""
 
     snapshot: str
     """Its id."""
     holder: str
     lineage: int
-    """What it is of; the next one is what that was to begin with."""
+    """What it is of; the next one is what that was to start with."""
 
 
 @dataclass(frozen=True)
 class StartFrom:
-    """The snapshot that a lineage begins with."""
+    """The snapshot that a lineage starts from."""
 
     storage: Storage
     """Of the application whose snapshot it is."""
@@ -221,7 +221,7 @@ class Pin:
     snapshot: str
     """Its id; it is held under that name until it is disposed of."""
     image: str = ""
-    """Of the version before, for the manifest."""
+    """Of the previous version, for the manifest."""
 
 
 PROTOCOL = 1
@@ -266,7 +266,7 @@ class DriverConfig:
     start_from: StartFrom | None = None
     """Fill ``lineage`` from this before its first batch; nothing is done once it was filled."""
     export: str = ""
-    """Address of the manifest of the export that the script begins with; empty: of none."""
+    """Address of the manifest of the export that the script starts from; empty: of none."""
     apart: bool = False
     """It began with another application's snapshot and must not write where that writes."""
     program: str = ""
@@ -396,7 +396,7 @@ class AgentReport:
     executors_short_since: float = 0.0
     """Since when fewer executors run than are wanted now, in seconds since the epoch; 0: there are enough."""
     executors_leaving_since: float = 0.0
-    """Since when the one has been on its way out that was let go first, in seconds since the epoch; 0: none is."""
+    """Since when the one has been on its way out that was released first, in seconds since the epoch; 0: none is."""
     executor_leaving_longest: str = ""
     """Its id, with which its pod's name ends."""
     protocol: int = 0

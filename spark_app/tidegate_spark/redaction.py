@@ -85,7 +85,7 @@ class Secrets:
     """The values known so far; thread safe, and only ever more."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        """Begin with these."""
+        """Start with these."""
         self._lock = threading.Lock()
         self._known: tuple[str, ...] = ()
         self._encoded: tuple[bytes, ...] = ()

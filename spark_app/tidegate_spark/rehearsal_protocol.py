@@ -36,7 +36,7 @@ class Rehearsal:
     timeout_seconds: int
     """From the beginning of its process."""
     queries: tuple[str, ...] = ()
-    """Those of the version before: as long as there is time, the new one is waited for to start them, too."""
+    """Those of the previous version: as long as there is time, the new one is waited for to start them, too."""
 
 
 class RehearsalResult(Word):

@@ -68,7 +68,7 @@ class Rehearsing:
         threading.Thread(target=self._wait, name="rehearsal", daemon=True).start()
 
     def look(self) -> None:
-        """End the process if each query has committed enough: those that run, and those of the version before."""
+        """End the process if each query has committed enough: those that run, and those of the previous version."""
         if self._has_shown_enough() and not self._unstarted():
             self._pass()
 

@@ -1,7 +1,7 @@
 """``python3 -m tidegate_spark.repartition_pod``: repartitions the state of an application that is stopped. Does I/O.
 
 It has a lineage of its own, and is not started again: who wants another attempt makes another pod, with another
-lineage. Exit codes: 0 the lineage is whole; 75 (EXIT_DEPENDENCY) another attempt may do better; 1 it can not be made.
+lineage. Exit codes: 0 the lineage is whole; 75 (EXIT_DEPENDENCY) another attempt may do better; 1 it cannot be made.
 The termination message says which, and what was done.
 """
 

@@ -42,7 +42,7 @@ OPERATORS = frozenset(
 )
 """Spark's names of the operators whose keys it can tell from their state (StatePartitionKeyExtractorFactory)."""
 WITH_STATE = "transformWithState"
-"""How the names begin of operators whose state Spark lets a query begin with."""
+"""How the names begin of operators whose state Spark lets a query start with."""
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -55,7 +55,7 @@ class Repartition:
     pin: str
     """Id of the snapshot that the new lineage is made of; completed first, if it is not complete."""
     of_lineage: int
-    """Where the version before ended."""
+    """Where the previous version ended."""
     lineage: int
     """Which is to be made; of this attempt alone."""
     image: str = ""
@@ -97,7 +97,7 @@ class RepartitionEnd:
 
 @dataclass(frozen=True)
 class Unfit:
-    """Why state can not be repartitioned, and what to do about it."""
+    """Why state cannot be repartitioned, and what to do about it."""
 
     what: Reason
     message: str
@@ -120,7 +120,7 @@ def is_divided_otherwise(facts: StateFacts, partitions: int) -> bool:
 
 
 def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version: str) -> Unfit | None:
-    """Return why Spark can not repartition this state, None if nothing is known against it. Pure.
+    """Return why Spark cannot repartition this state, None if nothing is known against it. Pure.
 
     Args:
         queries: what is known of each query's state.
@@ -145,7 +145,7 @@ def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version:
 
 
 def second_way(queries: Mapping[str, StateFacts], partitions: int) -> str:
-    """Return what else there is for state that a script can begin with, empty for any other. Pure.
+    """Return what else there is for state that a script can start with, empty for any other. Pure.
 
     By what the state is and nothing else: it is the same answer before anything is stopped and after Spark has failed.
 
@@ -159,7 +159,7 @@ def second_way(queries: Mapping[str, StateFacts], partitions: int) -> str:
     return (
         " All of this state is transformWithState's, so there is a second way: export a snapshot of it, and start an "
         "application from that (spec.startFrom.exportedState) with any number of partitions. The commands are in "
-        "docs/recipes.md, 'Export, and begin with the export'. Tidegate does not do that by itself, because the script "
+        "docs/recipes.md, 'Export, and start from the export'. Tidegate does not do that by itself, because the script "
         "has to define what the old state means."
     )
 

@@ -99,7 +99,7 @@ class OrderBook:
     """All of them."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start with none."""
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
         self._count = 0

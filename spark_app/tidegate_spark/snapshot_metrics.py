@@ -72,7 +72,7 @@ class SnapshotFigures(Collector):
         yield age
         words = "Snapshots that were given up since this driver started."
         failed = CounterMetricFamily("tidegate_snapshot_failures", words, labels=(*LABELS, "reason"))
-        # An alert on a rate must see the first of them too, which a counter that begins with 1 would hide.
+        # An alert on a rate must see the first of them too, which a counter that starts with 1 would hide.
         for reason in SNAPSHOT_FAILURES:
             failed.add_metric((*self._labels, reason), failures.get(reason, 0))
         yield failed

@@ -206,7 +206,7 @@ class Carrier:
         collect.collect(library, self.clock())
 
     def release(self, name: str, holders: Iterable[str]) -> None:
-        """Let go of a snapshot for those who do not come back for it; it need not be there, nor be held.
+        """Release a snapshot for those who do not come back for it; it need not be there, nor be held.
 
         Raises:
             Exception: what the store's client raises; to be done again.

@@ -3,7 +3,7 @@
 Stalled is a query that has work at hand and of which no task has finished for the timeout. What it is not: a batch
 whose tasks finish, however long it takes; a query between triggers; one that asks a source for offsets, because the
 source may be down; and anything while the storage does not answer or no executor is there, since another start of the
-driver mends neither.
+driver fixes neither.
 """
 
 from __future__ import annotations

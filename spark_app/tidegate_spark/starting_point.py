@@ -1,10 +1,10 @@
-"""Lets a lineage begin with a snapshot, of this application or of another one. I/O through the library.
+"""Lets a lineage start from a snapshot, of this application or of another one. I/O through the library.
 
 The pin of an upgrade that is undone need not be complete yet: it is completed first, from the lineage it is of, in
 which nobody writes any more.
 
 An object beside the lineage says that it was filled. Without it no query is started, so that an application never
-begins with nothing, or with half of what it was to begin with, whatever happened in between. With it nothing is filled
+starts with nothing, or with half of what it was to start with, whatever happened in between. With it nothing is filled
 again: the lineage has batches of its own by then.
 """
 
@@ -68,7 +68,7 @@ class Filler:
     layout: Layout = spark_layout
     spark_version: str = ""
     release_pause: float = 30.0
-    """Seconds until the snapshot is let go once more, if that failed; they grow."""
+    """Seconds until the snapshot is released once more, if that failed; they grow."""
 
     def fill(self) -> None:
         """Fill the lineage, if it was not filled before. Try once; what was done is not done again.
@@ -195,7 +195,7 @@ class Filler:
 
     def _let_go_later(self) -> None:
         pause = self.release_pause
-        # The mark is left to the next start, which finds nothing to let go of.
+        # The mark is left to the next start, which finds nothing to release.
         while not self.stopping.wait(pause) and not self._is_let_go():
             pause = min(2 * pause, LONGEST_RELEASE_PAUSE)
 
@@ -223,7 +223,7 @@ class Filler:
 
 
 def what_there_is(own: Library, start_from: StartFrom) -> StartFrom:
-    """Return what a lineage is to begin with: no pin of one that nobody filled, but what that was to begin with.
+    """Return what a lineage is to start from: no pin of one that nobody filled, but what that was to start from.
 
     A rollback may be followed by another version before a process of it began. That version's own rollback would begin
     with the end of a lineage in which there never was anything, or only half of it.
@@ -252,7 +252,7 @@ def fill_lineage(
     notice: Callable[[str, str], None],
     spark_version: str = "",
 ) -> None:
-    """Let the lineage of ``config`` begin with the snapshot that it names, if it names one. Try once.
+    """Let the lineage of ``config`` start from the snapshot that it names, if it names one. Try once.
 
     Raises:
         FaultError, StoppedError: see :meth:`Filler.fill`.
@@ -343,7 +343,7 @@ def batches_without_output(config: DriverConfig, credentials: Credentials | None
 
 
 def _reason_of(error: SnapshotError, usual: Reason) -> Reason:
-    """Return why nothing can begin with what is stored: a newer Tidegate wrote it, or what is the reason otherwise."""
+    """Return why nothing can start with what is stored: a newer Tidegate wrote it, or what is the reason otherwise."""
     return Reason.NEWER_FORMAT if isinstance(error, NewerStorageError) else usual
 
 

@@ -224,7 +224,7 @@ def _read_logs(name: str, query: StreamingQuery) -> Stopped:
 def last_commit(query: StreamingQuery) -> int | None:
     """Return the newest batch in the commit log of a query that has ended, -1 if there is none.
 
-    None: that can not be known, because its thread still runs or the log cannot be read.
+    None: that cannot be known, because its thread still runs or the log cannot be read.
     """
     try:
         execution: Any = query._jsq.streamingQuery()

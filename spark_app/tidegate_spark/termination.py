@@ -35,7 +35,7 @@ def termination_text(termination: Termination, secrets: Secrets) -> str:
 
 
 def _with_fewer_queries(termination: Termination) -> Termination:
-    """Return last words about divided state with as many queries as there is room for; all others as they are."""
+    """Return last words about repartitioned state with as many queries as there is room for; all others as they are."""
     end = termination.repartition
     if end is None:
         return termination

@@ -31,7 +31,7 @@ def order_of(
     Args:
         library: the application's.
         name: the pin's id.
-        lineage: what the version before ran in.
+        lineage: what the previous version ran in.
         image: that version's, for the manifest.
         layout: how checkpoints are to be read.
 
@@ -48,7 +48,7 @@ def order_of(
         body = json.dumps({"lineage": lineage, "batches": batches}, sort_keys=True).encode()
         library.store.put_if(key, body, None)
         found = library.store.get(key)
-    # Queries that only the new version has are no part of what it can be taken back to.
+    # Queries that only the new version has are no part of what it can be rolled back to.
     return SnapshotOrder(name, exact=_read(key, found, lineage), alone=True, holders=(name,), image=image)
 
 

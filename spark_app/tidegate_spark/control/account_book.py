@@ -33,7 +33,7 @@ class AccountBook:
     """One driver's. Not thread safe."""
 
     def __init__(self, together: dict[int, Account] | None = None) -> None:
-        """Begin with none; ``together``: those that somebody else keeps."""
+        """Start with none; ``together``: those that somebody else keeps."""
         self._together = {} if together is None else together
         self._accounts: dict[int, Account] = {}
         self._etags: dict[int, str] = {}

@@ -88,7 +88,7 @@ class Attendance:
     """The workers of the batches that run. Thread safe."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start with none."""
         self._lock = threading.Lock()
         self._batches: dict[tuple[str, int], BatchAccount] = {}
 

@@ -155,7 +155,7 @@ class ControlDesk:
     def messages(self, after: int, upto: int) -> tuple[Entry, ...]:
         """Return the messages that come into force behind a position, up to another one; raises likewise.
 
-        What a rollback took back may have been removed; nothing else was.
+        What a rollback undid may have been removed; nothing else was.
         """
         return messages_between(self._opened(), after, upto)
 

@@ -139,7 +139,7 @@ def config(settings: Mapping[str, type] | None = None, **more: type) -> None:
 
 
 def _check(kind: object, schema: object, raises: str = REPORT) -> None:
-    """Refuse what can not be meant where it is said: a message that is judged by it later would only meet an error."""
+    """Refuse what cannot be meant where it is said: a message that is judged by it later would only meet an error."""
     if not isinstance(kind, str):
         raise TypeError(f'a type of messages is a text, as in @control.on("lookup-table"), not {kind!r:.80}')
     if raises not in (FAIL, REPORT):

@@ -102,7 +102,7 @@ class Current:
     def load(self, name: str, loader: Callable[[Path], T], default: T | None = None) -> T | None:
         """Return what ``loader`` makes of a model's file, once for each version and worker; ``default``: without one.
 
-        If it raises, that is told of in the acknowledgement, and what it makes of the version before is returned.
+        If it raises, that is told of in the acknowledgement, and what it makes of the previous version is returned.
 
         Raises:
             ControlError: see :meth:`model`; also if ``loader`` raises for each version.

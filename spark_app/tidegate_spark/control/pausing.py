@@ -140,7 +140,7 @@ class Pauser:
             self._end(hold.query, execution, stopping.position_of(thread, lock))
 
     def _end(self, query: StreamingQuery, execution: Any, position: stopping.Position) -> None:
-        """Have a query that is held end as soon as it is let go."""
+        """Have a query that is held end as soon as it is released."""
         if position.ends_if_told:
             stopping.tell_to_end(execution)
             return

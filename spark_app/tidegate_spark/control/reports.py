@@ -31,7 +31,7 @@ def entry_at(found: ControlLog, sequence: int) -> tuple[Entry, ...]:
 def messages_between(found: ControlLog, after: int, upto: int) -> tuple[Entry, ...]:
     """Return the messages that come into force behind a position, up to another one; may raise as the log does.
 
-    What a rollback took back may have been removed; nothing else was.
+    What a rollback undid may have been removed; nothing else was.
     """
     return in_force(found.entries(after, upto, whole=False), found.state_at(after).lineage if after else 0)
 
@@ -40,7 +40,7 @@ def new_in_batch(found: ControlLog, before: int, position: int) -> tuple[Entry, 
     """Return the messages that came into force with a batch: ``before`` is the position of the one before it, or -1."""
     if position <= before:
         return ()
-    # A query that is new begins with what is in force, and acknowledges what nobody has forgotten.
+    # A query that is new starts with what is in force, and acknowledges what nobody has forgotten.
     after = max(before, 0) if before >= 0 else min(found.begin, position)
     try:
         return messages_between(found, after, position)

@@ -154,7 +154,7 @@ class Worker:
                     continue
                 try:
                     made = loader(file)
-                except Exception as error:  # whatever it is: the version before goes on
+                except Exception as error:  # whatever it is: the previous version goes on
                     # The same file would fail again.
                     words = self._unfit[(name, model.sha256)] = f"model {name!r}: {type(error).__name__}: {error}"
                     self.trouble(here, model.sequence, words)
@@ -172,7 +172,7 @@ class Worker:
             fetch = models.fetcher(self._place, size_limit=size_limit, is_over=is_over)
             get = functools.partial(models.file_of, model, self._directory, fetch, size_limit, is_over)
             return self._deadlines.run(f"fetching {model.uri}", get)
-        except Exception as error:  # whatever it is: the version before goes on, and the next batch tries again
+        except Exception as error:  # whatever it is: the previous version goes on, and the next batch tries again
             here.missed.add((name, model.sha256))
             self.trouble(here, model.sequence, f"model {name!r}: {type(error).__name__}: {error}")
             return None

@@ -61,7 +61,7 @@ class Entry:
     of: int = 0
     """The sequence that a decision is about; the position that is rolled back to."""
     lineage: int = 0
-    """That begins with the position that is rolled back to."""
+    """That starts with the position that is rolled back to."""
     origin: str = ""
     """Of a message from a channel: the part of a topic, the queue, or the writer, that it came from."""
     offset: int = -1

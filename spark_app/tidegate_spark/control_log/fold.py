@@ -27,8 +27,8 @@ class OtherBranchError(Exception):
     """The entries take back some of what is folded already: begin at ``position`` or before."""
 
     def __init__(self, position: int) -> None:
-        """Name the last position that is not taken back."""
-        super().__init__(f"everything after {position} was taken back")
+        """Name the last position that is not rolled back."""
+        super().__init__(f"everything after {position} was rolled back")
         self.position = position
 
 
@@ -73,7 +73,7 @@ class State:
     lineage: int = 0
     """The newest that began with a rollback; 0: none did."""
     consumed: dict[str, int] = field(default_factory=dict)
-    """Part of a broker's topic -> the offset from which on nothing is in the log yet, whatever was taken back."""
+    """Part of a broker's topic -> the offset from which on nothing is in the log yet, whatever was rolled back."""
 
 
 def consumed_after(before: Mapping[str, int], entries: Iterable[Entry]) -> dict[str, int]:

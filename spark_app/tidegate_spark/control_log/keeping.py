@@ -1,4 +1,4 @@
-"""What a snapshot keeps of the control stream, so that whoever begins with it needs no log. I/O through the log."""
+"""What a snapshot keeps of the control stream, so that whoever starts from it needs no log. I/O through the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.reasons import Reason
 
 OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
-"""What an application was told to do itself, once: nobody has told it to one that begins with its snapshot."""
+"""What an application was told to do itself, once: nobody has told it to one that starts from its snapshot."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ def kept_at(library: AppObjects, offsets: Mapping[str, str]) -> Kept | None:
 
 
 def begin_with(library: AppObjects, kept: Kept | None, lineage: int, *, own: bool) -> None:
-    """Have the application's log go on where a lineage does that begins with a snapshot. Can be done again.
+    """Have the application's log go on where a lineage does that starts from a snapshot. Can be done again.
 
     Args:
         library: the application's.
         kept: of the snapshot; None: nothing.
         lineage: which begins.
-        own: whether the snapshot is of the same application: what came after it is taken back. Otherwise the log
-            begins with it, and the application is not paused, whatever the other one was.
+        own: whether the snapshot is of the same application: what came after it is rolled back. Otherwise the log
+            starts with it, and the application is not paused, whatever the other one was.
 
     Raises:
         ControlLogError: the log has another history.

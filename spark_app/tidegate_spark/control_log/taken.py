@@ -49,7 +49,7 @@ class Taken:
     def __init__(
         self, known: Iterable[Known] = (), consumed: Mapping[str, int] | None = None, writers: Iterable[Writer] = ()
     ) -> None:
-        """Begin with what a base remembers."""
+        """Start with what a base remembers."""
         self._known = {it.id: it for it in known}
         self._consumed = dict(consumed or {})
         self._writers = {it.origin: it for it in writers}

@@ -59,7 +59,7 @@ class Outbox:
     """One writer's."""
 
     def __init__(self, writer: str, pace: Pace) -> None:
-        """Begin with nothing."""
+        """Start with nothing."""
         self._writer, self._pace = writer, pace
         self._waiting: deque[Waiting] = deque()
         self._bytes = 0

@@ -35,16 +35,16 @@ def initial_state(
     The columns are those of the key and one for each state variable, null where a key has none: a value is a struct, a
     list an array of structs, a map an array of structs with ``key`` and ``value``, ``$timers`` an array of times in
     milliseconds. What had outlived its time to live at the export's batch is left out; what had not begins to live
-    anew when it is put into a variable again.
+    again when it is put into a variable again.
 
     Args:
         spark: the session.
         query: the query's name; needed if the export has several.
-        operator: the operator's number; needed if the query has several that begin with such a state.
+        operator: the operator's number; needed if the query has several that start with such a state.
         export: of its manifest, the address; the application's ``spec.startFrom.exportedState`` if it is not said.
 
     Raises:
-        ExportError: there is no such export or state, or the operator is none that Spark can begin with a state.
+        ExportError: there is no such export or state, or the operator is none that Spark can start from a state.
     """
     opened = _open(spark, export)
     of = opened.query(query)
@@ -203,7 +203,7 @@ def _named(opened: _Opened, query: str, operator: int | None) -> list[ExportedTa
         raise ExportError(f"{opened.uri} has no state of query {query!r}, operator {operator}")
     what = sorted({f"{table.operator} ({table.operator_name})" for table in tables})
     raise ExportError(
-        f"Spark can begin no operator like {', '.join(what)} of query {query!r} with a state. Begin with the snapshot "
+        f"Spark can begin no operator like {', '.join(what)} of query {query!r} with a state. Start from the snapshot "
         "itself (spec.startFrom.snapshotRef), or read the rows with exported_state() and make of them the initialState "
         "of a transformWithState"
     )

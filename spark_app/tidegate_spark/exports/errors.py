@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ExportError(Exception):
-    """The message says for a person what is wrong, and where to mend it."""
+    """The message says for a person what is wrong, and where to fix it."""
 
 
 class StateNotFoundError(ExportError):
@@ -12,11 +12,11 @@ class StateNotFoundError(ExportError):
 
 
 class FormatUnfitError(ExportError):
-    """A format can not hold the state."""
+    """A format cannot hold the state."""
 
 
 class StateUnreadableError(ExportError):
-    """Spark can not read the state."""
+    """Spark cannot read the state."""
 
 
 class ExportExistsError(ExportError):

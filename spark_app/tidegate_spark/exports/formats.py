@@ -116,7 +116,7 @@ def write(rows: DataFrame, form: str, directory: str) -> None:
     """Write rows that are one partition into ``directory``, as one file.
 
     Raises:
-        FormatUnfitError: the format can not hold them.
+        FormatUnfitError: the format cannot hold them.
     """
     if form != PARQUET:
         _check_fit(rows.schema, form)

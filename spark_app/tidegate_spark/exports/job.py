@@ -72,8 +72,8 @@ class Exporter:
             UnknownSnapshotError, NotReadyError, UnreadableManifestError: see :func:`manifest.read`.
             DamagedError, VanishedError: the snapshot is not whole.
             StateNotFoundError: what is asked for is not among its state.
-            FormatUnfitError: the format can not hold it.
-            StateUnreadableError: Spark can not read it.
+            FormatUnfitError: the format cannot hold it.
+            StateUnreadableError: Spark cannot read it.
             ExportExistsError: there is another export of this id.
             Exception: what the store's client raises.
         """

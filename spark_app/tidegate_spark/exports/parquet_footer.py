@@ -14,7 +14,7 @@ _LENGTH_BYTES = 4
 
 
 def settle(jvm: Any, file: Path) -> None:
-    """Write the file's footer anew, with encodings and their statistics in order.
+    """Write the file's footer again, with encodings and their statistics in order.
 
     See https://parquet.apache.org/docs/file-format/: data, footer, length of the footer (little endian), magic bytes.
 

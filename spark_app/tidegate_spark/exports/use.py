@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Part(Enum):
-    """What a new query begins with."""
+    """What a new query starts with."""
 
     STATE = "state"
     OFFSETS = "offsets"
@@ -67,7 +67,7 @@ def without_offsets() -> None:
 
 
 def parts_of(made: ExportManifest) -> set[Part]:
-    """Return what an export has that a query can begin with: sources that were none of Kafka's begin by other means."""
+    """Return what an export has that a query can start from: sources that were none of Kafka's begin by other means."""
     from tidegate_spark.exports import source_offsets  # noqa: PLC0415 - every driver loads this module, few use it
 
     found = {Part.STATE} if made.tables else set()

@@ -122,7 +122,7 @@ def time_of(milliseconds: int) -> str:
 
 
 def head_of(query: str, batch: int, began_ms: int, watermark_ms: int) -> dict[str, Any]:
-    """Return what an answer about a committed batch begins with."""
+    """Return what an answer about a committed batch starts with."""
     return {
         "query": query,
         "batch": batch,

@@ -90,7 +90,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 def _condition(tokens: list[tuple[str, str]], schema: Mapping[str, Any]) -> tuple[Condition, list[tuple[str, str]]]:
     (kind, name), rest = tokens[0], tokens[1:]
     if kind != "name":
-        raise BadQuestionError("filter", f"a condition begins with a column, not with {name!r}; {_EXAMPLE}")
+        raise BadQuestionError("filter", f"a condition starts with a column, not with {name!r}; {_EXAMPLE}")
     path = tuple((quoted or plain).replace("``", "`") for quoted, plain in _PART.findall(name))
     words = [each[1].lower() for each in rest[:3] if each[0] == "name"]
     for operation in (NOT_NULL, NULL):

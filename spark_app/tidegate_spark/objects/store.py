@@ -95,7 +95,7 @@ class Digester:
     """Makes a digest of content that comes in pieces."""
 
     def __init__(self, part_bytes: int = PART_BYTES) -> None:
-        """Begin with nothing."""
+        """Start with nothing."""
         self._part_bytes, self._size, self._in_part = part_bytes, 0, 0
         self._whole, self._part = _md5(), _md5()
         self._parts: list[bytes] = []
@@ -156,7 +156,7 @@ class ObjectStore(Protocol):
         """
 
     def list(self, prefix: str) -> Iterator[Entry]:
-        """Yield the objects whose keys begin with ``prefix``, without markers of directories (keys that end in "/")."""
+        """Yield the objects whose keys start with ``prefix``, without markers of directories (keys that end in "/")."""
 
     def put(self, key: str, body: bytes) -> None:
         """Write an object, whether or not there is one."""

@@ -1,1 +1,1 @@
-"""Divides the state of an application anew: makes a lineage with another number of partitions of one that has ended."""
+"""Repartitions the state of an application: makes a lineage with another number of partitions of one that has ended."""

@@ -63,7 +63,7 @@ def clear(own: Library, lineage: int) -> bool:
 
     Returns whether it was removed.
 
-    What it was made of is let go of, too: who was killed inside the copy did not come to that, and nobody could dispose
+    What it was made of is released, too: who was killed inside the copy did not come to that, and nobody could dispose
     of the snapshot.
 
     Raises:
@@ -88,7 +88,7 @@ def clear(own: Library, lineage: int) -> bool:
 
 
 def clear_earlier(own: Library, order: Repartition) -> None:
-    """Remove what attempts before this one have left, but never what is divided; raises likewise.
+    """Remove what attempts before this one have left, but never what is repartitioned; raises likewise.
 
     Later ones stay: their numbers are higher, and it may be this one that was taken for lost and goes on.
     """

@@ -70,7 +70,7 @@ def read_contents(
         stores: what there is to be read.
 
     Raises:
-        PySparkException, Py4JError: Spark can not read it.
+        PySparkException, Py4JError: Spark cannot read it.
     """
     families: dict[tuple[Store, str], Fingerprint] = {}
     misplaced: dict[Store, int] = {}

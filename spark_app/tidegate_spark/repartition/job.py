@@ -82,7 +82,7 @@ class Repartitioner:
         """Make the lineage; return its queries.
 
         Raises:
-            RepartitionError: it can not be made. What there is of it is nobody's.
+            RepartitionError: it cannot be made. What there is of it is nobody's.
             Exception: what the store's client raises, and what ``check`` does.
         """
         with self._timed("pin"):
@@ -95,7 +95,7 @@ class Repartitioner:
         with self._timed("copy"):
             attempts.begin(self.own, self.order)
             self._begin_lineage(made)
-        log.info("lineage %d begins with a copy of it", self.order.lineage, extra={"action": "repartition"})
+        log.info("lineage %d starts from a copy of it", self.order.lineage, extra={"action": "repartition"})
         done: dict[str, RepartitionedQuery] = {}
         for query, at in sorted(made.queries.items()):
             done[query] = self._divide(query, at)
@@ -169,7 +169,7 @@ class Repartitioner:
         self.check()
         with self._timed("verify"):
             self._remove_superseded(query, at.batch + 1)
-            # The stores are the same ones. One that Spark lost can not be read, which shows, too.
+            # The stores are the same ones. One that Spark lost cannot be read, which shows, too.
             after = self._read(session_for(spark, at), place, at.batch + 1, self.order.partitions, stores)
         wrong = fingerprints.difference(before, after)
         if wrong:
@@ -181,7 +181,7 @@ class Repartitioner:
     def _divided(
         self, spark: SparkSession, place: str, at: QueryAt, partitions: int
     ) -> tuple[list[StoreMetadata], Contents]:
-        """Have Spark divide the state; return what it was, read at the same time: both read the old batch alone."""
+        """Have Spark repartition the state; return what it was, read meanwhile: both read the old batch alone."""
 
         def read() -> tuple[list[StoreMetadata], Contents]:
             session = session_for(spark, at)
@@ -271,7 +271,7 @@ class Repartitioner:
 
 
 def session_for(spark: SparkSession, at: QueryAt) -> SparkSession:
-    """Return a session of its own in which a query's state is divided and read."""
+    """Return a session of its own in which a query's state is repartitioned and read."""
     session = state_reader.session_at(spark, at)
     session.conf.set(_TRACKS_ROWS, "false")
     return session

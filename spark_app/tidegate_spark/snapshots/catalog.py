@@ -155,7 +155,7 @@ def begin(catalog: Catalog, name: str, wanted: Snapshot) -> Catalog:
 def _may_be_parent(name: str, other: Snapshot, wanted: Snapshot) -> bool:
     """Return whether a snapshot of the same history comes before another one, and people can find it.
 
-    The pin of a version that is taken back may be completed after others were taken of what is taken back with it.
+    The pin of a version that is rolled back may be completed after others were taken of what is rolled back with it.
     """
     if other.lineage != wanted.lineage or is_an_upgrades_own(name, other):
         return False
@@ -253,7 +253,7 @@ def hold(catalog: Catalog, name: str, holder: str) -> Catalog:
 
 
 def release(catalog: Catalog, name: str, holder: str) -> Catalog:
-    """Let go of a snapshot; it need not be there, nor be held."""
+    """Release a snapshot; it need not be there, nor be held."""
     snapshot = catalog.snapshots.get(name)
     if snapshot is None or holder not in snapshot.holders:
         return catalog

@@ -147,7 +147,7 @@ def versioned(path: str, text: str, newest: int) -> tuple[int, str]:
     first, _, rest = text.partition("\n")
     first = first.strip()
     if not (first.startswith("v") and is_number(first[1:]) and int(first[1:]) > 0):
-        raise UnreadableCheckpointError(path, f"begins with {first[:40]!r}, not with a version")
+        raise UnreadableCheckpointError(path, f"starts with {first[:40]!r}, not with a version")
     version = int(first[1:])
     if version > newest:
         raise UnreadableCheckpointError(path, f"has version {version}; {newest} is the latest that is understood")

@@ -242,7 +242,7 @@ def _one_place(checkpoint: Checkpoint, operator: Described, count: int, planned:
     try:
         return single_partition(checkpoint, operator)
     except UnreadableCheckpointError:
-        # A form of schema that is not known here: a snapshot does without it, and who repartitions state looks again.
+        # A form of schema that is not known here: a snapshot does without it, and who repartitions state checks again.
         return False
 
 

@@ -1,9 +1,9 @@
 """Puts a snapshot into a new lineage: of its application, of another one, or in another bucket. I/O through the port.
 
-Some files of a checkpoint say where it is; those are written anew. So is the query's id, for forks.
+Some files of a checkpoint say where it is; those are written again. So is the query's id, for forks.
 
 It can be ended at any point and done again. Offsets and commits are copied first: a query that is started on half a
-checkpoint then fails for want of state, where without offsets it would begin anew, silently.
+checkpoint then fails for want of state, where without offsets it would begin again, silently.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Target:
-    """A lineage that is to begin with a snapshot."""
+    """A lineage that is to start from a snapshot."""
 
     library: Library
     lineage: int

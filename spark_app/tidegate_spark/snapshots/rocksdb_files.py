@@ -6,7 +6,7 @@ RocksDBFileManager writes a snapshot of a version as ``<version>.zip``, whose en
 version after it.
 
 Checkpoint format 2 puts a unique id into these names, ``<version>_<id>``, since a batch that is retried writes its
-files anew and only one attempt counts: the one whose ids the commit log has. The versions it was made of are in the
+files again and only one attempt counts: the one whose ids the commit log has. The versions it was made of are in the
 lineage at the head of its changelog. Files of the same versions with other ids may lie beside them; Spark does not look
 at those (RocksDB.loadWithCheckpointId), and neither does this.
 """
@@ -95,7 +95,7 @@ def _refuse_unknown(checkpoint: Checkpoint, directory: str, stores: Collection[s
 
 
 def _by_number(checkpoint: Checkpoint, directory: str, version: int) -> tuple[_Version | None, Iterable[_Version]]:
-    """Return the snapshot to begin with and the versions after it, in checkpoint format 1."""
+    """Return the snapshot to start from and the versions after it, in checkpoint format 1."""
     names = [name[: -len(".zip")] for name in checkpoint.files(directory) if name.endswith(".zip")]
     start = max((int(name) for name in names if is_number(name) and int(name) <= version), default=0)
     later = (_Version(number, None) for number in range(start + 1, version + 1))
@@ -105,7 +105,7 @@ def _by_number(checkpoint: Checkpoint, directory: str, version: int) -> tuple[_V
 def _by_lineage(
     checkpoint: Checkpoint, directory: str, version: _Version
 ) -> tuple[_Version | None, Iterable[_Version]]:
-    """Return the snapshot to begin with and the versions after it, in checkpoint format 2."""
+    """Return the snapshot to start from and the versions after it, in checkpoint format 2."""
     if f"{directory}/{version.name}.zip" in checkpoint:
         return version, ()
     lineage = _lineage(checkpoint, directory, version)
@@ -118,8 +118,8 @@ def _by_lineage(
     if numbers != list(range(first, version.number + 1)):
         raise UnreadableCheckpointError(f"{directory}/{version.name}.changelog", f"has a lineage with gaps, {numbers}")
     if first != start + 1:
-        # A lineage begins with a snapshot or with the first version.
-        raise MissingFileError(f"{directory}/{later[0].name}.zip", f"the lineage of {version.name} begins with it")
+        # A lineage starts from a snapshot or with the first version.
+        raise MissingFileError(f"{directory}/{later[0].name}.zip", f"the lineage of {version.name} starts from it")
     return snapshot, later
 
 

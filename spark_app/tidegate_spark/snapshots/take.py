@@ -361,7 +361,7 @@ def _refer(library: Library, name: str, sources: Iterable[_Source]) -> _Objects:
 def _key(library: Library, name: str, source: _Source, objects: _Objects) -> str:
     """Return the key of a file's copy.
 
-    One that belongs to the snapshot alone names the source's content. If Spark writes a file anew, the copies of both
+    One that belongs to the snapshot alone names the source's content. If Spark writes a file again, the copies of both
     have different names; a process that was left over does not replace what a manifest names.
     """
     if source.shared:

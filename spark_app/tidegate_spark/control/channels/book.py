@@ -19,7 +19,7 @@ from tidegate_spark.snapshots.library import Library
 
 NAME = "channel.json"
 MOST_OPEN, MOST_UNSENT = 10_000, 2_000
-"""Messages of which nothing final is known, and answers that the broker does not take: what is more is let go."""
+"""Messages of which nothing final is known, and answers that the broker does not take: what is more is released."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ChannelBook:
     """One driver's. Not thread safe."""
 
     def __init__(self) -> None:
-        """Begin with nothing; :meth:`load` comes first."""
+        """Start with nothing; :meth:`load` comes first."""
         self.accounts: dict[int, Account] = {}
         """Of the open ones, by sequence; whoever learns more of one puts it here."""
         self._entries: dict[int, Entry] = {}
@@ -96,7 +96,7 @@ class ChannelBook:
         Args:
             library: the application's.
             last: of the log. Where nothing is kept, entries up to here are none of this application's brokers': those
-                that there are came with the snapshot that it begins with.
+                that there are came with the snapshot that it starts from.
             begin: write that down, before the first message comes.
 
         Raises:
@@ -134,7 +134,7 @@ class ChannelBook:
         known = list(reports)
         self._reports = {it.sequence: it for it in known if has_part(self._entries[it.sequence])}
         reports = [self.cluster.completed(self._entries[it.sequence], it) for it in known]
-        # Of what the cluster has a part in there are few, and nothing is let go.
+        # Of what the cluster has a part in there are few, and nothing is released.
         others = [report for report in reports if report.sequence not in self._reports]
         too_many = {report.sequence for report in others[: max(0, len(reports) - MOST_OPEN)]}
         for report in reports:

@@ -41,7 +41,7 @@ class ClusterPart:
     """One driver's. Thread safe. It may be lost: the operator says again what the driver still tells of."""
 
     def __init__(self) -> None:
-        """Begin with nothing known."""
+        """Start with nothing known."""
         self._lock = threading.Lock()
         self._ends: dict[str, MessageEnd] = {}
 

@@ -49,7 +49,7 @@ def read_secret(directory: str, name: str) -> ChannelSecret:
         return ChannelSecret()
     found: dict[str, str] = {}
     try:
-        # The kubelet keeps what it links to in folders whose names begin with two dots.
+        # The kubelet keeps what it links to in folders whose names start with two dots.
         for path in sorted(Path(directory).iterdir()):
             if not path.name.startswith("..") and path.is_file():
                 found[path.name] = path.read_text(encoding="utf-8").strip()
