@@ -17,7 +17,7 @@ _API_PREFIX = "api-"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; return the exit code. Errors that a person can mend are one line on stderr."""
+    """Run one command; return the exit code. Errors that a person can fix are one line on stderr."""
     options = _parser().parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = options.run
     try:

@@ -38,7 +38,7 @@ def create(cgroup: str) -> None:
                 (place / setting).write_text((hierarchy / setting).read_text())
         shares = place / "cpu.shares"
         if shares.exists():
-            # As many as a kubelet gives to all pods of a node. Version 1 begins with what a single process has: beside
+            # As many as a kubelet gives to all pods of a node. Version 1 starts with what a single process has: beside
             # a dozen busy ones, all pods together would get a dozenth of the machine.
             shares.write_text(str(_SHARES_OF_A_CORE * (os.cpu_count() or 1)))
 

@@ -78,7 +78,7 @@ class Cluster:
         """Start it and wait until pods can run; a healthy one is kept, the remains of a broken one are removed first.
 
         Args:
-            seeded: a new one begins with the images that are in the seed (:mod:`devcluster.seed`), if there is one.
+            seeded: a new one starts with the images that are in the seed (:mod:`devcluster.seed`), if there is one.
 
         Raises:
             ComponentError: a component failed; the text names it and shows the end of its log.

@@ -1,4 +1,4 @@
-"""A containerd root that holds the images, kept in the cache: a new cluster begins with a copy, made of hard links.
+"""A containerd root that holds the images, kept in the cache: a new cluster starts with a copy, made of hard links.
 
 Unpacking the Spark image costs a new node half a minute, linking what is unpacked already a second. A node never writes
 to files of images (containers copy what they change), so that clusters share nothing that one of them could alter; what
@@ -36,7 +36,7 @@ def ctr(socket: Path, *arguments: str | Path) -> str:
 
 @contextmanager
 def opened(seed: Path) -> Iterator[Ctr]:
-    """Run a containerd on the seed while the context lasts, alone; a seed that was not closed well begins anew.
+    """Run a containerd on the seed while the context lasts, alone; a seed that was not closed well begins again.
 
     Raises:
         ComponentError: containerd did not start; the text shows the end of its log.

@@ -1,8 +1,8 @@
-"""The images that Dockerfiles begin with, by digest: ``python -m supply_chain.base_images [--check]``.
+"""The images that Dockerfiles start with, by digest: ``python -m supply_chain.base_images [--check]``.
 
 ``images/bases.lock`` is the list, one ``name:tag@sha256:…`` a line; each Dockerfile repeats its line, so that a plain
 ``docker build`` uses it. Without ``--check`` the registries are asked by skopeo, which knows this machine's mirrors and
-passwords, and lock and Dockerfiles are written anew, all or none. Reads and writes files of the checkout.
+passwords, and lock and Dockerfiles are written again, all or none. Reads and writes files of the checkout.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def read_lock(text: str) -> dict[str, str]:
 
 
 def foreign_images(dockerfile: str) -> list[str]:
-    """Return what a Dockerfile takes from registries: images that it begins with, copies from or mounts; pure."""
+    """Return what a Dockerfile takes from registries: images that it starts with, copies from or mounts; pure."""
     arguments: dict[str, str] = {}
     stages: set[str] = {"scratch"}
     found: list[str] = []

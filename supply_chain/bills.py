@@ -132,7 +132,7 @@ def main(arguments: Iterable[str]) -> int:
         own |= {jar.sha256 for jar in contents.jars if jar.path.endswith(f"/{OWN_JAR}")}
     if len(own) > 1:
         raise ValueError(
-            f"the images hold different jars of ours ({', '.join(sorted(own))}): build them anew, together"
+            f"the images hold different jars of ours ({', '.join(sorted(own))}): build them again, together"
         )
     for digest in own:
         write(of_own_jar(digest, known), asked.out / "jar-tidegate-spark.cdx.json")

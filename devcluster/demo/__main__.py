@@ -72,7 +72,7 @@ def main() -> int:
         narrator.failure(failed)
         return 1
     except (RuntimeError, OSError) as error:  # between two steps: a command that failed, a server that is gone
-        narrator.failure(StepFailedError("The demo can not go on", str(error), "make demo starts over"))
+        narrator.failure(StepFailedError("The demo cannot go on", str(error), "make demo starts over"))
         return 1
     except KeyboardInterrupt:
         narrator.say(

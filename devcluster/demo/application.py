@@ -14,7 +14,7 @@ MANIFEST = SAMPLES / "temperature-control.yaml"
 BY_MESSAGES = SAMPLES / "temperature-by-messages.yaml"
 """The same application, whose settings are control messages."""
 VARIANTS = SAMPLES / "temperature-as-it-is.yaml", SAMPLES / "temperature-calm.yaml"
-"""Two applications that begin with one snapshot of it."""
+"""Two applications that start from one snapshot of it."""
 FLIGHTS, FLIGHTS_FROM_DUMP = SAMPLES / "flight-delays.yaml", SAMPLES / "flight-delays-from-dump.yaml"
 """The other sample, and the same once its state is gone."""
 BUCKET = "tidegate-demo"
@@ -22,7 +22,7 @@ BUCKET = "tidegate-demo"
 
 @dataclass(frozen=True)
 class Topics:
-    """The demo's topics. They are deleted and made anew by each demo."""
+    """The demo's topics. They are deleted and made again by each demo."""
 
     readings: str = "readings"
     settings: str = "settings"
@@ -34,7 +34,7 @@ class Topics:
         """Return the sample's own names for a broker of our own, and names that nobody else has for a foreign one.
 
         Where settings are messages, both topics are others: that application runs beside the first one, and makes no
-        topic anew that the first one reads.
+        topic again that the first one reads.
         """
         named = cls("readings-by-messages", "", "decisions-by-messages") if by_messages else cls()
         foreign = {option: f"{BUCKET}-{topic}" for option, topic in named.options().items()}

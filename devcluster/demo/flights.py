@@ -49,11 +49,11 @@ QUIET_SECONDS = 3.0
 LOOK = {"format": "JSONLines", "resources": {"requests": {"cpu": "100m", "memory": "1500Mi"}}}
 """The payload of a dump's message: its pod finds room beside the application on a small node."""
 DUMP = "flights/exports/learned"
-"""Where the dump is kept that the application begins with again: in the bucket, outside of its own storage."""
+"""Where the dump is kept that the application starts from again: in the bucket, outside of its own storage."""
 
 
 def main() -> int:
-    """Show a model that learns while it predicts: looked into, mended, lost, and begun again from a dump."""
+    """Show a model that learns while it predicts: looked into, fixed, lost, and begun again from a dump."""
     parser = argparse.ArgumentParser(
         prog="make flights ARGS=…", description=main.__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
@@ -76,7 +76,7 @@ def main() -> int:
         narrator.failure(failed)
         return 1
     except (RuntimeError, OSError) as error:  # between two steps: a command that failed, a server that is gone
-        narrator.failure(StepFailedError("The demo can not go on", str(error), "make flights starts over"))
+        narrator.failure(StepFailedError("The demo cannot go on", str(error), "make flights starts over"))
         return 1
     except KeyboardInterrupt:
         narrator.say(
@@ -281,7 +281,7 @@ class FlightsDemo:
             raise self._trouble(f"The application's storage still holds {left[0]['Key']}")
 
     def _begin_again(self) -> None:
-        """Have a new application begin with the dump; messages to the other one are not in force in it."""
+        """Have a new application start from the dump; messages to the other one are not in force in it."""
         self._apply(self._again, FLIGHTS_FROM_DUMP)
         self._tell("mend-again", "reload-model", self._reload)
         self._await("mend-again", "Applied")

@@ -1,4 +1,4 @@
-"""Look into a dump of the flights' model, offline: a table, a picture, and a model that is mended by what was seen.
+"""Look into a dump of the flights' model, offline: a table, a picture, and a model that is fixed by what was seen.
 
 ``python -m devcluster.demo.flights_analysis --help``. What is looked for: by how much do the means of routes and of
 days differ, beside what chance alone makes of as few flights? A mean of so many flights as the variance within groups
@@ -51,7 +51,7 @@ class Spread:
 
 
 def spread(tallies: Mapping[Any, Tally]) -> Spread:
-    """Return the spread of groups within their carriers, each called by a tuple that begins with one.
+    """Return the spread of groups within their carriers, each called by a tuple that starts with one.
 
     The estimators are those of the one-way analysis of variance with random effects, pooled over carriers.
 
@@ -193,7 +193,7 @@ def _draw_spreads(axes: Axes, found: Finding) -> None:
 
 
 def show(fetch: Fetch, picture: Path, version: str, console: Console) -> tuple[Dump, dict[str, Any]]:
-    """Read a dump, print the table, write the picture; return the dump and the mended model."""
+    """Read a dump, print the table, write the picture; return the dump and the fixed model."""
     dump = read_dump(fetch)
     found = analyse(dump)
     console.print(build_table(found))

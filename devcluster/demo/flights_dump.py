@@ -41,7 +41,7 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True)
 class Dump:
-    """All that the application had learned at one batch. Groups begin with the carrier."""
+    """All that the application had learned at one batch. Groups start with the carrier."""
 
     total: Mapping[tuple[str], Tally]
     routes: Mapping[tuple[str, str, str], Tally]
@@ -49,7 +49,7 @@ class Dump:
     days: Mapping[tuple[str, str], Tally]
     """By carrier and day: the newest days."""
     offsets: Mapping[str, Mapping[int, int]]
-    """By topic and partition, the record at which an application goes on that begins with it."""
+    """By topic and partition, the record at which an application goes on that starts with it."""
 
     def differences(self, expected: Mapping[str, Mapping[tuple[str, ...], tuple[int, int, int]]]) -> list[str]:
         """Return, in words, where it is not what was expected, to the last digit."""

@@ -51,7 +51,7 @@ def main() -> int:
         narrator.failure(failed)
         return 1
     except (ValueError, RuntimeError, OSError) as error:
-        narrator.failure(StepFailedError("The comparison can not go on", str(error), "make demo, then this again"))
+        narrator.failure(StepFailedError("The comparison cannot go on", str(error), "make demo, then this again"))
         return 1
     print("variants: ok")
     return 0

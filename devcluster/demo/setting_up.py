@@ -25,7 +25,7 @@ def set_up(narrator: Narrator, name: str) -> Environment:
             found = environment.foreign(os.environ)
             connect(found).ctl("get", "--raw", "/readyz", timeout=20)
         return found
-    again = "mend that, then make demo again; make cluster-down begins from nothing"
+    again = "fix that, then make demo again; make cluster-down begins from nothing"
     # Builders write to the terminal themselves.
     with narrator.step("Programs of the cluster (built once, kept in the cache)", again, moving=False):
         tools.ensure()
@@ -57,7 +57,7 @@ def connect(site: Environment) -> Kubernetes:
 def image_digest(site: Environment, image: str) -> str:
     """Return what identifies an image's content in the development cluster; empty for a foreign one.
 
-    The tag "dev" is always the same. Without the digest in the pod's template, an operator built anew would not
+    The tag "dev" is always the same. Without the digest in the pod's template, an operator built again would not
     be started by an upgrade of the chart.
     """
     if site.cluster is None:

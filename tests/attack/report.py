@@ -27,7 +27,7 @@ class Taken:
     """What Spark's state reader reads in it is what the input says."""
     difference: str = ""
     resumed: bool | None = None
-    """An application that begins with it does the next batches right; None if that was not tried."""
+    """An application that starts with it does the next batches right; None if that was not tried."""
 
 
 @dataclass(frozen=True)

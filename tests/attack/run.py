@@ -205,7 +205,7 @@ def _state(spark: SparkSession, checkpoint: Path, batch: int) -> list[oracle.Row
     return [(row["key"][0], row["value"][0], row["value"][1]) for row in rows]
 
 
-# --- what begins with it ---------------------------------------------------------------------------------------------
+# --- what starts with it ---------------------------------------------------------------------------------------------
 
 
 def _resumed(apps: LocalApps, settings: Settings, all_taken: Sequence[Taken], say: Say) -> list[Taken]:

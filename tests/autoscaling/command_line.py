@@ -20,7 +20,7 @@ UTILIZATIONS = range(10, 96)
 
 
 def read_arguments(arguments: Sequence[str], description: str | None = None) -> argparse.Namespace:
-    """Return what the command line asks for; what can not be is named, and ends the process."""
+    """Return what the command line asks for; what cannot be is named, and ends the process."""
     parser = ArgumentParser(
         prog="make autoscaling ARGS=…", description=description, epilog="All traces take about a minute."
     )

@@ -131,7 +131,7 @@ def _await_window(driver: DriverProcess, number: int) -> dict[str, Any]:
 def _long_log(apps: LocalApps, options: argparse.Namespace) -> Part:
     """Run drivers that took in many messages, and such that took in few, by turns.
 
-    Each is a new one of a new application: a process that begins with a long log reads its end alone, so it has to be
+    Each is a new one of a new application: a process that starts with a long log reads its end alone, so it has to be
     one that lived through all of it.
     """
     windows: list[Window] = []

@@ -57,7 +57,7 @@ class AgentSender:
     key = STORAGE
 
     def __init__(self, driver: DriverProcess) -> None:
-        """Begin with the first message."""
+        """Start with the first message."""
         self.number = self.known = self._forgotten = 0
         self._driver = driver
 
@@ -84,7 +84,7 @@ class InboxSender:
     key = STORAGE
 
     def __init__(self, apps: LocalApps, app: str) -> None:
-        """Begin with the first message."""
+        """Start with the first message."""
         self.number = self.known = 0
         self._library = apps.library(app)
         place, keys = apps.place(app), Credentials(apps.store.access_key, apps.store.secret_key)
@@ -116,7 +116,7 @@ class KafkaSender:
     key = KAFKA
 
     def __init__(self, bootstrap: str, topic: str) -> None:
-        """Begin with the first message."""
+        """Start with the first message."""
         self.number = self.known = 0
         self._topic = topic
         # Not told by it: that the broker is gone, which ends before the producer does.

@@ -52,7 +52,7 @@ class Trial:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Divide the state of many keys anew, over Spark's own call; start one more executor, over a plain Spark's."""
+    """Divide the state of many keys again, over Spark's own call; start one more executor, over a plain Spark's."""
     parser = argparse.ArgumentParser(prog="make bench NAME=rescale ARGS=…", description=main.__doc__)
     parser.add_argument("--keys", type=int, default=1_000_000, help="with state (default 1000000)")
     parser.add_argument("--trials", type=int, default=5, help="of each way (default 5)")

@@ -1,4 +1,4 @@
-"""How long an application commits nothing when it is upgraded, beside a driver pod made anew by hand. Needs root.
+"""How long an application commits nothing when it is upgraded, beside a driver pod made again by hand. Needs root.
 
 A development cluster with the operator as the chart ships it, and one small application at a time, each with a driver
 pod of its own. Upgrades and pods made by hand take turns, so that whatever else the machine does falls on both.
@@ -43,7 +43,7 @@ class Trial:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Upgrade an application; its last batch to the first of the new version, over a driver pod made anew by hand."""
+    """Upgrade an application; its last batch to the first of the new version, over a driver pod made again by hand."""
     parser = argparse.ArgumentParser(prog="make bench NAME=upgrade ARGS=…", description=main.__doc__)
     parser.add_argument("--trials", type=int, default=5, help="trials of each mode (default 5)")
     parser.add_argument("--cluster", default="upgrade", help="development cluster; taken down, unless it runs already")

@@ -18,7 +18,7 @@ SETTLED_SECONDS = 600.0
 DONE, REFUSED = "Completed", "Refused"
 ENDS = frozenset({DONE, REFUSED, "RolledBack", "Failed", "Withdrawn"})
 PUT_OFF = "StatePartitionsKept"
-"""Why an upgrade is refused that begins anew by itself, and so has not ended."""
+"""Why an upgrade is refused that begins again by itself, and so has not ended."""
 BY_FAULTS = frozenset({"BatchUncommitted", "DependencyUnavailable", "Fenced", "NoRoom", "DeadlineExceeded"})
 """Reasons for which a repartition is refused when something is killed or away; any other is a mistake."""
 

@@ -34,7 +34,7 @@ LONGEST_PAUSE = 4.0
 IN_A_REPARTITION = 12.0
 """About as long as its pod is at work, in seconds."""
 SHOTS = 5
-"""So often a fault is aimed anew whose target went away meanwhile."""
+"""So often a fault is aimed again whose target went away meanwhile."""
 DRAIN_SECONDS = 240.0
 
 Say = Callable[[str], None]
@@ -116,7 +116,7 @@ class Resource:
 
 
 def _start(live: LiveCluster, settings: Settings, topics: Mapping[str, str], log: LineageLogs) -> None:
-    """Start the application anew and wait until it commits batches."""
+    """Start the application again and wait until it commits batches."""
     live.delete_app(APP)
     arguments = [f"--{name}={topic}" for name, topic in topics.items()]
     arguments += [f"--brokers={live.site.kafka_pods}", f"--plant={settings.plant}"]

@@ -50,7 +50,7 @@ def surroundings(worker_id: str) -> Iterator[Environment]:
         yield environment.current(kept or "e2e")
         return
     name = "e2e" if worker_id == "master" else f"e2e-{worker_id}"
-    Cluster(name).down()  # a run that was cut off left its applications, which are not what the tests begin with
+    Cluster(name).down()  # a run that was cut off left its applications, which are not what the tests start with
     try:
         yield environment.current(name)
     finally:

@@ -1,4 +1,4 @@
-"""A model that learns in pods: dumped by a message, mended by another one, and begun again from the dump.
+"""A model that learns in pods: dumped by a message, fixed by another one, and begun again from the dump.
 
 The steps are those of the flights' demo; what is predicted is compared with its oracle.
 """

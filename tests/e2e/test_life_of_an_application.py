@@ -65,7 +65,7 @@ def await_ready(world: World) -> None:
 
 
 def their_jvms_start_from_the_archive(world: World) -> None:
-    """A JVM that can not use the archive of classes says nothing, and is slower to start ever after."""
+    """A JVM that cannot use the archive of classes says nothing, and is slower to start ever after."""
     pods = world.kubectl.list("pods", NAMESPACE, f"tidegate.dev/app={NAME}")
     assert len(pods) == 2, [pod["metadata"]["name"] for pod in pods]
     for pod in pods:

@@ -204,7 +204,7 @@ def test_operators_are_killed_in_every_phase_and_the_state_is_repartitioned_all_
 LOG = {
     "begun": "",
     "pinned": "is whole",
-    "copied": "begins with a copy",
+    "copied": "starts with a copy",
     "dividing": "state from",
     "verified": "the same as before",
 }

@@ -1,6 +1,6 @@
 """Snapshots of an application: by schedule, by hand and at its end; what goes on from them, exported and imported.
 
-The application keeps the numbers of a topic. Another one, with another shape of state, begins with an export of it, or
+The application keeps the numbers of a topic. Another one, with another shape of state, starts from an export of it, or
 one goes on from the snapshot of its end, imported. What each of them has kept is computed from the numbers.
 """
 

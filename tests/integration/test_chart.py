@@ -282,7 +282,7 @@ def test_an_upgrade_of_the_release_upgrades_the_crd_and_an_uninstall_keeps_it(
     helm.run("install", *release[:1], str(CHART), *release[1:])
     assert "streaming" not in categories(kubectl)
     helm.run("upgrade", *release[:1], str(next_version), *release[1:], "--set", "crds.enabled=false")
-    assert "streaming" not in categories(kubectl)  # let go of: neither upgraded nor removed
+    assert "streaming" not in categories(kubectl)  # released: neither upgraded nor removed
     helm.run("uninstall", *release)
 
 

@@ -35,7 +35,7 @@ def widgets(version: str) -> dict[str, Any]:
 
 
 def pointing_to(server: ApiServer, port: int, written: Path) -> Path:
-    """Write the server's kubeconfig anew, leading to another port of this machine."""
+    """Write the server's kubeconfig again, leading to another port of this machine."""
     content = json.loads(server.kubeconfig.read_text())
     content["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
     written.write_text(json.dumps(content))

@@ -36,7 +36,7 @@ class Store:
     number: int = 0
 
     def attempt(self, counts: bool, snapshot: bool) -> None:
-        """Write the next version; the batch is committed if it ``counts``, else the process begins anew."""
+        """Write the next version; the batch is committed if it ``counts``, else the process begins again."""
         self.number += 1
         name = f"{len(self.committed) + 1}_id{self.number}"
         self.headers[name] = self.lineage

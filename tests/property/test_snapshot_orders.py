@@ -196,7 +196,7 @@ MISTAKES = {
     "what an upgrade noted is left": Mistake(
         snapshot_work.Carrier, "dispose", "upgrade_pin.forget(library, name)", "pass"
     ),
-    "what an upgrade noted is noted anew": Mistake(
+    "what an upgrade noted is noted again": Mistake(
         upgrade_pin,
         "order_of",
         "found = library.store.get(key)\n    if found is None:",

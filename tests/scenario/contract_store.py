@@ -29,7 +29,7 @@ class Place:
 
 
 class ObjectStoreContract:
-    """Each test begins with nothing below the place's prefix."""
+    """Each test starts with nothing below the place's prefix."""
 
     def test_an_object_that_is_not_there_is_none(self, place: Place) -> None:
         assert read_object(place.client, place.storage, place.key("a")) is None

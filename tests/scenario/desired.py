@@ -141,9 +141,9 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
 
 
 def _of_upgrade(upgrade: Body) -> Iterator[str]:
-    """Whoever waits for input is at rest once that is noted; what begins anew by itself is not."""
+    """Whoever waits for input is at rest once that is noted; what begins again by itself is not."""
     if upgrade.get("phase") == "Refused" and upgrade.get("reason") == "StatePartitionsKept":
-        yield "has an upgrade that was put off"
+        yield "has an upgrade that was deferred"
     if upgrade.get("phase") == "Gate" and not upgrade.get("idleStartTime"):
         yield "has a version at the gate that does not count as idle yet"
 

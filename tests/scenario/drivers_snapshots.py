@@ -1,4 +1,4 @@
-"""What a driver does about snapshots: pins of upgrades, rollbacks that begin with them, and orders of the operator.
+"""What a driver does about snapshots: pins of upgrades, rollbacks that start from them, and orders of the operator.
 
 A snapshot is one object that says after which batch of which lineage the query is in it.
 """
@@ -43,7 +43,7 @@ class DriversSnapshots:
         """Fill the lineage and note the batch of the pin, as a driver does before its first query; how it ends if not.
 
         Raises:
-            FaultError: the lineage can not be filled.
+            FaultError: the lineage cannot be filled.
         """
         config = self._config
         if config.start_from is not None:
@@ -138,7 +138,7 @@ class DriversSnapshots:
             if self._read(f"lineages/{start.lineage}.json") is not None:
                 break
             start = dataclasses.replace(start, snapshot=earlier.snapshot, lineage=earlier.lineage)
-            self._world.count("rolled back to what a lineage was to begin with that nobody filled")
+            self._world.count("rolled back to what a lineage was to start from that nobody filled")
         made = self._read(_manifest(start.snapshot))
         if made is None:
             batch = self._noted(start.snapshot, start.lineage)

@@ -163,7 +163,7 @@ class Invariants:
                 self.violated(f"epoch {new} of {place.path} is recorded, but the driver of epoch {old} is there")
 
         if change.type == "DELETED" and self._has_driver(change, place.name, after["metadata"]["uid"]):
-            self.violated(f"{place.path} is let go, and its driver is there")
+            self.violated(f"{place.path} is released, and its driver is there")
 
     def _has_driver(self, change: Change, app: str, uid: str) -> bool:
         """Return whether there is a driver of an application that was there when this was decided."""
@@ -330,7 +330,7 @@ class Invariants:
         self.committed_batches[at] = batch
 
     def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
-        """The lineage of a process begins with what another one was after a batch."""
+        """The lineage of a process starts from what another one was after a batch."""
         before = self.committed_batches.get((prefix, of_lineage))
         if before is not None and batch > before:
             self.violated(f"lineage {holder.lineage} of {prefix} begins after batch {batch}; there were {before}")
@@ -356,7 +356,7 @@ class Invariants:
             self.violated(f"{key} is removed by the purge of {by.storage.uri}")
 
     def emptied(self, prefix: str) -> None:
-        """The storage is empty: whoever comes next begins anew."""
+        """The storage is empty: whoever comes next begins again."""
         self._times_emptied[prefix] += 1
         self.fences.pop(prefix, None)
         self.run_in = {at for at in self.run_in if at[0] != prefix}

@@ -39,7 +39,7 @@ class LineageLibrary:
         return max((int(each.key.removeprefix(where)) for each in self.list(where)), default=-1)
 
     def change(self, change: Callable[[Any], Any]) -> None:
-        """Let go of a snapshot."""
+        """Release a snapshot."""
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         """Return content and ETag."""

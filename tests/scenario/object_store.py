@@ -40,7 +40,7 @@ def etag_of(content: bytes) -> str:
 
 
 class StoreClient:
-    """One client of the store; ``cut_off`` tells whether it can not reach it."""
+    """One client of the store; ``cut_off`` tells whether it cannot reach it."""
 
     def __init__(self, store: ObjectStore, cut_off: Callable[[], bool] = lambda: False) -> None:
         self._store, self._cut_off = store, cut_off

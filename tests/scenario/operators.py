@@ -159,7 +159,7 @@ class OperatorProcess:
         return self.alive and self.world.leads(self)
 
     def start(self) -> None:
-        """Begin to watch; work begins with :meth:`lead`."""
+        """Begin to watch; work starts with :meth:`lead`."""
         self._spawn(Operator.watch_pods(cast(Operator, self), ""))
         self._spawn(Operator.watch_ends(cast(Operator, self), ""))
         self._spawn(self._watch_apps())
@@ -294,7 +294,7 @@ class OperatorProcess:
                 try:
                     since = await self._follow_apps(since)
                 except RefusedError:
-                    since = 0  # expired: listed anew, and of what is gone meanwhile kopf never hears
+                    since = 0  # expired: listed again, and of what is gone meanwhile kopf never hears
                 except OSError:
                     await asyncio.sleep(1.0)
 

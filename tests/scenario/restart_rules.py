@@ -2,9 +2,9 @@
 
 * An application that has used up its budget, that failed under the policy Never, or that another one took the storage
   from, is not launched again until somebody changes its spec, or takes that policy back. If an edit from before goes on
-  with a repartition, and that comes to nothing, the version before starts afresh, as it does after a rollback.
+  with a repartition, and that comes to nothing, the previous version starts again, as it does after a rollback.
 * A pod's processes end for good with the failure that is one too many; a pod that follows a lost one goes on counting,
-  and one that follows a changed spec begins anew.
+  and one that follows a changed spec begins again.
 * Nothing is launched that is to be suspended in that very version of the resource, nor with another spec than it has.
 * What the status tells of restarts never becomes less, and of one that failed for good it tells whose turn it is.
 """

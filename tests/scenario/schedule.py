@@ -25,7 +25,7 @@ Note = Callable[[float, str, str], None]
 GAPS = (0.0, 0.2, 1.0, 3.0, 10.0, 30.0, 60.0, 200.0)
 """Longest seconds between two happenings."""
 PATIENCE = 600.0
-"""Seconds of fair weather after which people have mended every application that fails."""
+"""Seconds of fair weather after which people have fixed every application that fails."""
 LONGEST_SETTLING, LOOK_EVERY, CALM, WATCHED = 1800.0, 20.0, 130.0, 60.0
 
 
@@ -187,12 +187,12 @@ def mend(world: World) -> None:
             _give_state_up(world, app)
         if reason_of(app) in FOR_GOOD and "deletionTimestamp" not in app["metadata"]:
             nonce = app["spec"].get("restartNonce", 0) + 1
-            world.trace("people", f"mend {name}, which is {reason_of(app)}")
+            world.trace("people", f"fix {name}, which is {reason_of(app)}")
             world.api.patch(world.app_path(name), {"spec": {"restartNonce": nonce}})
 
 
 def _give_state_up(world: World, app: Body) -> None:
-    """Say twice that the application may begin with nothing: what it is to go on with is gone."""
+    """Say twice that the application may start with nothing: what it is to go on with is gone."""
     name, lineage = app["metadata"]["name"], (app.get("status") or {}).get("lineage", 0)
     world.trace("people", f"give up lineage {lineage} of {name}, which is {reason_of(app)}")
     notes = {"annotations": {"tidegate.dev/abandon-state": str(lineage)}}

@@ -25,7 +25,7 @@ class Ledger(Protocol):
         """The batch that it began is committed."""
 
     def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
-        """The lineage of a process begins with what another one was after a batch."""
+        """The lineage of a process starts from what another one was after a batch."""
 
     def divided(self, prefix: str, holder: Holder, batch: int) -> None:
         """The state of the lineage of a process was repartitioned, in a batch of its own."""

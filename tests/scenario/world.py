@@ -154,7 +154,7 @@ class World(OperatorsWorld):
         self.later(self.some(2.0, 40.0) if self.operators else self.some(0.5, 15.0), self._replace_operator)
 
     def lose_lease(self, process: OperatorProcess) -> None:
-        """The lease of a leader that can not renew it has run out."""
+        """The lease of a leader that cannot renew it has run out."""
         if self.leader is process and (process.cut_off or not process.go_on.is_set()):
             self.trace(process.name, "has lost the lease")
             self.leader = None

@@ -2,8 +2,8 @@
 
 Run once while the image is built, and again in an image of one's own that replaces jars: ``python3 make.py``. Writes
 the archive, its class path, and Spark's defaults that name both; ``python3 make.py ARCHIVE CLASSPATH``
-writes an archive alone. An archive only serves a class path that begins with the one it was made with, so the jars are
-listed by name: what `jars/*` stands for differs between file systems. A JVM that can not use it does without it.
+writes an archive alone. An archive only serves a class path that starts with the one it was made with, so the jars are
+listed by name: what `jars/*` stands for differs between file systems. A JVM that cannot use it does without it.
 
 See https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html ("dynamic archive"). Starts processes.
 """
@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 SPARK_HOME = Path(os.environ["SPARK_HOME"])
 ARCHIVE, CLASS_PATH = HERE / "classes.jsa", HERE / "classpath"
 USE = f"-XX:SharedArchiveFile={ARCHIVE} -Xshare:auto -Xlog:cds*=off"
-"""Without a word if it can not be used: that is only slower."""
+"""Without a word if it cannot be used: that is only slower."""
 
 
 def main(arguments: list[str]) -> int:
@@ -43,7 +43,7 @@ def dump(archive: Path, class_path: str) -> int:
     # Spark's own command for an application, but for its class path.
     command = spark_command("--master", "local[2]", str(HERE / "application.py"))
     command[command.index("-cp") + 1] = class_path
-    # A thousand classes can not be archived, each with a warning: old bytecode, or a parent that is one of those.
+    # A thousand classes cannot be archived, each with a warning: old bytecode, or a parent that is one of those.
     command[1:1] = [f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:cds*=error"]
     command = [part for part in command if part not in USE.split()]
     subprocess.run(command, check=True, timeout=900)

@@ -131,7 +131,7 @@ def test_the_whole_status_is_stored_and_nobody_writes_it_with_the_spec(api_kubec
     assert (api_kubectl.get("snap", "nightly", namespace) or {})["status"] == STATUS
 
 
-# --- applications that begin with one ---
+# --- applications that start with one ---
 
 START = {"snapshotRef": {"name": "nightly"}}
 EXPORT = "s3://streams/apps/shop/word-count/exports/nightly-aabbccdd-1/manifest.json"

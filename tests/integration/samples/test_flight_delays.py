@@ -1,4 +1,4 @@
-"""The flights' sample under the real runtime, with real Spark, S3 and Kafka: killed, looked into, mended, begun again.
+"""The flights' sample under the real runtime, with real Spark, S3 and Kafka: killed, looked into, fixed, begun again.
 
 What is predicted, and what a dump holds, is compared with an independent computation over the same records.
 """

@@ -69,7 +69,7 @@ def test_what_a_pod_exports_is_what_another_application_begins_with(
     # Four of each key in each batch, on top of what was there.
     again = start_driver("again", "remembering.py", args=("begin",), export=found.manifest, state_partitions=3)
     again.await_batch(2)
-    # The way to another number of partitions where Spark can not divide state: the export knows of none.
+    # The way to another number of partitions where Spark cannot divide state: the export knows of none.
     assert origin.config.state_partitions != 3
     report = again.report()
     assert report is not None
@@ -97,7 +97,7 @@ BEFORE, BETWEEN = 200, 150
 
 
 class Sum(StatefulProcessor):
-    """Keeps the sum and the number of a digit's numbers; as a text in the version that begins with an export."""
+    """Keeps the sum and the number of a digit's numbers; as a text in the version that starts from an export."""
 
     kind = "BIGINT"
 

@@ -1,7 +1,7 @@
 """Messages to a running application: what comes of them, when, and again after a crash; real S3 server, real Spark.
 
 One application does all of it; a process of it is killed, one is stopped while it is paused, one is killed in a batch,
-and another application begins with a snapshot of it.
+and another application starts from a snapshot of it.
 """
 
 import json
@@ -366,7 +366,7 @@ def test_a_message_that_came_meanwhile_is_in_force_in_the_next_batch(cut: Cut) -
     assert {limit for _, _, limit, _ in in_force(cut.after)[cut.batch + 1][1]} == {6.5}
 
 
-# --- what begins with it, and what cannot take part ---
+# --- what starts with it, and what cannot take part ---
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""State of real queries as plain files, and new queries that begin with it; Spark of this process, Kafka of the test's.
+"""State of real queries as plain files, and new queries that start with it; Spark of this process, Kafka of the test's.
 
 The object store is in memory: nothing here is about one.
 """

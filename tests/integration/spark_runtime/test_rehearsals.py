@@ -1,7 +1,7 @@
 """A new version is rehearsed on a copy of the state while the old one runs; real S3 server, real Spark.
 
 Each rehearsal is what an upgrade makes of it: the old version runs, its agent is told to take the copy, and the process
-of the rehearsal begins with that. Nothing it puts out leaves, and it names what fails. Tests share the old version.
+of the rehearsal starts with that. Nothing it puts out leaves, and it names what fails. Tests share the old version.
 """
 
 import dataclasses

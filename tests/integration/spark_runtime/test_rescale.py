@@ -38,7 +38,7 @@ def context(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SparkCon
 
 
 class Job:
-    """A job of so many tasks that all wait to be let go; every one returns its number."""
+    """A job of so many tasks that all wait to be released; every one returns its number."""
 
     def __init__(self, context: SparkContext, tasks: int, gate: Path) -> None:
         self.result: list[int] = []

@@ -1,4 +1,4 @@
-"""Snapshots that a driver's agent and a pod take, and what begins with them; real S3 server, real Spark."""
+"""Snapshots that a driver's agent and a pod take, and what starts from them; real S3 server, real Spark."""
 
 import json
 import os

@@ -224,13 +224,13 @@ def _spoil(w: World, name: str) -> str:
 
 @happening(4)
 def make_usable(w: World) -> str | None:
-    """Somebody mends such a spec, mostly to what it was."""
+    """Somebody fixes such a spec, mostly to what it was."""
     unusable = [app for app in map(w.app, (ORDERS, BILLING, INNER)) if app is not None and is_unusable(app)]
     return make_usable_again(w, w.rng.choice(unusable)["metadata"]["name"]) if unusable else None
 
 
 def make_usable_again(w: World, name: str) -> str:
-    """Mend a spec of which no pod can be made."""
+    """Fix a spec of which no pod can be made."""
     return edit(w, name, {"sparkConf": dict.fromkeys(UNUSABLE)}, "a pod can be made of it again")
 
 

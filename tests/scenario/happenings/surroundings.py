@@ -40,7 +40,7 @@ def stop_store(w: World) -> str | None:
 
 @happening(1)
 def lose_image(w: World) -> str | None:
-    return f"images can not be pulled for {_for_a_while(w, w.cluster, 'image_missing', 120.0):.0f} s"
+    return f"images cannot be pulled for {_for_a_while(w, w.cluster, 'image_missing', 120.0):.0f} s"
 
 
 @happening(1)

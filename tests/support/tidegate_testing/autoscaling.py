@@ -48,7 +48,7 @@ class Autoscaled:
     """An application whose situation is looked at again and again; orders take effect at once."""
 
     def __init__(self, settings: Settings = SETTINGS, executors: int = 4, every: float = 10.0) -> None:
-        """Begin with executors that somebody asked for, and look after so many seconds."""
+        """Start with executors that somebody asked for, and look after so many seconds."""
         self.every = every
         self.settings, self.executors, self.at = settings, executors, 0.0
         self.past = Past()

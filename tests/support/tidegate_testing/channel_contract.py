@@ -78,7 +78,7 @@ def messages(deliveries: Sequence[Delivery]) -> list[Received]:
 
 @contextmanager
 def opened(scene: Scene, consumed: Mapping[str, int] | None = None) -> Iterator[Channel]:
-    """Open a channel, as soon as the broker has let go of one before it."""
+    """Open a channel, as soon as the broker has released one before it."""
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
         channel = scene.channel()

@@ -36,7 +36,7 @@ def jars() -> Path:
 
 
 def options() -> str:
-    """Return the options of a JVM whose class path begins with ``jars()``; it does without what it can not use."""
+    """Return the options of a JVM whose class path starts with ``jars()``; it does without what it cannot use."""
     return _options(folder())
 
 

@@ -29,7 +29,7 @@ class Batch:
 def longest_gap(commits: Sequence[Batch], start: float, end: float) -> float:
     """Return the longest time without a commit that overlaps ``start`` to ``end``; 0 if nothing was ever committed.
 
-    Pure. A gap begins with the commit before it, so that one that was under way already at ``start`` counts whole.
+    Pure. A gap starts with the commit before it, so that one that was under way already at ``start`` counts whole.
     """
     times = sorted(commit.time for commit in commits)
     before = [time for time in times if time <= start][-1:]

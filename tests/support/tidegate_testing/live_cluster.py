@@ -130,7 +130,7 @@ def live_cluster(
 
 def _install(live: LiveCluster) -> None:
     repository, _, tag = live.site.image_operator.rpartition(":")
-    # The tag stays the same whatever is built: without the digest an operator built anew would not be started.
+    # The tag stays the same whatever is built: without the digest an operator built again would not be started.
     annotations = {"tidegate.dev/image-digest": image_digest(live.site, live.site.image_operator)}
     values = {"image": {"repository": repository, "tag": tag}, "podAnnotations": annotations}
     live.tools.install_chart(RELEASE, CHART, OPERATOR_NAMESPACE, values, timeout=180)

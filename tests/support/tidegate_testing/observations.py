@@ -89,7 +89,7 @@ def report_of(driver: PodRecord, state: DriverState = DriverState.RUNNING, **fie
 
 
 def waiting(reason: str, container: str = "driver") -> Waiting:
-    """Return a container that the kubelet can not start."""
+    """Return a container that the kubelet cannot start."""
     return Waiting(container, "shop/orders:1", reason, "the kubelet's words")
 
 

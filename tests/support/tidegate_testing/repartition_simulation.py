@@ -26,7 +26,7 @@ from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.upgrade_simulation import UpgradeCluster
 
 FIRST = 4
-"""Partitions of what the simulation begins with."""
+"""Partitions of what the simulation starts with."""
 
 
 @dataclass
@@ -160,7 +160,7 @@ class RepartitionCluster(UpgradeCluster):
         return dataclasses.replace(timed, report=dataclasses.replace(timed.report, queries=tuple(told)))
 
     def _clear(self, lineages: list[int]) -> None:
-        """Remove what attempts have left; who begins there nevertheless begins with nothing."""
+        """Remove what attempts have left; who begins there nevertheless starts with nothing."""
         for number in lineages:
             self.waiting.discard(number)
             del self.lineages[number]

@@ -114,7 +114,7 @@ class Office:
         manual = [name for name in gone if not complete[name].scheduled]
         left = [name for name, kept in complete.items() if kept.scheduled and name not in gone]
         if newest in gone or manual:
-            self.world.wrong.append(f"retention let go of {gone}; {newest} is the newest, a person has {manual}")
+            self.world.wrong.append(f"retention released {gone}; {newest} is the newest, a person has {manual}")
         if len(left) > keep.last > 0:
             self.world.wrong.append(f"retention left {left}, which are more than {keep.last}")
 
@@ -177,7 +177,7 @@ class Office:
             made = manifest.read(own, name, own.read())
             self.world.compare_lineage(asked, made)
             if made.queries[QUERY].batch != given.order.exact[QUERY]:
-                self.world.wrong.append(f"{name} is not what the version before ended with")
+                self.world.wrong.append(f"{name} is not what the previous version ended with")
 
         return fill
 

@@ -1,4 +1,4 @@
-"""What the operator's retention lets go of, by the operator's own rules: it deletes resources, and those have files
+"""What the operator's retention releases, by the operator's own rules: it deletes resources, and those have files
 removed. Pure."""
 
 import datetime

@@ -189,7 +189,7 @@ class World:
         return self.start(f"dispose {name}", lambda library: collect.dispose(library, name), app)
 
     def retain(self, app: str, keep: Keep) -> list[Actor]:
-        """Have the operator dispose of what its retention lets go of."""
+        """Have the operator dispose of what its retention releases."""
         known = self.catalog(app)
         complete = [
             Kept(name, known.snapshots[name].sequence, not known.snapshots[name].manual) for name in known.ready()

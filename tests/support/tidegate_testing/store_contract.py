@@ -1,6 +1,6 @@
 """What snapshots rely on in an object store. A test class with a fixture ``stores`` inherits from it.
 
-Each test begins with two empty buckets of one store; objects of 5 MiB and more are copied in parts there.
+Each test starts with two empty buckets of one store; objects of 5 MiB and more are copied in parts there.
 """
 
 import hashlib

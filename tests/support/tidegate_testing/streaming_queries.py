@@ -108,7 +108,7 @@ class Bench:
     def __init__(
         self, spark: SparkSession, settings: Mapping[str, str], query: Callable[[], DataFrame], mode: str
     ) -> None:
-        """Plan ``query`` anew for each run, under ``settings``."""
+        """Plan ``query`` again for each run, under ``settings``."""
         self._spark = spark
         self._settings = settings
         self._query = query

@@ -24,7 +24,7 @@ OVER = ("Completed", "RolledBack", "Refused", "Withdrawn")
 
 
 def has_ended(upgrade: dict[str, Any], after: int) -> bool:
-    """Return whether an upgrade after that number is over; one that was put off begins anew by itself, and is not."""
+    """Return whether an upgrade after that number is over; one that was deferred begins again by itself, and is not."""
     put_off = upgrade.get("reason") == "StatePartitionsKept"
     return upgrade.get("number", 0) > after and upgrade["phase"] in OVER and not put_off
 

@@ -119,18 +119,18 @@ class UpgradeCluster(Cluster):
                 self.kept[pin] = self._state_of_pin(pin, lineage)
             self.lineages[config.lineage] = self.kept[pin]
             if not self.kept[pin]:
-                self.trouble.append(f"lineage {config.lineage} begins with {pin}, which holds no committed batch")
+                self.trouble.append(f"lineage {config.lineage} starts from {pin}, which holds no committed batch")
         if config.pin is not None:
             if not self.lineages.get(config.lineage):
                 self.trouble.append(f"the pin of an empty lineage {config.lineage}")
             self._state_of_pin(config.pin.snapshot, config.lineage)
             self.reports[config.pin.snapshot] = SnapshotReport(config.pin.snapshot, SnapshotState.COPYING)
         if config.lineage not in self.lineages and config.lineage != 1 and not self.gave_up():
-            self.trouble.append(f"lineage {config.lineage} begins with nothing")
+            self.trouble.append(f"lineage {config.lineage} starts from nothing")
         self.lineages.setdefault(config.lineage, ())
 
     def beginning_of(self, start: StartFrom) -> tuple[str, int]:
-        """Return the pin that a driver begins with, and its lineage: not of one that no process has entered."""
+        """Return the pin that a driver starts from, and its lineage: not of one that no process has entered."""
         pins = [(start.snapshot, start.lineage), *((each.snapshot, each.lineage) for each in start.otherwise)]
         return next((pin for pin in pins if pin[1] in self.lineages), pins[-1])
 
@@ -291,7 +291,7 @@ class UpgradeCluster(Cluster):
         self.broken = ""
 
     def ask_for_no_pod(self, on: bool) -> None:
-        """Somebody edits the spec so that no pod can be made of it, or mends that."""
+        """Somebody edits the spec so that no pod can be made of it, or fixes that."""
         self._edit(spark_conf={"spark.driver.memory": "64g"} if on else {})
 
     def change_upgrade(self, **fields: Any) -> None:

@@ -65,7 +65,7 @@ class Recording:
     """What was recorded; :func:`watched` makes one."""
 
     def __init__(self, kubectl: Kubectl, kind: str, namespace: str) -> None:
-        """Begin with what is there."""
+        """Start with what is there."""
         self._kubectl, self._kind, self._namespace = kubectl, kind, namespace
         there, self._version = kubectl.api.collection(kind, namespace)
         self._seen = [Version(_THERE, each) for each in there]

@@ -243,7 +243,7 @@ async def test_a_write_that_meets_another_version_is_decided_anew() -> None:
     assert world.stored().status.snapshot_id == ID
 
 
-# --- what can not be read ---
+# --- what cannot be read ---
 
 
 def unreadable(**metadata: Any) -> UnreadableResource:

@@ -1,4 +1,4 @@
-"""What becomes of applications that can not be read, from the index to an API server made of lists; no I/O."""
+"""What becomes of applications that cannot be read, from the index to an API server made of lists; no I/O."""
 
 from typing import Any
 

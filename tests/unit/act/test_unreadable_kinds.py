@@ -1,4 +1,4 @@
-"""ControlMessages and StreamSnapshots that can not be read have an event and conditions, with reason and field.
+"""ControlMessages and StreamSnapshots that cannot be read have an event and conditions, with reason and field.
 
 A real HTTP server tells the watch of them, on 127.0.0.1 in this process; what is told is told to a dictionary.
 """
@@ -165,7 +165,7 @@ async def test_one_of_which_nothing_can_be_said_now_does_not_keep_the_others_wai
 
 
 async def test_one_that_takes_no_status_is_told_once_in_each_version() -> None:
-    """Whoever stores a thousand of them must not have all of them told anew with each."""
+    """Whoever stores a thousand of them must not have all of them told again with each."""
     index, api = (
         await listed(CONTROL_KIND, json.dumps(body(CONTROL_KIND, {"type": 7})).encode()),
         Refusing({"odd": Invalid("status.queries: Invalid value")}),

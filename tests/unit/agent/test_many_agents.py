@@ -1,4 +1,4 @@
-"""Who is asked when among many agents that can not be reached. Virtual time; no I/O."""
+"""Who is asked when among many agents that cannot be reached. Virtual time; no I/O."""
 
 import asyncio
 import itertools
@@ -20,7 +20,7 @@ MINUTE = 60.0
 
 
 class Fleet:
-    """Drivers by name: one that begins with ``lost`` can not be reached. Notes who is asked when."""
+    """Drivers by name: one that starts with ``lost`` cannot be reached. Notes who is asked when."""
 
     def __init__(self) -> None:
         self.index, self.asked = Index(), defaultdict[str, list[float]](list)

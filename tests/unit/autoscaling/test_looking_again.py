@@ -34,7 +34,7 @@ def set_back(by: float, after: float) -> Off:
 def decided(rows: int, lag: int = 0, looks: int = 1, off: Off = lambda at: 0.0) -> list[tuple[Reason, int, int]]:
     """Return what is decided after each report, for how many executors, and how many reports that was made of.
 
-    There are 16 executors to begin with, and a batch and a report every ten seconds for 35 minutes.
+    There are 16 executors to start with, and a batch and a report every ten seconds for 35 minutes.
     """
     history, past, executors, found, work = History(), Past(), 16, list[tuple[Reason, int, int]](), 0.0
     for batch in range(210):

@@ -451,7 +451,7 @@ def test_no_query_waits_while_a_message_is_looked_at(of_broker: bool) -> None:
 
 @dataclass
 class Hanging:
-    """Looks at messages, of which the look at some never ends until it is let go."""
+    """Looks at messages, of which the look at some never ends until it is released."""
 
     ids: set[str]
     looked_at: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A snapshot keeps what is in force at its batches, and whoever begins with it goes on from there."""
+"""A snapshot keeps what is in force at its batches, and whoever starts from it goes on from there."""
 
 import json
 from collections.abc import Callable

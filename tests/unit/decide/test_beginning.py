@@ -1,4 +1,4 @@
-"""An application that begins with a snapshot: when, with what, and what its status tells of snapshots."""
+"""An application that starts from a snapshot: when, with what, and what its status tells of snapshots."""
 
 from typing import Any
 

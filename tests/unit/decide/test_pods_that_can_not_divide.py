@@ -1,4 +1,4 @@
-"""A pod that divides state which there can not be: nothing is stopped for it, and nothing stays down. Pure."""
+"""A pod that divides state which there cannot be: nothing is stopped for it, and nothing stays down. Pure."""
 
 import dataclasses
 from typing import Any

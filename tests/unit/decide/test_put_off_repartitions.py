@@ -1,4 +1,4 @@
-"""A repartition that finds a batch uncommitted: put off, begun anew by itself, and refused after that. Pure."""
+"""A repartition that finds a batch uncommitted: deferred, begun again by itself, and refused after that. Pure."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ from tidegate_testing.upgrades import (
 )
 
 EIGHT: dict[str, Any] = {"state.partitions": 8}
-IN_BATCH = "Query 'main' was ended inside batch 10. The version before runs it now."
+IN_BATCH = "Query 'main' was ended inside batch 10. The previous version runs it now."
 ONCE_MORE = "(deferral {} of 2)"
 
 
@@ -52,7 +52,7 @@ def ended(app: StreamingApp, what: Reason = Reason.BATCH_UNCOMMITTED) -> Plan:
 
 
 def deferrals(number: int = 1) -> StreamingApp:
-    """Return the application after that, with the version before launched."""
+    """Return the application after that, with the previous version launched."""
     app = dividing(number - 1)
     return msgspec.structs.replace(app, status=status_of(ended(app)))
 

@@ -273,7 +273,7 @@ def test_a_lineage_that_is_whole_is_launched_on_and_the_pin_stays_for_a_rollback
     assert (config.lineage, config.epoch, config.state_partitions, config.pin) == (2, 3, 8, None)
     told = [each.reason for each in done.actions if isinstance(each, do.PublishEvent)]
     assert "UpgradeRepartitioned" in told
-    assert "UpgradeStopping" not in told, "the version before was told to stop long before"
+    assert "UpgradeStopping" not in told, "the previous version was told to stop long before"
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def test_an_edit_after_that_begins_another_upgrade_from_where_the_rollback_begin
 
 
 def next_rollback(app: StreamingApp) -> StartFrom | None:
-    """Return what the rollback of the version begins with that takes the place of a rollback's driver."""
+    """Return what the rollback of the version starts with that takes the place of a rollback's driver."""
     launch = decide(observe(app), NOW)
     assert launch_of(launch).executor.image == C
     failed = version_under_test_failed(msgspec.structs.replace(app, status=status_of(launch)))

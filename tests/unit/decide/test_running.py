@@ -264,7 +264,7 @@ def test_a_driver_whose_agent_goes_before_its_process_is_still_stopping() -> Non
 
 
 STUCK_EXECUTORS: dict[str, tuple[dict[str, Any], str]] = {
-    "an image that can not be pulled": (
+    "an image that cannot be pulled": (
         {"waiting": waiting("ErrImagePull", "spark-kubernetes-executor")},
         "Image shop/orders:1",
     ),

@@ -166,7 +166,7 @@ def test_a_schedule_that_says_nothing_is_told_once_and_harms_nothing() -> None:
     assert isinstance(told, PublishEvent)
     assert (told.reason, told.warning) == ("ScheduleInvalid", True)
     assert told.message == (
-        "spec.snapshots.schedule: '5-3 * * * *' is no schedule (Bad minute). A range begins with the smaller one, such "
+        "spec.snapshots.schedule: '5-3 * * * *' is no schedule (Bad minute). A range starts with the smaller one, such "
         "as 8-17 or MON-FRI. No snapshots are taken until it is corrected."
     )
     known = app({"schedule": "5-3 * * * *"}, snapshots=look.status)

@@ -1,4 +1,4 @@
-"""A snapshot of another cluster's bucket: looked at, held, begun with, and let go of. Pure."""
+"""A snapshot of another cluster's bucket: looked at, held, started from, and released. Pure."""
 
 import dataclasses
 from typing import Any

@@ -112,7 +112,7 @@ def test_an_operators_files_are_told_from_those_that_describe_it() -> None:
         "state/0/1/_metadata/schema",
     ]
     bones = [file.path for file in checkpoint_copy.bones_of(made(), "main")]
-    # Without the checksum of what is written anew for its place.
+    # Without the checksum of what is written again for its place.
     assert bones == [
         *PATHS[:5],
         "state/0/_stateSchema/default/0_1",

@@ -95,7 +95,7 @@ def test_names_that_are_no_words_are_quoted() -> None:
         ("value.n = x", "'x' is no value: texts and times are in quotes"),
         ("value.n =", "has no end"),
         ("value.n", "has no end"),
-        ("3 = value.n", "begins with a column, not with '3'"),
+        ("3 = value.n", "starts with a column, not with '3'"),
         ("value.n = 3 or value.n = 4", "joined by `and`, not by 'or'"),
         ("value.n = 3 and", "joined by `and`"),
         ("java_method('java.lang.System', 'exit')", "is not understood at"),

@@ -1,6 +1,6 @@
 """Text that anybody may write is read in as many steps as it has characters: who looks twice at each does not end here.
 
-The texts are such that a regular expression which tries anew from each place needs 10**12 steps for them.
+The texts are such that a regular expression which tries again from each place needs 10**12 steps for them.
 """
 
 import json

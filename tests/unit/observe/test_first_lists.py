@@ -71,9 +71,9 @@ def replaced() -> StreamingApp:
 
 # The ways in which the second application is settled.
 SETTLED: dict[str, Callable[[Index], object]] = {
-    "one that can not be read": lambda index: index.put_app(unreadable()),
+    "one that cannot be read": lambda index: index.put_app(unreadable()),
     "one that is gone": lambda index: index.remove_app(("shop", "bills"), "u-2"),
-    "one that was deleted and created anew": lambda index: (
+    "one that was deleted and created again": lambda index: (
         index.put_app(replaced()),
         index.remove_app(("shop", "bills"), "u-2"),
     ),

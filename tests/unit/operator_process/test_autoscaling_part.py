@@ -44,7 +44,7 @@ class World:
     """One application whose driver reports a batch every ten seconds, and falls behind on one executor.
 
     Each report is looked at as often as ``looks`` says. The clock that can be set differs each time by up to
-    ``unsteady`` seconds from the one that can not, and is ``behind`` by so many.
+    ``unsteady`` seconds from the one that cannot, and is ``behind`` by so many.
     """
 
     looks, unsteady, behind = 1, 0.0, 0.0
@@ -130,7 +130,7 @@ class World:
 
 
 class SixExecutors(World):
-    """One that has six to begin with."""
+    """One that has six to start with."""
 
     def __init__(self, window: int) -> None:
         self.asked = {"autoscaling.metricsWindowSeconds": window, "executor.instances": 6}
@@ -231,7 +231,7 @@ async def test_what_is_measured_is_shown_only_while_there_are_figures() -> None:
     world = World()
     await world.batches(12)
     assert None not in {world.metric(f"tidegate_autoscaling_{name}") for name in OF_FIGURES}
-    # Another number of executors: it measures anew.
+    # Another number of executors: it measures again.
     await world.look_at(report_of(world.driver, executors_wanted=2, executors_running=2).report)
     assert world.advice.evaluation.step is Reason.MEASURING
     assert {world.metric(f"tidegate_autoscaling_{name}") for name in OF_FIGURES} == {None}

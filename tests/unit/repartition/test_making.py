@@ -268,7 +268,7 @@ def test_a_pod_that_dies_at_any_call_leaves_the_old_lineage_whole_and_the_next_o
         with pytest.raises(DiedError):
             world.make()
         assert world.old() == before
-        # Whoever removes what is left lets go of the pin for the one that died.
+        # Whoever removes what is left releases the pin for the one that died.
         attempts.clear_earlier(world.scene.library(), Repartition(8, "up-1", 1, 3))
         pin = world.scene.library().read().snapshots.get("up-1")
         assert pin is None or pin.holders == {"up-1"}

@@ -155,7 +155,7 @@ def test_what_is_found_nowhere_in_the_spec_keeps_its_name_with_the_template_that
         ),
         (
             {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
-            "spec.topologySpreadConstraints[0].topologyKey: Required value: can not be empty",
+            "spec.topologySpreadConstraints[0].topologyKey: Required value: cannot be empty",
             ".topologySpreadConstraints[0].topologyKey",
         ),
     ],

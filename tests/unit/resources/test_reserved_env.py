@@ -1,4 +1,4 @@
-"""Variables that a spec can not set, and where the refusal looks for them."""
+"""Variables that a spec cannot set, and where the refusal looks for them."""
 
 from collections.abc import Callable
 from typing import Any

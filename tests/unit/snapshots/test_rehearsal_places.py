@@ -1,4 +1,4 @@
-"""A rehearsal begins with a snapshot in a place of its own, and that goes with the snapshot. The store is in memory."""
+"""A rehearsal starts from a snapshot in a place of its own, and that goes with the snapshot. The store is in memory."""
 
 import threading
 

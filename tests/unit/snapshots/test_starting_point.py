@@ -1,4 +1,4 @@
-"""A lineage that is to begin with a snapshot, begins with it or not at all. The stores are in memory."""
+"""A lineage that is to start from a snapshot, starts from it or not at all. The stores are in memory."""
 
 import json
 import threading
@@ -31,7 +31,7 @@ ROOT = "apps/variant/lineages/1/main"
 
 
 class Fork:
-    """Application ``variant``, which is to begin with snapshot ``a`` of the scene's application."""
+    """Application ``variant``, which is to start from snapshot ``a`` of the scene's application."""
 
     def __init__(self, batches: int = 3) -> None:
         self.scene, self.notices = Scene(), list[tuple[str, str]]()

@@ -1,4 +1,4 @@
-"""What an upgrade leaves behind is kept exactly, and a rollback begins with exactly that. The store is in memory."""
+"""What an upgrade leaves behind is kept exactly, and a rollback starts with exactly that. The store is in memory."""
 
 import contextlib
 import threading
@@ -271,7 +271,7 @@ def test_wherever_a_rollback_ends_the_next_attempt_finishes_it() -> None:
             if left[0] < 0:
                 no_answer(call)
 
-        with contextlib.suppress(FaultError):  # a pin that cannot be let go does not hold anybody up
+        with contextlib.suppress(FaultError):  # a pin that cannot be released does not hold anybody up
             roll_back(scene, watch)
         roll_back(scene)
         now = content_of(scene.store(), "apps/orders/lineages/2/main", 2)

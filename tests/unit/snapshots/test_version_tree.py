@@ -42,7 +42,7 @@ def fill(config: Any, own: Library, origin: Library) -> None:
 
 
 def upgrade(scene: Scene, pin: str = PIN) -> None:
-    """Copy the state while the version before runs, and keep what it ends with."""
+    """Copy the state while the previous version runs, and keep what it ends with."""
     copy = f"{pin}-copy"
     carrier(scene).take(SnapshotOrder(copy, holders=(copy,)), quiet)
     scene.batches()

@@ -46,8 +46,8 @@ LAGS = {
         [kafka({"0": 1, "1": 1, "2": 1}, None, avgOffsetsBehindLatest="33.333333")],
         100,
     ),
-    "a topic made anew has smaller offsets": ([kafka({"0": 100}, {"0": 3})], 0),
-    "a new partition begins with the next batch": ([kafka({"0": 5}, {"0": 6, "1": 900})], 1),
+    "a topic made again has smaller offsets": ([kafka({"0": 100}, {"0": 3})], 0),
+    "a new partition starts with the next batch": ([kafka({"0": 5}, {"0": 6, "1": 900})], 1),
 }
 
 

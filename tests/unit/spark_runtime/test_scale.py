@@ -8,7 +8,7 @@ from tidegate_spark.executors import SURPLUS_SECONDS, Count, Scale
 
 @dataclass
 class Backend:
-    """Spark's scheduler: executors come when a test says so; those that are let go have tasks until it ends them."""
+    """Spark's scheduler: executors come when a test says so; those that are released have tasks until it ends them."""
 
     ids: list[str] = field(default_factory=list)
     target: int = 0
@@ -50,7 +50,7 @@ def test_of_too_many_the_youngest_go_and_do_not_count_as_running_while_their_tas
     assert count(scale, 1, 2.0) == (1, 1)
     backend.end("9")
     assert count(scale, 1, 3.0) == (1, 0)
-    assert backend.let_gone == ["9", "10"], "nobody is let go twice"
+    assert backend.let_gone == ["9", "10"], "nobody is released twice"
 
 
 def test_executors_that_go_are_no_part_of_those_that_are_wanted_again() -> None:
@@ -86,7 +86,7 @@ def test_one_that_was_made_in_the_place_of_a_lost_one_stays() -> None:
     scale.look(2, 2.0)
     backend.ids.append("4")
     scale.look(2, SURPLUS_SECONDS)
-    assert count(scale, 2, SURPLUS_SECONDS + 1.5) == (3, 0), "the while begins anew with each surplus"
+    assert count(scale, 2, SURPLUS_SECONDS + 1.5) == (3, 0), "the while begins again with each surplus"
     assert backend.let_gone == []
 
 

@@ -1,4 +1,4 @@
-"""Dockerfiles begin with images by digest, which one file lists; a tag is refused, and renewing is all or none."""
+"""Dockerfiles start with images by digest, which one file lists; a tag is refused, and renewing is all or none."""
 
 import hashlib
 import json

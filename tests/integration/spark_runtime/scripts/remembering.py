@@ -1,6 +1,6 @@
 """Counts rows by key, four more of each key in each batch, by a transformWithState; says what every batch came to.
 
-With the argument ``begin`` it begins with the export that the application is told; with ``forget`` it is told and
+With the argument ``begin`` it starts from the export that the application is told; with ``forget`` it is told and
 does not. Beginning, it keeps the count as a text.
 """
 
@@ -22,7 +22,7 @@ class Counter(StatefulProcessor):
     """One key."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state, of another type when it begins anew."""
+        """Declare the state, of another type when it begins again."""
         self.count: Any = handle.getValueState("count", "n STRING" if how else "n BIGINT")
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803 - Spark's

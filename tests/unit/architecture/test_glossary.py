@@ -1,0 +1,123 @@
+"""Pages, charts, comments, docstrings and texts are in the glossary's words. Reads this project's files."""
+
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PAGES = {
+    "cannot": r"\bcan not\b(?! only)",
+    "the previous version": r"\bthe version before\b(?! (?:the|it|that|this|an?|its)\b)",
+    "fix": r"\bmend(?:s|ed|ing)?\b",
+    "exponential back-off": r"\bgrowing pauses\b",
+    "requeue, check again": r"\blook(?:s|ed)? again\b",
+    "defer": r"\bputs? off\b",
+    "release": r"\blet(?:s|ting)? go of\b|\b(?:is|are|was|be|been) let go\b",
+    "repartition": r"\bdivid(?:e|es|ed|ing) (?:the state |state )?anew\b",
+    "again": r"\banew\b|\bafresh\b",
+    "start from, start with": r"\bbegins? with\b",
+}
+"""What the glossary says -> a pattern of what it replaces; only what is unmistakable as a phrase."""
+ONLY_ON_PAGES = {
+    "report": r"\btold\b|\btells?\b",
+    "metrics": r"\bfigures\b",
+    "roll back": r"\b(?:takes?|taken|took|taking) (?:\w+ )?back\b",
+}
+"""Likewise, for what people read who use Tidegate; in comments, these are also ordinary English."""
+NOT_HERE = (
+    "docs/decisions/",  # as they were written
+    "tests/last_landing/",  # as it was landed
+    "tests/unit/architecture/test_messages.py",  # they name what is not to be there
+    "tests/unit/architecture/test_glossary.py",
+)
+KNOWN = (
+    "operator/tidegate/agent/",
+    "operator/tidegate/act/access.py",
+    "operator/tidegate/act/agent_secret.py",
+    "operator/tidegate/decide/fence.py",
+    "operator/tidegate/decide/preflight.py",
+    "operator/tidegate/decide/status.py",
+    "spark_app/tidegate_spark/agent.py",
+    "docs/design/threats.md",
+    "docs/development.md",
+    "docs/look-inside.md",
+    "docs/security.md",
+    "docs/testing.md",
+    "tests/gate/",
+    "tests/unit/gate/",
+    "tests/unit/stored_forms/",
+)
+"""Whose words are still to be gone through; nothing is added here."""
+_QUOTED = re.compile(r'`[^`\n]*`|"figures":|\bmend-again\b|name: mend\b')
+_FEWEST_SPACES = 2
+
+
+def pages() -> dict[str, str]:
+    """Return the texts for those who use Tidegate, by path."""
+    found = [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "crds").glob("*.yaml")]
+    chart = ROOT / "charts"
+    found += [path for path in chart.rglob("*") if path.suffix in {".yaml", ".tpl", ".txt", ".json", ".md"}]
+    return _read(found)
+
+
+def code() -> dict[str, str]:
+    """Return what people read of each module (comments, docstrings, whole sentences), by path."""
+    folders = ("operator", "spark_app", "tests", "devcluster", "docs", "images", "charts", "supply_chain")
+    found = _read(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return {path: prose(text) for path, text in found.items()}
+
+
+def _read(paths: Iterable[Path]) -> dict[str, str]:
+    found = {str(path.relative_to(ROOT)): path for path in paths}
+    return {path: where.read_text() for path, where in found.items() if not path.startswith(NOT_HERE + KNOWN)}
+
+
+def prose(text: str) -> str:
+    """Return a module's comments, docstrings and texts of three words and more, a line each."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return "\n".join(
+        token.string
+        for token in tokens
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and _is_sentence(token.string))
+    )
+
+
+def _is_sentence(text: str) -> bool:
+    return text.count(" ") >= _FEWEST_SPACES
+
+
+def replaced(texts: Mapping[str, str], phrases: Mapping[str, str]) -> list[str]:
+    """Return each line with a phrase that the glossary replaces, and what it has instead."""
+    compiled = {say: re.compile(pattern, re.IGNORECASE) for say, pattern in phrases.items()}
+    return [
+        f"{path}: say {say!r}: {line.strip()}"
+        for path, text in texts.items()
+        for line in _QUOTED.sub("", text).splitlines()
+        for say, pattern in compiled.items()
+        if pattern.search(line)
+    ]
+
+
+def test_pages_are_in_the_glossarys_words() -> None:
+    assert replaced(pages(), PAGES | ONLY_ON_PAGES) == []
+
+
+def test_comments_and_texts_are_in_the_glossarys_words() -> None:
+    assert replaced(code(), PAGES) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    ["The pod can not start.", "Divide the state anew", "It begins with a snapshot.", "The snapshot is let go."],
+)
+def test_a_planted_phrase_is_found(planted: str) -> None:
+    assert replaced({"docs/planted.md": planted}, PAGES) != []
+    assert replaced({"planted.py": prose(f"# {planted}\n")}, PAGES) != []
+
+
+def test_names_in_code_are_no_prose() -> None:
+    assert replaced({"planted.py": prose('mend(anew, "begins with")\n')}, PAGES) == []
