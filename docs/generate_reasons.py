@@ -28,8 +28,8 @@ kubectl describe streamingapp APP -n NAMESPACE
 ```
 
 The conditions Ready, Reconciling and Stalled of a resource have one reason, and exactly one of the three is True: with
-Ready, nothing has to be done; with Reconciling, wait; with Stalled, do what the message says. Some events have a reason
-of their own for what the status has a shorter one: UpgradeRepartitioned and Repartitioned, SnapshotVerified and Whole.
+Ready, nothing has to be done; with Reconciling, wait; with Stalled, do what the message says. For the same cause, some
+events have a longer reason than the status: UpgradeRepartitioned and Repartitioned, SnapshotVerified and Whole.
 
 Words in capitals stand for yours: APP, POD, NODE, NAMESPACE. "The message" is the text beside the reason; the resource
 that is sent to an application is a ControlMessage.

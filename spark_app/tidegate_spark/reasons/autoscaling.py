@@ -52,7 +52,7 @@ AREA = Area(
             Reason.EXCLUDED_PERIOD,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "Another number would be right, and nothing is changed in an excluded period.",
+            "Another number of executors is recommended, and is not applied during an excluded period.",
             after="The autoscaler changes the number when the period ends.",
         ),
         Entry(
@@ -100,7 +100,7 @@ AREA = Area(
             Reason.PARTITIONS_CEILING,
             Fault.VERSION,
             (Place.AUTOSCALING, Place.EVENT),
-            "More executors are needed, and each task of a stage has a core of its own already.",
+            "More executors are needed, but would have no tasks: there are as many cores as partitions already.",
             remedy=(
                 "Raise spec.state.partitions, which stops the application while its state is repartitioned; or give "
                 "the source more partitions, which for a Kafka topic cannot be undone and moves keys to other "

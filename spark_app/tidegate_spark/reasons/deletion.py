@@ -39,13 +39,13 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.EVENT,),
             (
-                "A deleted application could not release the snapshot that it was to start from, or a deleted import "
-                "the one that it imported."
+                "A deleted application or import could not release the snapshot that it was to start from, or "
+                "that it imported."
             ),
             remedy=(
-                'Before you delete the StreamSnapshot that took it, annotate that as the message says: "kubectl '
-                'annotate streamsnapshot NAME -n NAMESPACE --overwrite tidegate.dev/release-holders=HOLDER"; without '
-                "that, its files stay."
+                "Before you delete the StreamSnapshot that took the snapshot, annotate it as the message says: "
+                '"kubectl annotate streamsnapshot NAME -n NAMESPACE --overwrite '
+                'tidegate.dev/release-holders=HOLDER"; without that, its files stay.'
             ),
             page="guide.md#delete-a-snapshot",
         ),

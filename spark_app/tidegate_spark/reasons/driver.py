@@ -28,8 +28,8 @@ AREA = Area(
             Fault.NONE,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.EXPORT),
             (
-                "What was to be done is done: all queries of an application ended by themselves, or a snapshot or an "
-                "export is complete."
+                "The work is done: all queries of an application ended by themselves, or a snapshot or an export "
+                "is complete."
             ),
         ),
         Entry(
@@ -73,9 +73,9 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             (
-                "The driver runs, and its agent, which the kubelet reaches, does not answer the operator. Batches "
-                "continue; rescaling, snapshots, control messages, metrics and repartitions wait, and an upgrade "
-                "starts without a copy of the state."
+                "The driver runs, and the kubelet reaches its agent, but the operator does not. Batches continue; "
+                "rescaling, snapshots, control messages, metrics and repartitions wait, and an upgrade starts "
+                "without a copy of the state."
             ),
             remedy="Allow pods of the operator to reach port 8091 of the driver pod (network policies).",
             after="The operator asks the agent again.",
@@ -120,8 +120,8 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "A query made no progress for spec.restart.stallTimeoutSeconds. This is another thing than the "
-                "condition Stalled, which says that something keeps a resource from continuing."
+                "A query made no progress for spec.restart.stallTimeoutSeconds. The condition Stalled is "
+                "something else: it is True when a resource cannot continue by itself."
             ),
             remedy=(
                 'See what its tasks waited for: "kubectl logs POD -n NAMESPACE --previous" of the driver pod. Raise '

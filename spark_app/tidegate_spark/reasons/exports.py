@@ -13,7 +13,7 @@ AREA = Area(
             Reason.STATE_NOT_FOUND,
             Fault.REQUEST,
             (Place.EXPORT,),
-            "spec.export.states names something that does not exist; the message lists what does.",
+            "spec.export.states selects state that does not exist; the message lists the state there is.",
             remedy="Correct spec.export.states, and change spec.export.nonce.",
         ),
         Entry(

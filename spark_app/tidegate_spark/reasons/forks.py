@@ -60,9 +60,9 @@ AREA = Area(
             Fault.DATA,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "The snapshot in spec.startFrom, or the rollback snapshot, is missing, damaged or not readable with "
-                "the credentials; or the folder of the new lineage has other files already. The application does not "
-                "start without all of the snapshot."
+                "The snapshot in spec.startFrom, or the rollback snapshot, is missing, damaged or not readable "
+                "with the credentials; or the folder of the new lineage already has other files. The application "
+                "does not start without all of the snapshot."
             ),
             remedy=(
                 'Restore what the message names, then run "kubectl delete pod POD -n NAMESPACE" for the driver pod. An '

@@ -155,8 +155,8 @@ AREA = Area(
             Fault.DATA,
             (Place.MESSAGE,),
             (
-                "The model of a reload-model message has another checksum than the payload says. The message never "
-                "took effect."
+                "The checksum of the model differs from the one in the payload of the reload-model message. The "
+                "message never took effect."
             ),
             remedy=(
                 "Compare the checksum in the payload with the file at its address, replace the file or correct the "
@@ -167,7 +167,10 @@ AREA = Area(
             Reason.MODEL_NOT_ALLOWED,
             Fault.VERSION,
             (Place.MESSAGE,),
-            ("The application does not take models from the address of a reload-model. The message never took effect."),
+            (
+                "The address in the reload-model message is below none of the prefixes from which the application "
+                "loads models. The message never took effect."
+            ),
             remedy=(
                 "Put the model below one of spec.control.models.allowedPrefixes, or add a prefix, and send another "
                 "message."
@@ -178,7 +181,8 @@ AREA = Area(
             Reason.MODEL_TOO_LARGE,
             Fault.VERSION,
             (Place.MESSAGE,),
-            "The model of a reload-model is larger than models may be. The message never took effect.",
+            "The model of the reload-model message is larger than spec.control.models.sizeLimit. The message "
+            "never took effect.",
             remedy="Send a smaller model, or raise spec.control.models.sizeLimit.",
             page="control.md#models",
         ),
@@ -214,7 +218,7 @@ AREA = Area(
             Reason.MESSAGE_REFUSED,
             Fault.CLUSTER,
             (Place.REPLY,),
-            "The API server refuses to create the ControlMessage of a message from a channel.",
+            "A message came through a channel, and the API server refuses to create its ControlMessage.",
             remedy="Correct what the reply names, and send the message again, with another id.",
         ),
         Entry(

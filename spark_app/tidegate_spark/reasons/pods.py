@@ -28,7 +28,7 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             (
-                "All executors run, and one more that should go has not finished its tasks for ten minutes; the "
+                "All executors run, but a surplus one has not finished its tasks for ten minutes; the "
                 "message names its pod."
             ),
             remedy=(

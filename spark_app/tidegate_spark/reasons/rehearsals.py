@@ -86,7 +86,7 @@ AREA = Area(
             Reason.NO_INPUT,
             Fault.NONE,
             (Place.REHEARSAL,),
-            "Too few batches came in time, and there was nothing to read.",
+            "Too few batches were committed in time, because there was no input.",
             remedy=(
                 "For the next rehearsal, raise spec.upgrade.rehearsal.timeoutSeconds, or lower "
                 "spec.upgrade.rehearsal.batches."

@@ -286,7 +286,7 @@ AREA = Area(
             Reason.SNAPSHOT_NAME_TAKEN,
             Fault.CLUSTER,
             (Place.EVENT, Place.MESSAGE),
-            "A StreamSnapshot with the name that Tidegate would give exists, and is another one.",
+            "Another StreamSnapshot already has the name that Tidegate gives to the new one.",
             remedy=(
                 "If nobody needs that StreamSnapshot, delete it (with its spec.deletionPolicy Delete, its files go "
                 "too); as long as it exists, this scheduled snapshot is not taken. For a ControlMessage, send the "
@@ -317,7 +317,7 @@ AREA = Area(
             Reason.SNAPSHOT_EXPIRED,
             Fault.NONE,
             (Place.EVENT,),
-            "A scheduled snapshot was deleted; the message says why it was that one.",
+            "A scheduled snapshot was deleted by spec.snapshots.retention; the message says why.",
             page="guide.md#take-them-by-themselves",
         ),
         Entry(

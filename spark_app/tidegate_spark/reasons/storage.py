@@ -25,9 +25,9 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
-                "app.json names another application: the folder of this one has the files of that one, be it an "
-                "earlier one of the same name; or the folder is inside one that an application of another namespace "
-                "has claimed."
+                "app.json names another application, such as an earlier one of the same name: its files are in "
+                "this application's folder. Or this folder is inside the folder of an application in another "
+                "namespace."
             ),
             remedy=(
                 "Make sure that no driver in any cluster writes to that folder "

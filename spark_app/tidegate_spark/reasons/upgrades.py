@@ -78,7 +78,7 @@ AREA = Area(
             Reason.UPGRADE_ROLLED_BACK,
             Fault.VERSION,
             (Place.APP, Place.EVENT),
-            "The previous version runs again, and the spec's does not; status.upgrade says why.",
+            "The previous version runs again, instead of the one in the spec; status.upgrade says why.",
             remedy="Correct what status.upgrade.message names, and change the spec.",
             after="The new version is tried again only after a change of the spec, such as spec.restartNonce.",
             page="guide.md#roll-it-back",
@@ -180,10 +180,7 @@ AREA = Area(
             Reason.ABANDON_STATE_UNCONFIRMED,
             Fault.VERSION,
             (Place.UPGRADE,),
-            (
-                "spec.upgrade.mode Stateless would give up the state: the new version starts without it. Nobody has "
-                "confirmed that."
-            ),
+            ("spec.upgrade.mode Stateless would give up the state, and nobody has confirmed that."),
             remedy=(
                 'To keep the state, set spec.upgrade.mode to Snapshot. To give it up, run "kubectl annotate '
                 'streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE" with the number in '
