@@ -56,7 +56,8 @@ def test_the_table_names_whatever_these_tests_import() -> None:
             missing := [
                 needed
                 for needed in needs[test] - set(conftests(test, frozenset(files)))
-                if not is_below(needed, (*tool.sources, *READ.everywhere)) and not needed.endswith("/__init__.py")
+                if not is_below(needed, (tool.tests, *tool.sources, *READ.everywhere))
+                and not needed.endswith("/__init__.py")
             ]
         )
     }
