@@ -99,10 +99,22 @@ def decode(body: bytes) -> Catalog:
 
 
 def _snapshot(document: _SnapshotDocument, names: tuple[str, ...]) -> Snapshot:
-    starts, counts = document.objects[::2], document.objects[1::2]
-    objects = {names[start + step] for start, count in zip(starts, counts) for step in range(count)}  # noqa: B905
-    fields = {**vars(document), "objects": frozenset(objects), "holders": frozenset(document.holders)}
-    return Snapshot(**fields)
+    objects = frozenset(_named(document.objects, names))
+    return Snapshot(**{**vars(document), "objects": objects, "holders": frozenset(document.holders)})
+
+
+def _named(runs: tuple[int, ...], names: tuple[str, ...]) -> Iterator[str]:
+    """Yield the names of runs, which stand one behind the other: a short document could take hours otherwise.
+
+    Raises:
+        ValueError: they overlap, or lead beyond the names.
+    """
+    after = 0
+    for start, count in zip(runs[::2], (*runs[1::2], 0)):  # noqa: B905 - as above
+        if start < after or count < 1 or start + count > len(names):
+            raise ValueError(f"a run of {count!r:.20} from {start!r:.20} does not fit {len(names)} objects")
+        after = start + count
+        yield from names[start:after]
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[int]:

@@ -327,3 +327,20 @@ def test_a_reference_to_an_object_that_is_not_listed_is_refused() -> None:
     document["objects"], document["sizes"] = [], []
     with pytest.raises(UnreadableCatalogError):
         decode(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [[0, 2_000] * 10_000, [1, 1, 0, 1], [0, 2, 1, 1], [0, 0], [-1, 1], [0, 2_001], [0], [2_000, 1], [0, 10**12]],
+    ids=["hours of work", "backwards", "overlapping", "empty", "negative", "too long", "half", "beyond", "huge"],
+)
+def test_runs_that_do_not_stand_one_behind_the_other_are_refused(runs: list[int]) -> None:
+    """Whoever may write there could have a reader go through all objects as often as there is room for numbers."""
+    snapshot = {"state": "ready", "created": 1.0, "lineage": 1, "parent": "", "manual": False, "objects": runs}
+    snapshot |= {"holders": [], "queries": {}, "sequence": 1, "digest": "", "files": 1, "bytes": 1}
+    names = [f"o{number}" for number in range(2_000)]
+    document = {"version": 1, "objects": names, "sizes": [1] * 2_000, "snapshots": dict.fromkeys("abc", snapshot)}
+    with pytest.raises(UnreadableCatalogError, match="does not fit 2000 objects"):
+        decode(json.dumps(document).encode())
+    good = {**document, "snapshots": {"a": {**snapshot, "objects": [0, 5, 5, 1, 1_990, 10]}}}
+    assert len(decode(json.dumps(good).encode()).snapshots["a"].objects) == 16
