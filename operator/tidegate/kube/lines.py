@@ -32,12 +32,17 @@ async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, b
     Raises:
         aiohttp.ClientError: a line is longer than any object can be.
     """
-    rest = b""
+    parts: list[bytes] = []  # of a line whose end has not come: joined once, however small they are
+    length = 0
     async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(_END)
-        for line in lines:
-            yield line, _END
-        if len(rest) > LONGEST_LINE:
+        parts.append(chunk)
+        length += len(chunk)
+        if _END in chunk:
+            *lines, rest = b"".join(parts).split(_END)
+            parts, length = [rest], len(rest)
+            for line in lines:
+                yield line, _END
+        if length > LONGEST_LINE:
             raise aiohttp.ClientError("a line of the watch is longer than any object can be")
-    if rest:
-        yield rest, b""
+    if length:
+        yield b"".join(parts), b""

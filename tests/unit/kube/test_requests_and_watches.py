@@ -1,7 +1,7 @@
 """Requests that are repeated, and watches that survive gaps. A real HTTP server, on 127.0.0.1 in this process."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from aiohttp import web
 from tidegate.kube import client, watch
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import Forbidden, NotFound, Unavailable
+from tidegate.kube.lines import lines_of
 from tidegate.kube.watch import Changed, Listed, MetadataOnly, Removed, Watch
 from tidegate_testing import scripted_server
 from tidegate_testing.scripted_server import Server, events, talking_to
@@ -101,6 +102,29 @@ async def test_a_watch_that_ended_goes_on_after_the_last_bookmark() -> None:
     server = Server(listing(5), events(("BOOKMARK", thing("", 9))), events(("ADDED", thing("b", 10))))
     await first_changes(server, 2)
     assert [request.query.get("resourceVersion") for request in server.asked] == [None, "5", "9"]
+
+
+async def lines_from(*chunks: bytes) -> list[tuple[bytes, bytes]]:
+    async def pieces() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+
+    return [line async for line in lines_of(pieces())]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+async def test_lines_are_the_same_however_they_are_divided(size: int) -> None:
+    text = b"a\n\nbcd\n" + b"e" * 20 + b"\n\nrest"
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    ended = [(line, b"\n") for line in (b"a", b"", b"bcd", b"e" * 20, b"")]
+    assert await lines_from(*pieces) == [*ended, (b"rest", b"")]
+    assert await lines_from(*pieces, b"\n") == [*ended, (b"rest", b"\n")]
+
+
+async def test_a_long_line_in_small_pieces_is_put_together_once() -> None:
+    """Whoever puts what there is together with each piece copies a terabyte."""
+    ((line, end),) = await lines_from(*[b"x" * 8] * 500_000, b"\n")
+    assert (len(line), end) == (4_000_000, b"\n")
 
 
 EXPIRED = {
