@@ -19,6 +19,8 @@ CLAIM_FIELDS = frozenset({"uid", "namespace", "app", "epoch", "lineage"})
 """Fields of ``app.json`` that are always there."""
 _MOST_AROUND = 16
 """So many places around its own a driver looks for claims in: a request each, at its first start."""
+LONGEST_CLAIM = 64 * 1024
+"""Bytes of an ``app.json`` that are read: a claim has a few hundred, and others may put anything under the name."""
 _ELSEWHERE = "an application of another namespace"
 
 
@@ -46,7 +48,7 @@ def _claim_around(client: S3Client, place: Storage) -> dict[str, Any]:
     from botocore.exceptions import ClientError  # noqa: PLC0415 - as in tidegate_spark.storage
 
     try:
-        found = store.read_object(client, place, place.key(APP_FILE))
+        found = store.read_object(client, place, place.key(APP_FILE), LONGEST_CLAIM)
     except ClientError as error:
         if store.status_of(error) in (403, 404):
             return {}  # who may use the place alone cannot read around it, nor can somebody else there be in the way

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark import storage as store
-from tidegate_spark.claims import owner_named_to, refuse_inside_others
+from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
 from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
 from tidegate_spark.protocol import (
     APP_FILE,
@@ -287,7 +287,7 @@ def read_claim(client: S3Client, place: Storage) -> tuple[dict[str, Any], str] |
     Raises:
         FaultError: NEWER_FORMAT if a newer Tidegate wrote it, CLAIM_DAMAGED if it lacks a field of :class:`Claim`.
     """
-    found = store.read_object(client, place, place.key(APP_FILE))
+    found = store.read_object(client, place, place.key(APP_FILE), LONGEST_CLAIM)
     if found is None:
         return None
     body, etag = found

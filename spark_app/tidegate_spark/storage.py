@@ -189,16 +189,22 @@ def replace_object(client: S3Client, storage: Storage, key: str, body: bytes, et
     return write_object_if(client, storage, key, body, etag) is not None
 
 
-def read_object(client: S3Client, storage: Storage, key: str) -> tuple[bytes, str] | None:
+def read_object(client: S3Client, storage: Storage, key: str, most: int | None = None) -> tuple[bytes, str] | None:
     """Return an object's content and its ETag, None if there is none. Other faults raise botocore's exceptions.
 
     A store that keeps the two in different files may answer with an old content and a new ETag while somebody writes;
     who writes on that condition undoes what was written. So a pair is believed if the ETag is the content's MD5, as it
     is of small objects in most stores, or if it is read twice.
+
+    Args:
+        client: of the store.
+        storage: names the bucket.
+        key: of the object.
+        most: so many bytes are read of it, and no more; None: all.
     """
     before: tuple[bytes, str] | None = None
     for _ in range(_READS):
-        found = _read_once(client, storage, key)
+        found = _read_once(client, storage, key, most)
         if found is None or found == before or is_md5_of(*found):
             return found
         before = found
@@ -211,12 +217,12 @@ def is_md5_of(body: bytes, etag: str) -> bool:
     return etag.strip('"') == hashlib.md5(body, usedforsecurity=False).hexdigest()
 
 
-def _read_once(client: S3Client, storage: Storage, key: str) -> tuple[bytes, str] | None:
+def _read_once(client: S3Client, storage: Storage, key: str, most: int | None) -> tuple[bytes, str] | None:
     from botocore.exceptions import ClientError  # noqa: PLC0415 - see the module's docstring
 
     try:
         answer = client.get_object(Bucket=storage.bucket, Key=key)
-        return answer["Body"].read(), answer["ETag"]
+        return answer["Body"].read(most), answer["ETag"]
     except ClientError as error:
         # A bucket that is gone answers 404, too, and that is another fault.
         if status_of(error) == 404 and error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):

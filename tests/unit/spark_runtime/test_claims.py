@@ -1,5 +1,6 @@
 """Whose storage a driver does not take, and what it says of the owner. The store is a dictionary; no I/O."""
 
+import io
 import json
 from typing import Any
 
@@ -8,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from tests.scenario.object_store import ObjectStore, StoreClient
 from tidegate_spark import preflight
+from tidegate_spark.claims import LONGEST_CLAIM
 from tidegate_spark.protocol import Fault, Storage
 from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import FaultError
@@ -60,6 +62,25 @@ def test_a_place_inside_what_another_namespace_has_claimed_is_not_taken_and_nobo
 )
 def test_a_place_is_taken_whatever_else_is_around_it(around: str, content: bytes) -> None:
     assert claimed({f"{around}/app.json": content}) is None
+
+
+def test_a_file_without_end_around_a_place_is_read_as_far_as_a_claim_goes() -> None:
+    """Any other tenant of the bucket can put one there, and whoever starts beside it would run out of memory."""
+    read: list[int] = []
+
+    class Endless(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            content = super().read(-1 if size is None else size)
+            read.append(len(content))
+            return content
+
+    class Client(StoreClient):
+        def get_object(self, **asked: Any) -> Any:
+            answer = super().get_object(**asked)
+            return {**answer, "Body": Endless(answer["Body"].read())}
+
+    assert claimed({"streams/apps/app.json": b'{"uid":"' + b"x" * 1_000_000}, Client) is None
+    assert max(read) == LONGEST_CLAIM
 
 
 def test_a_place_that_is_ones_own_already_is_not_held_back_by_a_later_claim_around_it() -> None:
