@@ -9,7 +9,7 @@ replaced by a text that says so: the object around it can still be read, and is 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -89,14 +89,26 @@ def why_cut(value: Any) -> str:
     Args:
         value: what was decoded from JSON that :func:`bounded` returned.
     """
-    left: list[tuple[str, Any]] = [("", value)]
-    while left:
-        path, found = left.pop()
+    steps: list[Iterator[tuple[str, Any]]] = [iter([("", value)])]
+    path: list[str] = []
+    while steps:
+        step = next(steps[-1], None)
+        if step is None:
+            steps.pop()
+            path = path[:-1]
+            continue
+        name, found = step
         if isinstance(found, str):
             if found.startswith(_MARK):
-                return f"{path or 'the object'}: {found.removeprefix(_MARK)}"
-        elif isinstance(found, Mapping):
-            left += [(f"{path}.{key}" if path else str(key), part) for key, part in found.items()]
-        elif isinstance(found, Sequence) and not isinstance(found, bytes):
-            left += [(f"{path}[{number}]", part) for number, part in enumerate(found)]
+                where = "".join((*path, name)).removeprefix(".")
+                return f"{where or 'the object'}: {found.removeprefix(_MARK)}"
+        elif isinstance(found, (Mapping, Sequence)) and not isinstance(found, bytes):
+            path.append(name)
+            steps.append(_named_parts(found))
     return ""
+
+
+def _named_parts(value: Mapping[str, Any] | Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        return ((f".{key}", part) for key, part in value.items())
+    return ((f"[{number}]", part) for number, part in enumerate(value))

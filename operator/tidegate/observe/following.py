@@ -11,7 +11,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import Listed, Removed, Watch
 from tidegate.metrics.figures import Figures
-from tidegate.model.bounded_json import bounded, is_cut, why_cut
+from tidegate.model.bounded_json import is_cut, why_cut
 from tidegate.model.errors import UnreadableAppError
 from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.watched import UnreadableResource, Watchable, WatchedResources
@@ -79,7 +79,7 @@ def _read(body: msgspec.Raw, decode: Callable[[msgspec.Raw], R]) -> R | Unreadab
         problem = str(error)
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"[:_LONGEST_PROBLEM]
-    cut = bounded(bytes(body))
+    cut = bytes(body)  # by the watch: what it yields is nested no deeper than decoders survive
     try:
         raw = msgspec.json.decode(cut)
     except msgspec.DecodeError as error:  # a number beyond all doubles, say: what is next to the metadata is left out
