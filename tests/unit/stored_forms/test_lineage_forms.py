@@ -245,7 +245,7 @@ def test_a_write_of_the_fence_whose_answer_was_lost_is_found_by_its_bytes() -> N
     assert fence.take(FenceObject(stored("fence")), HOLDER) == Held("before")
 
 
-# --- what a lineage begins with ---
+# --- what a lineage starts from ---
 
 
 def fill(scene: Scene, own: Library, start_from: StartFrom, lineage: int) -> None:
