@@ -1,8 +1,9 @@
 """The only place of the operator where text is read that others write for people. No I/O.
 
 The API server has no code for why it refuses an object. What is recognized here is what it writes today; the contract
-tests with a real one (tests/integration/scenario/test_contract.py) fail when it writes something else. Unknown text is
-never an error: it is shown as it is.
+tests with a real one (tests/integration/scenario/test_contract.py) fail when it writes something else. Of what kubelet
+and scheduler write of a pod, tests/e2e/test_pods_that_do_not_start.py is the contract. Unknown text is never an error:
+it is shown as it is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,17 @@ _USAGE = r"((minimum|maximum) \S+ usage|\S+ max limit to request ratio) per (Con
 _BY_LIMIT_RANGE = re.compile(r'pods "[^"]*" is forbidden: \[?' + _USAGE)
 # From the beginnings of words only: from each character on, one long word takes as many steps as its length squared.
 _LIMIT_RANGE = re.compile(r"(?<!\S)\[?" + _USAGE)
+_NOT_FOUND = re.compile(r"\b(configmap|secret|persistentvolumeclaim|serviceaccount)s? \"([^\"\s]{1,253})\" not found")
+_NO_KEY = re.compile(r"\breferences non-existent (config|secret) key: ([-._a-zA-Z0-9]{1,253})")
+_KINDS = {
+    "configmap": "ConfigMap",
+    "secret": "Secret",
+    "persistentvolumeclaim": "PersistentVolumeClaim",
+    "serviceaccount": "ServiceAccount",
+}
+_KEY_OF = {"config": "a ConfigMap", "secret": "a Secret"}
+_VOLUMES_LISTED = "unmounted volumes=["
+_ID = re.compile(r"\b[0-9a-f]{32,64}\b")
 _NO_QUANTITY = "quantities must match the regular expression"
 
 
@@ -51,6 +63,28 @@ def names_limit_range(complaint: str) -> bool:
 def names_quantity(complaint: str) -> bool:
     """Return whether a complaint without its prefix is about a quantity, of which it does not say where it is."""
     return complaint.startswith(_NO_QUANTITY)
+
+
+def missing_object(text: str) -> str:
+    """Return which object kubelet or scheduler miss, with its kind, such as ``ConfigMap rules``; empty if none.
+
+    Of a key they do not say of which object it is; the name of the volume is in the text, too.
+    """
+    if found := _NOT_FOUND.search(text):
+        return f"{_KINDS[found[1]]} {found[2]}"
+    if found := _NO_KEY.search(text):
+        return f"Key {found[2]} of {_KEY_OF[found[1]]}"
+    return ""
+
+
+def only_lists_volumes(text: str) -> bool:
+    """Return whether a kubelet only says which volumes are not mounted, and not why."""
+    return _VOLUMES_LISTED in text
+
+
+def without_ids(text: str) -> str:
+    """Return a text whose long hexadecimal ids, which differ with each attempt, are left out."""
+    return _ID.sub("…", text)
 
 
 @dataclass(frozen=True, slots=True)

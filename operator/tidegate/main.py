@@ -52,6 +52,7 @@ from tidegate.model.stream_snapshot import SNAPSHOT_PLURAL
 from tidegate.model.streaming_app import PLURAL
 from tidegate.observe.index import Index
 from tidegate.observe.quotas import Quotas
+from tidegate.observe.start_events import StartEvents
 from tidegate.part import Part, Running
 from tidegate.pod_watch import watch_pods
 from tidegate.reconcile import Reconciler
@@ -266,6 +267,7 @@ def _build(
     teller = UnreadableTeller(client, events)
     reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_beside=wake_beside)
     reconciler.follow_repartition, reconciler.quotas, reconciler.trials = dividing.follow, quotas, Trials(client)
+    starts = StartEvents(client, lambda: time.time() - client.clock_skew())
     snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
     snapshots = SnapshotReconciler(
         index,
@@ -279,6 +281,7 @@ def _build(
         part.wake_beside,
         client.clock_skew,
     )
+    reconciler.starts = snapshots.starts = starts
     control_actor = ControlActor(client, agents, index, events, figures)
     messages = ControlReconciler(index, control_actor, poller, figures.control, teller, client.clock_skew)
     parts, leads = (part, control, autoscaling), asyncio.Event()

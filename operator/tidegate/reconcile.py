@@ -17,6 +17,7 @@ from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.executors import lacks_pods, wanted_executors
 from tidegate.decide.plan import decide
+from tidegate.decide.rules import earliest
 from tidegate.decide.verdict import Health
 from tidegate.looks import Looks
 from tidegate.metrics.figures import Figures
@@ -24,8 +25,10 @@ from tidegate.metrics.lifecycle import restarts_between
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.observation import Observation, pods_of, with_pods
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.quotas import Quotas
+from tidegate.observe.start_events import StartEvents
 from tidegate.observe.unreadable import observe_unreadable
 from tidegate.resources.platform import Platform
 from tidegate.trials import Trials
@@ -56,6 +59,8 @@ class Reconciler:
     """Asked where pods of executors are missing."""
     trials: Trials | None = None
     """Has the API server look at the pods of a version that was not launched yet."""
+    starts: StartEvents | None = None
+    """Asked why pods do not begin."""
     _looks: Looks = field(default_factory=Looks)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -82,6 +87,7 @@ class Reconciler:
         unfit = await self.trials.look(observation) if self.trials is not None else None
         if unfit is not None:
             observation = dataclasses.replace(observation, unfit=unfit)
+        observation = await self._explained(observation)
         plan = decide(observation, now)
         try:
             outcome = await self._carry_out(observation.app, plan, now)
@@ -97,8 +103,21 @@ class Reconciler:
         if outcome is None:
             self._looks.forget(key)
             gone = observation.driver is not None and (after is None or after.driver is None)
-            return 0.0 if gone else plan.wake_after
+            return 0.0 if gone else earliest(plan.wake_after, self._look_again_in(after))
         return self._looks.again(key, outcome.reason)
+
+    async def _explained(self, o: Observation) -> Observation:
+        """Return an observation with what keeps its pods from beginning."""
+        if self.starts is None:
+            return o
+        delays = await self.starts.look(pods_of(o), o.app.spec.pod_start_timeout_seconds)
+        return with_pods(o, delays.of) if delays.by_uid else o
+
+    def _look_again_in(self, after: Observation | None) -> float | None:
+        """Return in how many seconds events are to be read of the pods that there are now; None: of none."""
+        if self.starts is None or after is None:
+            return None
+        return self.starts.due_in(pods_of(after), after.app.spec.pod_start_timeout_seconds)
 
     def _show(self, key: Key, before: StreamingApp) -> None:
         known = self.index.app(key)

@@ -12,6 +12,7 @@ from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.snapshot_pods import SnapshotPods
+from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.looks import Looks
@@ -19,6 +20,8 @@ from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
+from tidegate.observe.snapshot_observation import SnapshotObservation, pods_of, start_timeout, with_pods
+from tidegate.observe.start_events import StartEvents
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
 
@@ -44,6 +47,8 @@ class SnapshotReconciler:
     """Seconds by which our clock is ahead of the API server's."""
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
+    starts: StartEvents | None = None
+    """Asked why pods do not begin."""
     _looks: Looks = field(default_factory=Looks)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -60,6 +65,7 @@ class SnapshotReconciler:
             self.pods.follow(key, None)
             await self._let_go(key, now)
             return None
+        observation = await self._explained(observation)
         before, plan = observation.snapshot, decide_snapshot(observation, now)
         structlog.contextvars.bind_contextvars(app=before.app_key[1], reason=plan.reason)
         if plan.actions:
@@ -72,8 +78,22 @@ class SnapshotReconciler:
         self.pods.follow(key, observation.taking or observation.verifying or observation.exporting)
         if outcome is None:
             self._looks.forget(key)
-            return plan.wake_after
+            return earliest(plan.wake_after, self._look_again_in(key))
         return self._looks.again(key, outcome.reason)
+
+    async def _explained(self, o: SnapshotObservation) -> SnapshotObservation:
+        """Return an observation with what keeps its pods from beginning."""
+        if self.starts is None:
+            return o
+        delays = await self.starts.look(pods_of(o), start_timeout(o))
+        return with_pods(o, delays.of) if delays.by_uid else o
+
+    def _look_again_in(self, key: Key) -> float | None:
+        """Return in how many seconds events are to be read of the pods that there are now; None: of none."""
+        after = observe_snapshot(self.index, key, self.platform, self.steady(), self.clock_skew())
+        if self.starts is None or after is None:
+            return None
+        return self.starts.due_in(pods_of(after), start_timeout(after))
 
     async def _let_go(self, key: Key, now: float) -> None:
         unreadable = self.index.snapshots.unreadable(key)

@@ -32,6 +32,8 @@ from tidegate_testing.waiting import wait_for
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "tidegate"
 NAMESPACE, TEAM, APP = "tidegate-system", "team", "counter"
+STUCK = "stuck"
+"""An application whose driver nobody starts."""
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:tidegate"
 
 LEFT, MADE = "pods,secrets,roles,rolebindings", "app.kubernetes.io/managed-by=tidegate"
@@ -108,7 +110,8 @@ def pods_run(server: ApiServer) -> Iterator[None]:
 
     def say() -> None:
         while not over.wait(0.2):
-            for pod in client.get(f"{pods}?fieldSelector=status.phase%3DPending")["items"]:
+            pending = client.get(f"{pods}?fieldSelector=status.phase%3DPending")["items"]
+            for pod in (pod for pod in pending if pod["metadata"]["name"] != f"{STUCK}-driver"):
                 # Refused if the pod has changed since, or is gone.
                 with suppress(ApiRefusedError):
                     client.merge(f"{pods}/{pod['metadata']['name']}/status", runs(pod))
@@ -165,6 +168,44 @@ def operator(kubeconfig: Path, log: Path, **more: str) -> Iterator[None]:
             process.wait(timeout=180)
 
 
+def reason_of(kubectl: Kubectl, app: str) -> str:
+    return str(kubectl.condition(kubectl.get("sapp", app, TEAM) or {}, "Ready").get("reason", ""))
+
+
+def event_about(pod: dict[str, Any]) -> dict[str, Any]:
+    """Return what a kubelet writes of a pod whose volume it cannot mount."""
+    about = {key: pod["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{pod['metadata']['name']}.mount", "namespace": TEAM},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", **about},
+        "type": "Warning",
+        "reason": "FailedMount",
+        "message": 'MountVolume.SetUp failed for volume "rules" : configmap "rules" not found',
+        "firstTimestamp": pod["metadata"]["creationTimestamp"],
+        "lastTimestamp": pod["metadata"]["creationTimestamp"],
+        "source": {"component": "kubelet"},
+        "count": 1,
+    }
+
+
+def name_why_a_pod_does_not_start(kubectl: Kubectl) -> None:
+    """Have an application whose driver nobody starts, until it says what its events say."""
+    spec = {"podStartTimeoutSeconds": 10}
+    storage = {"uri": "s3://streams/stuck"}
+    kubectl.apply(
+        streaming_app(STUCK, TEAM, image="example/spark:1", storage=storage, main="local:///opt/app/main.py", spec=spec)
+    )
+    wait_for("no cause to be known", lambda: reason_of(kubectl, STUCK) == "PodNotStarting", timeout=300)
+    pod = kubectl.get("pod", f"{STUCK}-driver", TEAM)
+    assert pod is not None
+    kubectl.apply(event_about(pod))
+    wait_for("the cause to be named", lambda: reason_of(kubectl, STUCK) == "ReferenceMissing", timeout=300)
+    kubectl.delete("sapp", STUCK, TEAM)
+    wait_for("it to be gone", lambda: kubectl.get("sapp", STUCK, TEAM) is None, timeout=300)
+
+
 def running_in_epoch(kubectl: Kubectl, epoch: int) -> bool:
     status = (kubectl.get("sapp", APP, TEAM) or {}).get("status", {})
     return bool(status.get("phase") == "Running" and status.get("epoch") == epoch)
@@ -180,6 +221,7 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     with operator(account_kubeconfig, log):
         kubectl.apply(app)
         wait_for("the application to run", lambda: running_in_epoch(kubectl, 1), timeout=300)
+        name_why_a_pod_does_not_start(kubectl)
     with operator(account_kubeconfig, log):
         kubectl.patch("sapp", APP, TEAM, {"spec": {"application": {"args": ["changed"]}}})
         wait_for("the changed application to run", lambda: running_in_epoch(kubectl, 2), timeout=300)

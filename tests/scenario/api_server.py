@@ -191,11 +191,12 @@ class ApiServer:
         return known[1]
 
     def _list(self, place: Place, query: str) -> bytes:
-        wanted = _wanted_labels(query)
+        wanted, about = _wanted_labels(query), dict(parse_qsl(query)).get("fieldSelector", "")
         found = [
             body
             for body in self.all(place.plural, place.namespace)
             if all(body["metadata"].get("labels", {}).get(key) == value for key, value in wanted)
+            and about in ("", f"involvedObject.uid={body.get('involvedObject', {}).get('uid')}")
         ]
         head = b'{"kind":"List","metadata":{"resourceVersion":"%d"},"items":[' % self.version
         return head + b",".join(map(self.encoded, found)) + b"]}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, RefusedError, time_at
+from tests.scenario.volumes import RETRIES, WITHOUT_VOLUMES, tell_of, unfilled_volume
 
 FIRST_BACK_OFF, LONGEST_BACK_OFF, HEALTHY = 10.0, 300.0, 600.0
 NOT_READY_AFTER, EVICTED_AFTER = 40.0, 300.0
@@ -251,6 +252,14 @@ class Cluster:
             self._report(container)
             self._world.later(20.0, self._sync, container.path, container.uid)
             return
+        unfilled = unfilled_volume(self._world.api, pod)
+        if unfilled is not None:
+            container.state = WITHOUT_VOLUMES
+            self._report(container)
+            times = tell_of(self._world.api, pod, unfilled, self._world.now())
+            again = RETRIES[min(times, len(RETRIES)) - 1]
+            self._world.later(again, self._sync, container.path, container.uid)
+            return
         container.phase, container.start_time = "Running", self._world.now()
         container.state = {"running": {"startedAt": self._time()}}
         container.process = self._world.make_process(container, pod)
@@ -370,9 +379,11 @@ class Cluster:
         entry |= {"state": container.state, "lastState": {}}
         if container.last and "terminated" not in container.state:
             entry["lastState"] = {"terminated": container.last}
+        # An address comes with the sandbox, and that after the volumes.
+        address = {} if container.state == WITHOUT_VOLUMES else {"podIP": "10.0.0.1"}
         status: Body = {
             "phase": container.phase,
-            "podIP": "10.0.0.1",
+            **address,
             "conditions": [
                 {"type": "PodScheduled", "status": "True"},
                 {"type": "Ready", "status": "True" if ready else "False"},

@@ -33,6 +33,7 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.quotas import Quotas
+from tidegate.observe.start_events import StartEvents
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
@@ -133,6 +134,7 @@ class OperatorProcess:
             self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady, self._wake_beside
         )
         self._reconciler.quotas, self._reconciler.trials = quotas, Trials(self.client, steady)
+        self._reconciler.starts = StartEvents(self.client, self.clock, steady)
         messages = WatchedControlActor(self.client, agents, self.index, events, FIGURES)
         self._line_reconciler = ControlReconciler(
             self.index, messages, self.poller, FIGURES.control, teller, self._skew_of, self.clock, steady

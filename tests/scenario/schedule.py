@@ -5,7 +5,7 @@ import random
 import secrets
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from unittest import mock
 
@@ -44,6 +44,10 @@ class Result:
     """Of simulated time."""
 
 
+Course = Callable[[World, Result], Awaitable[None]]
+"""What happens in a world; it notes what may not have happened with the world."""
+
+
 def run(seed: int, note: Note | None = None) -> Result:
     """Run a schedule.
 
@@ -51,12 +55,23 @@ def run(seed: int, note: Note | None = None) -> Result:
         seed: everything random follows from it.
         note: is told everything that happens, with time and name.
     """
+    return run_course(seed, _misfortune_and_rest, note)
+
+
+def run_course(seed: int, course: Course, note: Note | None = None) -> Result:
+    """Run what happens in a world.
+
+    Args:
+        seed: everything random follows from it.
+        course: what happens.
+        note: is told everything that happens, with time and name.
+    """
     random.seed(seed)  # the client's pauses between two attempts are random too
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
     try:
         with mock.patch.object(secrets, "token_urlsafe", _token):
-            return loop.run_until_complete(_run(seed, note))
+            return loop.run_until_complete(_run(seed, course, note))
     except StuckError:
         return Result(seed, ["nothing will ever happen again"])
     except Exception:
@@ -74,17 +89,21 @@ def _token(length: int) -> str:
     return random.randbytes(length).hex()
 
 
-async def _run(seed: int, note: Note | None) -> Result:
+async def _run(seed: int, course: Course, note: Note | None) -> Result:
     world, result = World(seed, note), Result(seed)
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: world.violated(f"unexpected: {context}"))
-    await _misfortune(world, result)
-    if not world.violations:
-        await _rest(world)
+    await course(world, result)
     result.violations = world.violations
     result.crashed, result.passed = world.weather.crashed, world.weather.passed
     result.facts = world.facts
     result.batches, result.seconds = world.check.batches, world.loop.time()
     return result
+
+
+async def _misfortune_and_rest(world: World, result: Result) -> None:
+    await _misfortune(world, result)
+    if not world.violations:
+        await _rest(world)
 
 
 async def _misfortune(world: World, result: Result) -> None:

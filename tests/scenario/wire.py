@@ -92,8 +92,14 @@ class SimulatedClient(KubeClient):
         """What the real Watch opens its connections with."""
         return cast(aiohttp.ClientSession, _Watches(self.process))
 
-    async def _send_once(
-        self, method: str, path: str, body: bytes | None, accept: str = "application/json", limits: object = None
+    async def _send_once(  # noqa: PLR0917 - as the real one's
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        accept: str = "application/json",
+        limits: object = None,
+        longest: int = 0,
     ) -> bytes | Failure:
         write = method != "GET"
         if write:

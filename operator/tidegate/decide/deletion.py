@@ -25,7 +25,7 @@ from tidegate.decide.last_snapshot import tell_missing
 from tidegate.decide.launch import refused_for
 from tidegate.decide.letting_go import remove_release_pod, tell_held
 from tidegate.decide.overdue import OVERDUE, wait_for_end
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Health, Verdict, health_without_start
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.observation import Observation, lacks_access
@@ -124,7 +124,8 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
     if problem is None and not purge.ready and purge.ended is not None and purge.ended.exit_code != 0:
         problem = name_end(purge)
     if problem is not None:
-        return Verdict(Phase.DELETING, Health.STALLED, problem.reason, deletion_messages.purge_waits(problem.message))
+        health = health_without_start(problem.reason)
+        return Verdict(Phase.DELETING, health, problem.reason, deletion_messages.purge_waits(problem.message))
     return Verdict(Phase.DELETING, Health.RECONCILING, Reason.STORAGE_PURGING, deletion_messages.purging(purge.name))
 
 

@@ -33,6 +33,11 @@ def logs(pod: str, namespace: str, options: str = "") -> str:
     return f'"kubectl logs {pod} -n {namespace}{options}"'
 
 
+def describe(pod: str, namespace: str) -> str:
+    """Return the command that shows a pod with its events."""
+    return f'"kubectl describe pod {pod} -n {namespace}"'
+
+
 OLDER_RUNTIME = (
     "If its runtime is older than the operator, change spec.restartNonce of the application or, with "
     "spec.application.runtime Image, use an image with a newer runtime."
@@ -123,6 +128,42 @@ def out_of_service(node: str) -> str:
 
 def container_refused(pod: str, container: str, detail: str) -> str:
     return f"Container {container} of pod {pod} cannot be started: {sentence(detail)} Correct what this names."
+
+
+def reference_missing(pod: str, missing: str, detail: str) -> str:
+    return (
+        f"{missing} does not exist, and pod {pod} refers to it: {sentence(detail)} Create it, or correct the reference "
+        "in the spec."
+    )
+
+
+def volume_not_mounted(pod: str, detail: str) -> str:
+    return f"A volume of pod {pod} cannot be mounted: {sentence(detail)} Correct what this names."
+
+
+def sandbox_failed(pod: str, node: str, detail: str) -> str:
+    return (
+        f"Node {node} cannot prepare pod {pod}: {sentence(detail)} Check the network and the container runtime of the "
+        "node, or spec.podTemplate.spec.runtimeClassName."
+    )
+
+
+def image_pulling(pod: str, node: str, detail: str) -> str:
+    return f"Node {node} still pulls an image of pod {pod}: {sentence(detail)} Nothing has to be done while it does."
+
+
+def start_unread(pod: str, namespace: str, why: str) -> str:
+    return (
+        f"No container of pod {pod} has started, and the operator cannot read the pod's events ({why}). See them: "
+        f"{describe(pod, namespace)}."
+    )
+
+
+def start_unexplained(pod: str, namespace: str, node: str, warning: str) -> str:
+    where = f"Node {node} has not started pod {pod}" if node else f"No scheduler has chosen a node for pod {pod}"
+    said = f" The last warning: {sentence(warning)}" if warning else " Its events name no cause."
+    check = "the node and its kubelet" if node else "schedulerName in the pod templates"
+    return f"{where} yet.{said} Check {check}: {describe(pod, namespace)}."
 
 
 def unschedulable(pod: str, detail: str, resources: str) -> str:

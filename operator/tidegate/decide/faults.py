@@ -1,7 +1,7 @@
 """Names what keeps a pod from doing its work, and says what to do. No I/O.
 
-Reasons come from the pod's state, from the runtime's termination message and from the agent's report: never from the
-text of an error.
+Reasons come from the pod's state and its events, from the runtime's termination message and from the agent's report:
+never from the text of an error.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tidegate.decide import fault_messages
 from tidegate.observe.pods import Exit, PodRecord, Waiting
+from tidegate.observe.start_delay import Obstacle, StartDelay
 from tidegate.resources.names import EXPORT_CONTAINER, PURGE_CONTAINER, RUNTIME_CONTAINER, SNAPSHOT_CONTAINER
 from tidegate_spark import protocol
 from tidegate_spark.protocol import (
@@ -28,6 +29,7 @@ IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName
 _REFUSED_REASONS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "PreCreateHookError"}
 )
+_MAY_START = frozenset({Reason.UNSCHEDULABLE, Reason.IMAGE_PULLING, Reason.POD_NOT_STARTING})
 KILLED_BY_MEMORY = "OOMKilled"
 _RESOURCES = {
     ROLE_EXECUTOR: "executor",
@@ -126,7 +128,31 @@ def name_start_problem(pod: PodRecord) -> Problem | None:
     if pod.unschedulable:
         resources = "" if pod.role in (ROLE_PURGE, ROLE_SNAPSHOT) else _RESOURCES.get(pod.role, "driver")
         return Problem(Reason.UNSCHEDULABLE, fault_messages.unschedulable(pod.name, pod.unschedulable, resources))
-    return None
+    return _delay_problem(pod, pod.delay) if pod.delay is not None else None
+
+
+def is_named(problem: Problem | None) -> bool:
+    """Return whether something is known to be wrong with a pod, or around it, which a longer wait does not change.
+
+    A pod that no node accepts, or of which nobody knows anything, may still start: nothing is taken back for it.
+    """
+    return problem is not None and problem.reason not in _MAY_START
+
+
+def _delay_problem(pod: PodRecord, delay: StartDelay) -> Problem:
+    if delay.obstacle is Obstacle.REFERENCE:
+        return Problem(Reason.REFERENCE_MISSING, fault_messages.reference_missing(pod.name, delay.name, delay.text))
+    if delay.obstacle is Obstacle.VOLUME:
+        return Problem(Reason.VOLUME_NOT_MOUNTED, fault_messages.volume_not_mounted(pod.name, delay.text))
+    if delay.obstacle is Obstacle.SANDBOX:
+        return Problem(Reason.SANDBOX_FAILED, fault_messages.sandbox_failed(pod.name, pod.node, delay.text))
+    if delay.obstacle is Obstacle.PULLING:
+        return Problem(Reason.IMAGE_PULLING, fault_messages.image_pulling(pod.name, pod.node, delay.text))
+    if delay.obstacle is Obstacle.UNREAD:
+        message = fault_messages.start_unread(pod.name, pod.namespace, delay.text)
+    else:
+        message = fault_messages.start_unexplained(pod.name, pod.namespace, pod.node, delay.text)
+    return Problem(Reason.POD_NOT_STARTING, message)
 
 
 def _init_problem(pod: PodRecord, ended: Exit) -> Problem:

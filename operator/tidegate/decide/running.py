@@ -39,7 +39,7 @@ from tidegate.decide.launch import (
 from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.upgrades.repartitioning import is_pending
 from tidegate.decide.upgrades.step import runs_ready
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Health, Verdict, health_without_start
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, UpgradePhase
 from tidegate.observe.observation import Observation
@@ -205,7 +205,9 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
 def judge_unstarted_driver(o: Observation, now: float) -> Verdict | None:
     """Name what keeps the pod's containers from starting."""
     problem = name_start_problem(o.driver) if o.driver is not None and not o.driver.running else None
-    return _stalled(Phase.STARTING, problem) if problem else None
+    if problem is None:
+        return None
+    return Verdict(Phase.STARTING, health_without_start(problem.reason), problem.reason, problem.message)
 
 
 def judge_reported_driver(o: Observation, now: float) -> Verdict | None:

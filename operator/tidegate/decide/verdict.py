@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tidegate.decide.actions import Action
 from tidegate.model.streaming_app import Phase
-from tidegate_spark.reasons import AnyReason
+from tidegate_spark.reasons import AnyReason, Reason
 
 
 class Health(Enum):
@@ -17,6 +17,11 @@ class Health(Enum):
     READY = "Ready"
     RECONCILING = "Reconciling"
     STALLED = "Stalled"
+
+
+def health_without_start(reason: AnyReason) -> Health:
+    """Return which condition is true of something whose pod does not start; one that only takes long is on its way."""
+    return Health.RECONCILING if reason is Reason.IMAGE_PULLING else Health.STALLED
 
 
 class Judged(Protocol):

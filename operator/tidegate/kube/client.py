@@ -142,6 +142,18 @@ class KubeClient:
         """
         return await _decode(await self._send("GET", path, accept=accept), kind)
 
+    async def read_once(self, path: str, kind: type[T], *, patience: float, longest: int) -> T | Failure:
+        """Read something that can be done without, as ``kind``: asked once, and not read beyond a length.
+
+        Args:
+            path: of an object or, with its query, a list.
+            kind: of the answer.
+            patience: seconds to wait for the answer.
+            longest: bytes of an answer; of a longer one it is only said that it is.
+        """
+        limits = aiohttp.ClientTimeout(total=patience)
+        return _decode(await self._send_once("GET", path, None, JSON, limits, longest), kind)
+
     async def create(self, path: str, manifest: Any, kind: type[T], *, strict: bool = False) -> T | Failure:
         """Create an object with a fixed name in the collection ``path``.
 
@@ -215,12 +227,18 @@ class KubeClient:
         retried: bytes | Failure = await retrying(self._send_once, method, path, body, accept)
         return retried
 
-    async def _send_once(
-        self, method: str, path: str, body: bytes | None, accept: str, limits: aiohttp.ClientTimeout = _TIMEOUT
+    async def _send_once(  # noqa: PLR0913, PLR0917 - what differs between requests
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        accept: str,
+        limits: aiohttp.ClientTimeout = _TIMEOUT,
+        longest: int = 0,
     ) -> bytes | Failure:
         assert self._session is not None, "the client is used outside of its context"
         if body is None:
-            return await self._exchange(self._session, limits, method, path, None, accept)
+            return await self._exchange(self._session, limits, method, path, None, accept, longest)
         require(self._guard)  # here too, because waiting for a connection would be for nothing
         return await self._exchange(self._session, limits, method, path, GuardedBody(body, self._guard))
 
@@ -240,23 +258,38 @@ class KubeClient:
         path: str,
         body: bytes | GuardedBody | None,
         accept: str = JSON,
+        longest: int = 0,
     ) -> bytes | Failure:
         headers = {"Accept": accept} | ({} if body is None else {"Content-Type": _CONTENT[method]})
         url = self._connection.server + path
         started = time.monotonic()
         try:
             async with session.request(method, url, data=body, headers=headers, timeout=limits) as response:
-                text = await response.read()
+                text = await _read(response, longest)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._figures.count_request(method, "none", time.monotonic() - started)
             if isinstance(error.__cause__, NotLeadingError):
                 raise error.__cause__ from None  # aiohttp takes what the body raises for an error of the connection
             return Unavailable(f"{type(error).__name__}: {error}")
         self._figures.count_request(method, str(response.status), time.monotonic() - started)
+        if text is None:
+            return Unavailable(f"the answer is longer than {longest} bytes")
         self._compare_clocks(response.headers.get("Date", ""))
         if response.status >= 400:
             return failure_from_response(response.status, text, response.headers)
         return text
+
+
+async def _read(response: aiohttp.ClientResponse, longest: int) -> bytes | None:
+    """Return the body, None if it is longer than so many bytes; 0: however long it is."""
+    if not longest:
+        return await response.read()
+    body = bytearray()
+    async for part in response.content.iter_any():
+        body += part
+        if len(body) > longest:
+            return None  # whoever leaves the response before its end closes the connection
+    return bytes(body)
 
 
 def _seconds_of(date: str) -> float | None:

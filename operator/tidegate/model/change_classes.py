@@ -65,6 +65,7 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     # A restart to learn a longer grace period would itself be cut short by the old one.
     "driver.stopGracePeriodSeconds": ChangeClass.NONE,
     "serviceAccountName": ChangeClass.RESTART,
+    "podStartTimeoutSeconds": ChangeClass.NONE,
     "podTemplate": ChangeClass.RESTART,
     "driver.podTemplate": ChangeClass.RESTART,
     "executor.instances": ChangeClass.LIVE,

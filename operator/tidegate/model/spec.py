@@ -16,6 +16,7 @@ Quantity = str | int
 
 
 DEFAULT_CPU, DEFAULT_MEMORY = "1", "2Gi"
+POD_START_TIMEOUT = 120
 
 
 class Runtime(StrEnum):
@@ -384,6 +385,7 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     spark_conf: dict[str, str] = field(default_factory=dict)
     service_account_name: str = ""
     pod_template: dict[str, Any] = field(default_factory=dict)
+    pod_start_timeout_seconds: int = POD_START_TIMEOUT
     driver: Driver = Driver()
     executor: Executor = Executor()
     scratch: Scratch = Scratch()

@@ -368,7 +368,8 @@ def _whose(pod: PodRecord) -> tuple[str, str, str]:
 
 
 def _only_placed(known: PodRecord, pod: PodRecord) -> bool:
-    return dataclasses.replace(known, resource_version=pod.resource_version, node=pod.node) == pod
+    same = dataclasses.replace(known, resource_version=pod.resource_version, node=pod.node)
+    return dataclasses.replace(same, silent_since=pod.silent_since) == pod
 
 
 def _uid_of(body: Mapping[str, Any] | StreamingApp) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.autoscaling.recommend import Advice
@@ -145,3 +147,22 @@ def lacks_access(o: Observation) -> bool:
 def is_told(ended: Exit, status: StreamingAppStatus) -> bool:
     """Return whether the status tells of this end."""
     return status.last_exit is not None and status.last_exit.completion_time == time_from_seconds(ended.completion_time)
+
+
+def pods_of(o: Observation) -> tuple[PodRecord, ...]:
+    """Return all pods that are known of an application, those on which the most depends first."""
+    single = (pod for pod in (o.driver, o.purge, o.releasing) if pod is not None)
+    return (*single, *o.repartitions, *o.rehearsals, *o.executors)
+
+
+def with_pods(o: Observation, changed: Callable[[PodRecord], PodRecord]) -> Observation:
+    """Return an observation whose pods are changed, each by itself."""
+    return dataclasses.replace(
+        o,
+        driver=changed(o.driver) if o.driver is not None else None,
+        executors=tuple(map(changed, o.executors)),
+        purge=changed(o.purge) if o.purge is not None else None,
+        releasing=changed(o.releasing) if o.releasing is not None else None,
+        rehearsals=tuple(map(changed, o.rehearsals)),
+        repartitions=tuple(map(changed, o.repartitions)),
+    )

@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.model.bounded_json import is_fit
 from tidegate.observe.pod_owner import belonging
+from tidegate.observe.start_delay import StartDelay, missing_claim
 from tidegate.resources.names import (
     DRIVER_CONTAINER,
     EXECUTOR_CONTAINER,
@@ -28,6 +29,7 @@ from tidegate_spark.secret_shapes import without_shapes
 _MAIN_CONTAINERS = frozenset(
     {DRIVER_CONTAINER, EXECUTOR_CONTAINER, PURGE_CONTAINER, SNAPSHOT_CONTAINER, EXPORT_CONTAINER, REPARTITION_CONTAINER}
 )
+_FINISHED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,10 @@ class PodRecord:
     init_name: str = ""
     unschedulable: str = ""
     """The scheduler's words, if it found no node."""
+    silent_since: float = 0.0
+    """Since when none of its containers runs and nothing in the pod says why; 0: one does, it does, or it has ended."""
+    delay: StartDelay | None = None
+    """Why that is so; what only events tell is looked up after a while, and filled in by who observes."""
     reason: str = ""
     """The pod's own reason, for example Evicted."""
     message: str = ""
@@ -114,7 +120,7 @@ class PodRecord:
     @property
     def finished(self) -> bool:
         """Whether none of its containers will ever run again."""
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in _FINISHED
 
 
 def of_driver(executor: PodRecord, driver: PodRecord) -> bool:
@@ -251,6 +257,8 @@ def build_record(pod: Pod) -> PodRecord:
     main = _main_status(pod)
     conditions = {c.type: c for c in status.conditions}
     scheduled = conditions.get("PodScheduled")
+    refused = (scheduled.message or scheduled.reason) if scheduled and scheduled.status == "False" else ""
+    no_claim = missing_claim(refused)
     ready = next((c for c in status.conditions if c.type == "Ready" and c.status == "True"), None)
     init_failed = next((c for c in status.initContainerStatuses if _failed_end(c)), None)
     return PodRecord(
@@ -277,7 +285,9 @@ def build_record(pod: Pod) -> PodRecord:
         ended=_last_end(main) if main else None,
         init_ended=_failed_end(init_failed) if init_failed else None,
         init_name=init_failed.name if init_failed else "",
-        unschedulable=scheduled.message or scheduled.reason if scheduled and scheduled.status == "False" else "",
+        unschedulable="" if no_claim else refused,
+        silent_since=0.0 if refused else _silent_since(pod, scheduled),
+        delay=no_claim,
         reason=status.reason,
         message=without_shapes(status.message),
         cpu_limit=_cpu_limit(pod),
@@ -326,6 +336,21 @@ def _first_waiting(pod: Pod) -> Waiting | None:
                 status.name, images.get(status.name) or status.image, waiting.reason, without_shapes(waiting.message)
             )
     return None
+
+
+def _silent_since(pod: Pod, scheduled: _Condition | None) -> float:
+    statuses = (*pod.status.initContainerStatuses, *pod.status.containerStatuses)
+    running = any(status.state.running is not None for status in statuses)
+    if running or pod.status.phase in _FINISHED or _first_waiting(pod) is not None or _main_ended(pod):
+        return 0.0
+    ended = (status.state.terminated or status.lastState.terminated for status in statuses)
+    placed = scheduled.lastTransitionTime if scheduled is not None else None
+    return max(map(_seconds, (pod.metadata.creationTimestamp, placed, *(end.finishedAt for end in ended if end))))
+
+
+def _main_ended(pod: Pod) -> bool:
+    main = _main_status(pod)
+    return main is not None and main.state.terminated is not None
 
 
 def _is_tainted(disruption: _Condition | None) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidegate.model.spec import POD_START_TIMEOUT
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pods import PodRecord
@@ -76,3 +79,24 @@ class SnapshotObservation:
     clock_skew: float = 0.0
     """Seconds by which our clock is ahead of the API server's, as far as that is known."""
     memory: SnapshotMemory = SnapshotMemory()
+
+
+def start_timeout(o: SnapshotObservation) -> int:
+    """Return after how many seconds it is looked up why a pod of the snapshot does not begin."""
+    return o.app.spec.pod_start_timeout_seconds if o.app is not None else POD_START_TIMEOUT
+
+
+def pods_of(o: SnapshotObservation) -> tuple[PodRecord, ...]:
+    """Return the snapshot's own pods."""
+    return tuple(pod for pod in (o.taking, o.disposing, o.verifying, o.exporting) if pod is not None)
+
+
+def with_pods(o: SnapshotObservation, changed: Callable[[PodRecord], PodRecord]) -> SnapshotObservation:
+    """Return an observation whose own pods are changed, each by itself."""
+    return dataclasses.replace(
+        o,
+        taking=changed(o.taking) if o.taking is not None else None,
+        disposing=changed(o.disposing) if o.disposing is not None else None,
+        verifying=changed(o.verifying) if o.verifying is not None else None,
+        exporting=changed(o.exporting) if o.exporting is not None else None,
+    )

@@ -96,6 +96,64 @@ AREA = Area(
             after="The scheduler tries again.",
         ),
         Entry(
+            Reason.REFERENCE_MISSING,
+            Fault.VERSION,
+            (Place.APP, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            (
+                "A ConfigMap, Secret or PersistentVolumeClaim that a volume of the pod refers to does not exist, or "
+                "the ConfigMap or Secret has not the key that the volume names; the message names it."
+            ),
+            remedy="Create it, or correct the reference in the spec.",
+            after=(
+                "The kubelet tries again. A new version for which it is missing for spec.podStartTimeoutSeconds is "
+                "rolled back."
+            ),
+            page="guide.md#a-pod-that-does-not-start",
+        ),
+        Entry(
+            Reason.VOLUME_NOT_MOUNTED,
+            Fault.ENVIRONMENT,
+            (Place.APP, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            "A volume of the pod cannot be attached or mounted.",
+            remedy="Correct what the message names: the volume, its server, or the node.",
+            after="The kubelet tries again.",
+            page="guide.md#a-pod-that-does-not-start",
+        ),
+        Entry(
+            Reason.SANDBOX_FAILED,
+            Fault.CLUSTER,
+            (Place.APP, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            "The node cannot prepare the pod: its network plugin has no address, or its container runtime fails.",
+            remedy=(
+                "Check the network and the container runtime of the node that the message names, or "
+                "spec.podTemplate.spec.runtimeClassName."
+            ),
+            after="The kubelet tries again.",
+            page="guide.md#a-pod-that-does-not-start",
+        ),
+        Entry(
+            Reason.IMAGE_PULLING,
+            Fault.NONE,
+            (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            "The node has been pulling an image of the pod for longer than spec.podStartTimeoutSeconds.",
+            page="guide.md#a-pod-that-does-not-start",
+        ),
+        Entry(
+            Reason.POD_NOT_STARTING,
+            Fault.CLUSTER,
+            (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
+            (
+                "No container of the pod has started for longer than spec.podStartTimeoutSeconds, and neither the pod "
+                "nor its events name a cause, or the operator may not read events."
+            ),
+            remedy=(
+                'See "kubectl describe pod POD -n NAMESPACE", the node of the pod and its kubelet, and schedulerName '
+                "in the pod templates."
+            ),
+            after="Tidegate reads the events again after 15 seconds to 5 minutes.",
+            page="guide.md#a-pod-that-does-not-start",
+        ),
+        Entry(
             Reason.LAUNCH_REFUSED,
             Fault.CLUSTER,
             (Place.APP, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),

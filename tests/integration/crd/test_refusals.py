@@ -395,6 +395,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "half an executor": ("spec/executor", {"instances": 1.5}, ["spec.executor.instances", "integer"]),
     "no task slots": ("spec/executor", {"cores": 0}, ["spec.executor.cores", "greater than or equal to 1"]),
+    "no time to start": ("spec", {"podStartTimeoutSeconds": 0}, ["spec.podStartTimeoutSeconds"]),
     "no time to stop": ("spec/driver", {"stopGracePeriodSeconds": 0}, ["spec.driver.stopGracePeriodSeconds"]),
     "a template whose containers have no name": (
         "spec/driver",

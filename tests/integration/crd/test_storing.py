@@ -16,6 +16,7 @@ def test_the_smallest_app_is_stored_with_every_default(api_kubectl: Kubectl, nam
             "main": "local:///opt/app/main.py",
             "runtime": "Injected",
         },
+        "podStartTimeoutSeconds": 120,
         "driver": {"resources": {}, "stopGracePeriodSeconds": 120},
         "executor": {"instances": 1, "cores": 1, "resources": {}},
         "state": {

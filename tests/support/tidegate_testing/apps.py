@@ -53,7 +53,7 @@ def streaming_app(
         "storage": dict(storage),
     }
     for group, fields in (spec or {}).items():
-        base[group] = {**base.get(group, {}), **fields}
+        base[group] = {**base.get(group, {}), **fields} if isinstance(fields, Mapping) else fields
     return {
         "apiVersion": "tidegate.dev/v1alpha1",
         "kind": "StreamingApp",

@@ -28,7 +28,7 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("rbac.authorization.k8s.io", "roles"): {"get", "create", "delete"},
     ("rbac.authorization.k8s.io", "rolebindings"): {"get", "create", "delete"},
     ("", "resourcequotas"): {"list"},
-    ("", "events"): {"create"},
+    ("", "events"): {"create", "list"},
 }
 # In its own namespace alone.
 LEASE_CALLS: set[Grant] = {("coordination.k8s.io", "leases", verb) for verb in ("get", "create", "patch")}

@@ -56,6 +56,7 @@ OTHER: dict[str, Any] = {
     "driver.resources.requests": {"cpu": "3", "memory": "3Gi"},
     "driver.stopGracePeriodSeconds": 77,
     "serviceAccountName": "other",
+    "podStartTimeoutSeconds": 77,
     "podTemplate": {"metadata": {"labels": {"team": "b"}}},
     "driver.podTemplate": {"metadata": {"labels": {"other": "x"}}},
     "executor.instances": 7,

@@ -78,6 +78,19 @@ async def test_what_is_only_tried_is_not_waited_for() -> None:
         assert len(server.asked) <= 2, "once"
 
 
+async def test_what_can_be_done_without_is_asked_once_and_not_read_beyond_its_length() -> None:
+    server = Server(
+        web.json_response(thing("a", 1)), web.json_response(thing("a" * 10**6, 1)), web.Response(status=503)
+    )
+    async with talking_to(server) as kube, asyncio.timeout(20):
+        assert await kube.read_once(PATH, Thing, patience=10.0, longest=1000) == Thing(Meta("a"))
+        assert await kube.read_once(PATH, Thing, patience=10.0, longest=1000) == Unavailable(
+            "the answer is longer than 1000 bytes"
+        )
+        assert isinstance(await kube.read_once(PATH, Thing, patience=10.0, longest=1000), Unavailable)
+    assert len(server.asked) == 3
+
+
 @pytest.mark.parametrize(("code", "kind"), [(403, Forbidden), (404, NotFound)])
 async def test_a_refusal_is_returned_at_once(code: int, kind: type[Any]) -> None:
     server = Server(web.Response(status=code))

@@ -70,6 +70,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "driver.resources.requests": requests,
     "driver.stopGracePeriodSeconds": st.integers(10, 86400),
     "serviceAccountName": names,
+    "podStartTimeoutSeconds": st.integers(10, 119),
     "podTemplate": templates,
     "driver.podTemplate": templates,
     "executor.instances": st.integers(1, 100),

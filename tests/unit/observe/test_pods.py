@@ -1,5 +1,6 @@
 """What a pod's JSON becomes. Pure."""
 
+import datetime
 import json
 from typing import Any
 
@@ -126,3 +127,66 @@ def test_a_failed_init_container_is_named_until_it_runs_again() -> None:
     again = container("tidegate-runtime", {"running": {}}, lastState={"terminated": {"exitCode": 2}})
     assert record({"phase": "Pending", "initContainerStatuses": [failed]}).init_name == "tidegate-runtime"
     assert record({"phase": "Pending", "initContainerStatuses": [again]}).init_name == ""
+
+
+# --- pods that do not begin ---
+
+CREATED = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC).timestamp()
+PLACED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:30Z"}
+CREATING = {"waiting": {"reason": "ContainerCreating"}}
+INITIALIZING = {"waiting": {"reason": "PodInitializing"}}
+COPIED = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2026-01-01T00:00:50Z"}}
+
+
+def silent_since(init: dict[str, Any] | None, main: dict[str, Any] | None, **status: Any) -> float:
+    """Return for how many seconds after its creation a pod began to say nothing, -1 if it says something."""
+    states = {
+        "initContainerStatuses": [container("runtime", init)] if init is not None else [],
+        "containerStatuses": [container("driver", main)] if main is not None else [],
+    }
+    since = record({"phase": "Pending", "conditions": [PLACED], **states, **status}).silent_since
+    return since - CREATED if since else -1
+
+
+@pytest.mark.parametrize(
+    ("init", "main", "status", "since"),
+    [
+        (None, None, {}, 30),
+        (None, None, {"conditions": []}, 0),
+        (INITIALIZING, INITIALIZING, {}, 30),
+        (None, CREATING, {}, 30),
+        (COPIED, INITIALIZING, {}, 50),
+        ({"running": {}}, INITIALIZING, {}, -1),
+        (COPIED, {"running": {}}, {}, -1),
+        (COPIED, {"waiting": {"reason": "ImagePullBackOff"}}, {}, -1),
+        (COPIED, COPIED, {"phase": "Running"}, -1),
+        (None, None, {"phase": "Failed"}, -1),
+        (None, None, {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no node"}]}, -1),
+    ],
+    ids=[
+        "it has a node",
+        "nobody has looked at it",
+        "before its first container",
+        "one container",
+        "after its first container",
+        "its first container runs",
+        "it runs",
+        "it says what it waits for",
+        "it has ended",
+        "it was refused",
+        "it has no node",
+    ],
+)
+def test_since_when_a_pod_waits_for_what_it_does_not_say(
+    init: dict[str, Any] | None, main: dict[str, Any] | None, status: dict[str, Any], since: float
+) -> None:
+    assert silent_since(init, main, **status) == since
+
+
+def test_a_pod_whose_claim_does_not_exist_is_not_one_for_which_there_is_no_room() -> None:
+    message = '0/1 nodes are available: persistentvolumeclaim "data" not found.'
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    pod = record({"phase": "Pending", "conditions": [refused]})
+    assert (pod.unschedulable, pod.silent_since) == ("", 0.0)
+    assert pod.delay is not None
+    assert pod.delay.name == "PersistentVolumeClaim data"

@@ -13,7 +13,7 @@ from tidegate.decide.launch import refused_for, time_left
 from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refers_to_its_app
-from tidegate.decide.verdict import Health
+from tidegate.decide.verdict import Health, health_without_start
 from tidegate.model.errors import SpecError
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
 from tidegate.model.streaming_app import StreamingApp
@@ -60,7 +60,7 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
         return _without_result(o, pod, phase, now)
     problem = name_start_problem(pod) or _name_failure(o, pod)
     if problem is not None:
-        return SnapshotVerdict(phase, Health.STALLED, problem.reason, problem.message)
+        return SnapshotVerdict(phase, health_without_start(problem.reason), problem.reason, problem.message)
     told = o.memory.progress
     if told is not None and told.process == process_of(pod) and told.report.state is SnapshotState.COPYING:
         what = work or (messages.WORK_VERIFY if phase is SnapshotPhase.READY else messages.WORK_COPY)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from tidegate.decide.faults import Problem, lost_from_sight, name_end, name_start_problem, read_termination
+from tidegate.decide.faults import (
+    Problem,
+    is_named,
+    lost_from_sight,
+    name_end,
+    name_start_problem,
+    read_termination,
+)
 from tidegate.decide.launch import refusal_of, time_left, words_of_refusal
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.launched import (
@@ -39,8 +46,6 @@ from tidegate_spark.protocol import DEPENDENCY_REASONS
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotState
 
-START_PATIENCE = 120.0
-"""Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
 IDLE = 60.0
 """Seconds without a batch after which a version under test that lacks nothing but input is Ready."""
 _NO_FAILURES = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED, Reason.FENCED}
@@ -208,19 +213,26 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
     if driver is not None and driver.spec_hash == upgrade.to_spec_hash:
         if _failed_by_itself(driver):
             return name_end(driver)
-        if (problem := _name_long_start(driver, seconds)) is not None:
+        if (problem := _name_long_start(o, driver, seconds)) is not None:
             return problem
     if seconds_under_test(upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None
-    refusal = refusal_of(o)
-    shown = messages.no_pod_created(refusal.reason) if refusal is not None else _batches(o)
-    return Problem(Reason.UPGRADE_TIMEOUT, messages.not_stable_in_time(limit, shown))
+    return Problem(Reason.UPGRADE_TIMEOUT, messages.not_stable_in_time(limit, _shown(o)))
 
 
-def _name_long_start(driver: PodRecord, seconds: float) -> Problem | None:
+def _shown(o: Observation) -> str:
+    """Return what the version has shown in its time, or why it could not show anything."""
+    refusal, driver = refusal_of(o), o.driver
+    if refusal is not None:
+        return messages.no_pod_created(refusal.reason)
+    problem = name_start_problem(driver) if driver is not None and has_not_begun(driver) else None
+    return messages.pod_not_started(problem.reason) if problem is not None else _batches(o)
+
+
+def _name_long_start(o: Observation, driver: PodRecord, seconds: float) -> Problem | None:
     """Return what keeps a pod's containers from starting, None as long as it may pass, or its process ran once."""
     problem = name_start_problem(driver) if has_not_begun(driver) else None
-    return problem if problem is not None and not driver.unschedulable and seconds >= START_PATIENCE else None
+    return problem if is_named(problem) and seconds >= o.app.spec.pod_start_timeout_seconds else None
 
 
 def fails_beside_an_edit(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
@@ -236,7 +248,7 @@ def fails_beside_an_edit(o: Observation, upgrade: UpgradeStatus, now: float) -> 
         return False
     if not is_in_time(o, upgrade, now) and not never_began(o, upgrade):
         return False
-    return _failed_by_itself(driver) or _name_long_start(driver, seconds_in_phase(upgrade, now)) is not None
+    return _failed_by_itself(driver) or _name_long_start(o, driver, seconds_in_phase(upgrade, now)) is not None
 
 
 def _failed_by_itself(driver: PodRecord) -> bool:

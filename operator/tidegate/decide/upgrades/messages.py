@@ -204,6 +204,10 @@ def no_pod_created(reason: str) -> str:
     return f"no driver pod of it was created ({reason})"
 
 
+def pod_not_started(reason: str) -> str:
+    return f"its driver pod did not start ({reason})"
+
+
 def not_started(refusal: str, then: str) -> str:
     return f"The new version has not started. {refusal} {then}"
 

@@ -9,6 +9,7 @@ from tidegate.decide.fault_messages import reported, with_remedy
 from tidegate.decide.faults import (
     KILLED_BY_MEMORY,
     SIGKILL,
+    is_named,
     lost_from_sight,
     name_end,
     name_reported,
@@ -25,8 +26,6 @@ from tidegate_spark.protocol import EXIT_STOPPED, Fault, Termination
 from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import RehearsalResult
 
-REHEARSAL_START_PATIENCE = 120.0
-"""Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
 _DEADLINE = "DeadlineExceeded"
 """The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
 
@@ -71,7 +70,8 @@ def result_of(
             return outcome
     elif pod is not None and not pod.running:
         problem = name_start_problem(pod)
-        if problem and not pod.unschedulable and seconds >= min(REHEARSAL_START_PATIENCE, wanted.timeout_seconds):
+        patience = min(o.app.spec.pod_start_timeout_seconds, wanted.timeout_seconds)
+        if problem is not None and is_named(problem) and seconds >= patience:
             return Outcome(RehearsalResult.FAILED, Reason.START_FAILED, problem.message)
     if seconds < limit_of(pod, wanted):
         return None

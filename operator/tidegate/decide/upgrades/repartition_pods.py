@@ -17,7 +17,6 @@ from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.rehearsal_pods import Kept
 from tidegate.decide.upgrades.repartition_results import (
-    REPARTITION_START_PATIENCE,
     ROOM_PATIENCE,
     find_pod,
     has_ended,
@@ -111,6 +110,6 @@ def _look_again_in(o: Observation, now: float) -> float | None:
         return None
     in_attempt = seconds_in_attempt(o, upgrade, upgrade.repartition, now)
     in_all = seconds_of(upgrade.repartition, now)
-    left = [limit - in_attempt for limit in (REPARTITION_START_PATIENCE, ROOM_PATIENCE)]
+    left = [limit - in_attempt for limit in (o.app.spec.pod_start_timeout_seconds, ROOM_PATIENCE)]
     left.append(o.app.spec.state.repartition.timeout_seconds - in_all)
     return earliest(LONGEST_WAIT, *(value for value in left if value > 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.decide.faults import KILLED_BY_MEMORY, lost_from_sight, name_start_problem, read_termination
+from tidegate.decide.faults import KILLED_BY_MEMORY, is_named, lost_from_sight, name_start_problem, read_termination
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.step import seconds_in_phase, seconds_to_hear
@@ -17,8 +17,6 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition_protocol import RepartitionEnd
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
-REPARTITION_START_PATIENCE = 120.0
-"""Seconds for a pod whose containers do not start, say for want of an image: a registry may be away for a while."""
 ROOM_PATIENCE = 300.0
 """Seconds for a pod that is not admitted, or finds no node; the application does not run meanwhile."""
 _DEADLINE = "DeadlineExceeded"
@@ -102,7 +100,8 @@ def outcome_of(
 def _not_begun(o: Observation, known: RepartitionStatus, pod: PodRecord | None, in_attempt: float) -> NotDivided | None:
     """Return that no process will begin, None as long as one may."""
     problem = name_start_problem(pod) if pod is not None else None
-    if problem is not None and pod is not None and not pod.unschedulable and in_attempt >= REPARTITION_START_PATIENCE:
+    patience = min(o.app.spec.pod_start_timeout_seconds, ROOM_PATIENCE)
+    if problem is not None and is_named(problem) and in_attempt >= patience:
         return NotDivided(Reason.START_FAILED, problem.message, again=False)
     if in_attempt < ROOM_PATIENCE:
         return None

@@ -11,10 +11,10 @@ from tidegate.decide.snapshots.messages import of_report
 from tidegate.decide.snapshots.taking import FOR_A_PERSON
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.copying import PATIENCE
-from tidegate.decide.upgrades.gate import START_PATIENCE, idle_in, is_idle, waits_for_input
+from tidegate.decide.upgrades.gate import idle_in, is_idle, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
 from tidegate.decide.upgrades.orders import ORDER_PAUSE
-from tidegate.decide.upgrades.rehearsal_results import REHEARSAL_START_PATIENCE, find_pod, limit_of, seconds_of
+from tidegate.decide.upgrades.rehearsal_results import find_pod, limit_of, seconds_of
 from tidegate.decide.upgrades.repartitioning import is_pending, is_put_off
 from tidegate.decide.upgrades.rolling_back import name_lost_pin, why_ignored
 from tidegate.decide.upgrades.step import (
@@ -253,7 +253,7 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
         left = [PATIENCE - seconds_to_hear(o, upgrade, now), ORDER_PAUSE if unknown else 0.0]
     elif upgrade.phase is UpgradePhase.GATE:
         limit, tested = o.app.spec.upgrade.timeout_seconds, seconds_under_test(upgrade, now)
-        left = [START_PATIENCE - seconds, limit - tested, idle_in(o, upgrade, now) or 0.0]
+        left = [o.app.spec.pod_start_timeout_seconds - seconds, limit - tested, idle_in(o, upgrade, now) or 0.0]
     elif upgrade.phase is UpgradePhase.FAILED and missing_queries(o, upgrade, now):
         left = [o.app.spec.upgrade.timeout_seconds - seconds]
     left = [value for value in left if value > 0]
@@ -265,6 +265,6 @@ def _look_at_rehearsal_in(o: Observation, upgrade: UpgradeStatus, now: float) ->
     if wanted is None or known is None or known.start_time is None:
         return None
     seconds = seconds_of(known, now)
-    limits = (REHEARSAL_START_PATIENCE, limit_of(find_pod(o, upgrade), wanted))
+    limits = (min(o.app.spec.pod_start_timeout_seconds, wanted.timeout_seconds), limit_of(find_pod(o, upgrade), wanted))
     left = [limit - seconds for limit in limits if limit > seconds]
     return min(LONGEST_WAIT, *left) if left else None

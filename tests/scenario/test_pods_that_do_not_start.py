@@ -1,0 +1,175 @@
+"""A pod whose volume does not exist never stays without a named cause, and an edit that needs one costs minutes.
+
+Time is simulated: what is promised after a patience is looked at each second of it.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.scenario.api_server import PODS, Body
+from tests.scenario.happenings.people import edit
+from tests.scenario.restart_rules import reason_of
+from tests.scenario.schedule import Course, Result, run_course
+from tests.scenario.weather import Fault
+from tests.scenario.world import NAMESPACE, ORDERS, World
+from tidegate.decide.upgrades import gate
+from tidegate.observe.start_events import Delays, StartEvents
+
+SEEDS = range(6)
+PATIENCE = 120.0
+BOUND = 45.0
+"""Seconds after the patience within which the cause is named: two failed reads, their pauses and the status's write."""
+CAUSES = ("ReferenceMissing", "UpgradeGate", "UpgradeRollingBack")
+"""What may be said of an application whose driver lacks a volume; at the gate, the cause is in the message."""
+BACK = 90.0
+"""Seconds within which the version before runs again once its successor was given up."""
+VOLUME = {"podTemplate": {"spec": {"volumes": [{"name": "rules", "configMap": {"name": "rules"}}]}}}
+_CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+_APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
+
+
+def create(w: World, driver: Body) -> None:
+    spec: Body = {
+        "application": {"image": "shop/orders:1", "main": "local:///opt/app/main.py", "runtime": "Image"},
+        "storage": {"uri": "s3://streams/apps", "deletionPolicy": "Retain"},
+        "driver": {"stopGracePeriodSeconds": 30, **driver},
+        "executor": {"instances": 1},
+        "control": {"retentionSeconds": 60},
+        "restart": {"policy": "OnFailure"},
+        "upgrade": {"mode": "Snapshot", "stableBatches": 2, "timeoutSeconds": 1800, "rollbackPolicy": "OnFailure"},
+    }
+    manifest = {"apiVersion": "tidegate.dev/v1alpha1", "metadata": {"name": ORDERS, "namespace": NAMESPACE}}
+    w.api.create(_APPS, {**manifest, "spec": spec})
+
+
+def begin(w: World, driver: Body) -> None:
+    """Have one operator, bad weather for what it reads, and an application."""
+    w.replicas = 1
+    w.weather.faults = {Fault.ERROR: 0.05, Fault.THROTTLED: 0.05, Fault.UNSENT: 0.02}
+    w.start_operator()
+    create(w, driver)
+
+
+class Watcher:
+    """Looks at the world each second, and notes for how long a pod lacked a volume without anybody saying so."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.silent: dict[str, float] = {}
+        self.down = 0.0
+        """Since when no driver runs, 0 if one does."""
+        self.longest_down = 0.0
+
+    async def passes(self, seconds: float) -> None:
+        for _ in range(int(seconds)):
+            await self.world.sleep(1.0)
+            self.look()
+
+    async def until(self, reached: Any, seconds: float) -> float:
+        """Return after how many seconds something is so; it is a violation if it is not in time."""
+        for passed in range(int(seconds)):
+            if reached():
+                return float(passed)
+            await self.passes(1)
+        self.world.violated(f"not within {seconds} s: {reached.__name__}, {self.world.app(ORDERS)}")
+        return seconds
+
+    def look(self) -> None:
+        now, app = self.world.now(), self.world.app(ORDERS) or {}
+        for pod in self.world.api.all(PODS):
+            uid, lacks = pod["metadata"]["uid"], "ContainerCreating" in str(pod["status"])
+            if not lacks or "deletionTimestamp" in pod["metadata"] or is_explained(app):
+                self.silent.pop(uid, None)
+                continue
+            since = self.silent.setdefault(uid, now)
+            if now - since > PATIENCE + BOUND:
+                self.world.violated(f"{pod['metadata']['name']} lacks a volume for {now - since:.0f} s; nobody says so")
+        runs = any(driver.ready for driver in self.world.drivers())
+        self.down = 0.0 if runs else self.down or now
+        self.longest_down = max(self.longest_down, now - self.down if self.down else 0.0)
+
+
+def is_explained(app: Body) -> bool:
+    conditions = (app.get("status") or {}).get("conditions", ())
+    told = [each for each in conditions if each["type"] == "Ready"]
+    upgrade = (app.get("status") or {}).get("upgrade") or {}
+    return any(each["reason"] in CAUSES for each in told) and "ConfigMap rules does not exist" in str((told, upgrade))
+
+
+def runs_ready(w: World) -> bool:
+    app = w.app(ORDERS) or {}
+    return (app.get("status") or {}).get("phase") == "Running" and reason_of(app) in ("Running", "UpgradeRolledBack")
+
+
+def put_config_map(w: World) -> None:
+    w.api.create(_CONFIG_MAPS, {"metadata": {"name": "rules", "namespace": NAMESPACE}, "data": {}})
+
+
+async def first_start(w: World, result: Result) -> None:
+    """The volume is missing from the start; half an hour later somebody makes the ConfigMap."""
+    begin(w, VOLUME)
+    watcher = Watcher(w)
+    await watcher.passes(1800)
+    if not is_explained(w.app(ORDERS) or {}):
+        w.violated(f"half an hour later nothing is said: {w.app(ORDERS)}")
+    put_config_map(w)
+    await watcher.until(lambda: runs_ready(w), 240)
+
+
+async def edited(w: World, result: Result) -> None:
+    """A version that runs is edited into one that lacks its volume."""
+    begin(w, {})
+    watcher = Watcher(w)
+
+    def is_stable() -> bool:
+        return "lastStable" in ((w.app(ORDERS) or {}).get("status") or {})
+
+    def is_rolled_back() -> bool:
+        upgrade = ((w.app(ORDERS) or {}).get("status") or {}).get("upgrade") or {}
+        return upgrade.get("phase") == "RolledBack" and runs_ready(w)
+
+    await watcher.until(is_stable, 900)
+    edit(w, ORDERS, {"driver": VOLUME})
+    watcher.longest_down = 0.0
+    await watcher.until(is_rolled_back, 900)
+    upgrade = ((w.app(ORDERS) or {}).get("status") or {}).get("upgrade") or {}
+    if upgrade.get("reason") != "ReferenceMissing" or "ConfigMap rules does not exist" not in upgrade.get(
+        "message", ""
+    ):
+        w.violated(f"the upgrade does not say why: {upgrade}")
+    if watcher.longest_down > PATIENCE + BOUND + BACK:
+        w.violated(f"nothing ran for {watcher.longest_down:.0f} s")
+
+
+COURSES: dict[str, Course] = {"first start": first_start, "edit": edited}
+
+
+@pytest.mark.usefixtures("quiet_log")
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("course", COURSES)
+def test_a_missing_volume_is_named_after_the_patience_and_an_edit_is_undone(course: str, seed: int) -> None:
+    assert run_course(seed, COURSES[course]).violations == []
+
+
+async def _never_look(self: StartEvents, pods: Any, patience: float) -> Delays:
+    return Delays()
+
+
+@pytest.mark.usefixtures("quiet_log")
+@pytest.mark.parametrize("course", COURSES)
+def test_an_operator_that_reads_no_events_is_noticed(course: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StartEvents, "look", _never_look)
+    assert any("nobody says so" in text for text in run_course(0, COURSES[course]).violations)
+
+
+@pytest.mark.usefixtures("quiet_log")
+def test_an_operator_that_waits_for_news_of_such_a_pod_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StartEvents, "due_in", lambda self, pods, patience: None)
+    assert any("nobody says so" in text for text in run_course(0, first_start).violations)
+
+
+@pytest.mark.usefixtures("quiet_log")
+def test_a_gate_that_waits_for_its_timeout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "is_named", lambda problem: False)
+    assert any("not within" in text for text in run_course(0, edited).violations)
