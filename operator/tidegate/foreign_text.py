@@ -1,9 +1,9 @@
 """The only place of the operator where text is read that others write for people. No I/O.
 
 The API server has no code for why it refuses an object. What is recognized here is what it writes today; the contract
-tests with a real one (tests/integration/scenario/test_contract.py) fail when it writes something else. Of what kubelet
-and scheduler write of a pod, tests/e2e/test_pods_that_do_not_start.py is the contract. Unknown text is never an error:
-it is shown as it is.
+tests with a real one (tests/integration/scenario/test_contract.py) fail when it writes something else. Of what
+admission misses, tests/integration/test_chart_permissions.py is the contract, and of what kubelet and scheduler write
+of a pod, tests/e2e/test_pods_that_do_not_start.py. Unknown text is never an error: it is shown as it is.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ _KINDS = {
     "serviceaccount": "ServiceAccount",
 }
 _KEY_OF = {"config": "a ConfigMap", "secret": "a Secret"}
+_NOT_ADMITTED = re.compile(
+    r'pods "[^"]*" is forbidden: (?:'
+    r'error looking up service account [^\s"]+: serviceaccount "(?P<ServiceAccount>[^"\s]+)" not found'
+    r"|no PriorityClass with name (?P<PriorityClass>[^\s]+) was found"
+    r'|pod rejected: RuntimeClass "(?P<RuntimeClass>[^"\s]+)" not found)\Z'
+)
 _VOLUMES_LISTED = "unmounted volumes=["
 _ID = re.compile(r"\b[0-9a-f]{32,64}\b")
 _NO_QUANTITY = "quantities must match the regular expression"
@@ -75,6 +81,18 @@ def missing_object(text: str) -> str:
     if found := _NO_KEY.search(text):
         return f"Key {found[2]} of {_KEY_OF[found[1]]}"
     return ""
+
+
+def missing_for_admission(answer: str) -> str:
+    """Return which object the API server's own admission misses for a pod, with its kind; empty if none.
+
+    Policies and webhooks begin with their names, so that none of them can say this.
+    """
+    found = _NOT_ADMITTED.match(answer)
+    if found is None:
+        return ""
+    kind = next(name for name in ("ServiceAccount", "PriorityClass", "RuntimeClass") if found[name])
+    return f"{kind} {found[kind]}"
 
 
 def only_lists_volumes(text: str) -> bool:

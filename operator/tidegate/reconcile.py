@@ -25,13 +25,13 @@ from tidegate.metrics.lifecycle import restarts_between
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
-from tidegate.observe.observation import Observation, pods_of, with_pods
+from tidegate.observe.observation import Observation, Unfit, pods_of, with_pods
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.start_events import StartEvents
 from tidegate.observe.unreadable import observe_unreadable
 from tidegate.resources.platform import Platform
-from tidegate.trials import Trials
+from tidegate.trials import MISSING_LASTS, Trials
 from tidegate.workqueue import Key
 from tidegate_spark.reasons import Reason
 
@@ -103,7 +103,7 @@ class Reconciler:
         if outcome is None:
             self._looks.forget(key)
             gone = observation.driver is not None and (after is None or after.driver is None)
-            return 0.0 if gone else earliest(plan.wake_after, self._look_again_in(after))
+            return 0.0 if gone else earliest(plan.wake_after, self._look_again_in(after, unfit))
         return self._looks.again(key, outcome.reason)
 
     async def _explained(self, o: Observation) -> Observation:
@@ -113,11 +113,12 @@ class Reconciler:
         delays = await self.starts.look(pods_of(o), o.app.spec.pod_start_timeout_seconds)
         return with_pods(o, delays.of) if delays.by_uid else o
 
-    def _look_again_in(self, after: Observation | None) -> float | None:
-        """Return in how many seconds events are to be read of the pods that there are now; None: of none."""
+    def _look_again_in(self, after: Observation | None, unfit: Unfit | None) -> float | None:
+        """Return in how many seconds something is to be asked that nobody tells, None if nothing is."""
+        missing = MISSING_LASTS if unfit is not None and unfit.missing else None
         if self.starts is None or after is None:
-            return None
-        return self.starts.due_in(pods_of(after), after.app.spec.pod_start_timeout_seconds)
+            return missing
+        return earliest(missing, self.starts.due_in(pods_of(after), after.app.spec.pod_start_timeout_seconds))
 
     def _show(self, key: Key, before: StreamingApp) -> None:
         known = self.index.app(key)

@@ -9,10 +9,11 @@ from typing import Any
 
 import structlog
 
+from tidegate import foreign_text
 from tidegate.decide.launch import growing_pause
 from tidegate.decide.upgrades.dividing_pod import all_pods_to_try
 from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import TRANSIENT, AlreadyExists, Failure, Invalid, is_about_object
+from tidegate.kube.failures import TRANSIENT, AlreadyExists, Failure, Forbidden, Invalid, is_about_object
 from tidegate.kube.paths import collection_of
 from tidegate.model.streaming_app import Resources
 from tidegate.observe.observation import Observation, Unfit
@@ -21,6 +22,8 @@ from tidegate_spark.protocol import ROLE_REPARTITION
 
 LASTS, UNKNOWN_LASTS = 300.0, 30.0
 """Seconds for which an answer counts, and for which nobody asks again where there was none: twice as many each time."""
+MISSING_LASTS = 30.0
+"""Seconds for which it counts that an object is missing: it can be created at any time, and nobody tells."""
 PATIENCE = 10.0
 """Seconds to wait for an answer."""
 log = structlog.get_logger()
@@ -48,7 +51,8 @@ class Trials:
         """Return what is wrong with a pod of the spec's version in itself.
 
         None if nothing is, if nobody has to ask, or nothing is known: then the creation of the pod will tell. What
-        depends on what else there is (quotas, accounts, policies, webhooks that do not answer) is left to that, too.
+        depends on what else there is (quotas, policies, webhooks that do not answer) is left to that, too; only that an
+        account or a class which the spec names does not exist is known before, because admission says it by its name.
         """
         pods = all_pods_to_try(o)
         if not pods:
@@ -61,25 +65,30 @@ class Trials:
             known = _Answer(about, self.clock(), None, 0)
         if self.clock() < known.until:
             return known.unfit
-        unfit, fine = await self._ask(pods)
+        unfit, fine = await self._ask(o, pods)
         certain = unfit is not None or len(fine) == len(pods)
         if unfit is None and known.unfit is not None and known.unfit.role not in fine:
             unfit = known.unfit  # nobody says that it is right by now: what runs would be stopped for it
         unknown = 0 if certain else known.unknown + 1
         now = self.clock()  # by now: an answer may have taken longer than it counts
         lasts = LASTS if certain else growing_pause(unknown, UNKNOWN_LASTS, LASTS)
+        if unfit is not None and unfit.missing:
+            lasts = MISSING_LASTS
         # What counts no more is still of use where nobody answers; of applications that are gone it goes.
         self._known = {name: each for name, each in self._known.items() if now < each.until + LASTS}
         self._known[key] = _Answer(about, now + lasts, unfit, unknown)
         return unfit
 
-    async def _ask(self, pods: Iterable[tuple[str, dict[str, Any]]]) -> tuple[Unfit | None, frozenset[str]]:
+    async def _ask(
+        self, o: Observation, pods: Iterable[tuple[str, dict[str, Any]]]
+    ) -> tuple[Unfit | None, frozenset[str]]:
         """Return what is wrong with one of the pods, and the roles of those with which nothing is."""
         fine: frozenset[str] = frozenset()
         for role, manifest in pods:
             answer = await self.client.try_out(collection_of(manifest), manifest, patience=PATIENCE)
-            if answer is not None and _is_believed(answer, role):
-                return Unfit(role, answer.message), fine
+            missing = _missing_of(answer, o)
+            if answer is not None and (missing or _is_believed(answer, role)):
+                return Unfit(role, answer.message, missing), fine
             # The driver's name may be taken by the driver that runs: that is looked at last of all.
             if answer is None or isinstance(answer, AlreadyExists):
                 fine |= {role}
@@ -88,6 +97,14 @@ class Trials:
             if isinstance(answer, TRANSIENT):
                 break  # who did not answer for the one would keep the application waiting for the other
         return None, fine
+
+
+def _missing_of(answer: Failure | None, o: Observation) -> str:
+    """Return which object that the spec names is missing for a pod; empty if none is, or it is Tidegate's own."""
+    missing = foreign_text.missing_for_admission(answer.message) if isinstance(answer, Forbidden) else ""
+    # The account that Tidegate makes itself is looked after before each launch.
+    is_own = missing.startswith("ServiceAccount ") and not o.app.spec.service_account_name
+    return "" if is_own else missing
 
 
 def _is_believed(answer: Failure, role: str) -> bool:

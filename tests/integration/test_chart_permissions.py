@@ -19,6 +19,12 @@ from devcluster import tools
 from devcluster.apiclient import ApiClient, ApiRefusedError
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
+from tidegate.foreign_text import missing_for_admission
+from tidegate.kube.client import KubeClient
+from tidegate.kube.connection import connect
+from tidegate.kube.failures import Forbidden
+from tidegate.kube.paths import collection_of
+from tidegate.metrics.figures import Figures
 from tidegate.resources.access import DRIVER_RULES, build_access
 from tidegate_spark.protocol import to_json
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
@@ -278,6 +284,26 @@ def test_an_operator_of_some_namespaces_asks_for_nothing_of_the_cluster(
     _, refused = audited(server, account)
     assert refused == []
     assert asked_of_the_cluster(server, account) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "missing"),
+    [
+        ("serviceAccountName", "ServiceAccount nobody"),
+        ("priorityClassName", "PriorityClass nobody"),
+        ("runtimeClassName", "RuntimeClass nobody"),
+    ],
+)
+async def test_admission_names_what_a_pod_refers_to_and_what_does_not_exist(
+    server: ApiServer, field: str, missing: str
+) -> None:
+    """In the words by which the operator knows it before it stops anything (tidegate.foreign_text)."""
+    spec = {"containers": [{"name": "driver", "image": "x"}], field: "nobody"}
+    manifest = {"kind": "Pod", "metadata": {"name": "tried", "namespace": "default"}, "spec": spec}
+    async with KubeClient(await connect(server.kubeconfig), Figures()) as client:
+        refused = await client.try_out(collection_of(manifest), manifest, patience=30)
+    assert isinstance(refused, Forbidden)
+    assert missing_for_admission(refused.message) == missing
 
 
 def phase(kubectl: Kubectl, pod: str) -> str:

@@ -117,8 +117,8 @@ def launch(o: Observation, now: float) -> Verdict | None:
     if why_not:
         # What the API server found is asked again after a while: it may know more by then, or a webhook be fixed.
         again = LONGEST_REFUSED_PAUSE if o.unfit is not None else None
-        finalizer = _finalizer(o)
-        return Verdict(Phase.PENDING, Health.STALLED, Reason.INVALID_SPEC, why_not, before=finalizer, wake_after=again)
+        finalizer, reason = _finalizer(o), reason_not_built(o)
+        return Verdict(Phase.PENDING, Health.STALLED, reason, why_not, before=finalizer, wake_after=again)
     create = _create(o, epoch)
     before: tuple[Action, ...] = _finalizer(o)
     if lacks_access(o):
@@ -150,8 +150,15 @@ def why_not_built(o: Observation) -> str:
     except SpecError as error:
         return messages.no_pod(error)
     role = o.unfit.role
+    if o.unfit.missing:
+        return messages.reference_missing(role, o.unfit.missing)
     complaint = complaint_of(o.unfit.words, o.app, role, tried[role])
     return messages.pod_invalid(role, complaint.text)
+
+
+def reason_not_built(o: Observation) -> Reason:
+    """Return the reason beside :func:`why_not_built`: what is missing may come without another edit."""
+    return Reason.REFERENCE_MISSING if o.unfit is not None and o.unfit.missing else Reason.INVALID_SPEC
 
 
 def pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:

@@ -98,6 +98,13 @@ def pod_invalid(role: str, complaint: str) -> str:
     return f"The API server refuses the {role} pod of the spec: {complaint}."
 
 
+def reference_missing(role: str, missing: str) -> str:
+    return (
+        f"{missing}, to which the {role} pod of the spec refers, does not exist. Create it, and the version is tried "
+        "again by itself, or correct the spec."
+    )
+
+
 def left_running(problem: str, pod: str) -> str:
     return f"{problem.rstrip('.')}. Driver pod {pod} of the previous version is left as it is."
 

@@ -32,6 +32,7 @@ from tidegate.decide.launch import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     growing_pause,
+    reason_not_built,
     starting_message,
     time_left,
     why_not_built,
@@ -131,7 +132,8 @@ def keep_driver_of_unusable_spec(o: Observation, now: float) -> Verdict | None:
     if not why_not:
         return None
     phase = Phase.RUNNING if runs_ready(o) else Phase.STARTING
-    return Verdict(phase, Health.STALLED, Reason.INVALID_SPEC, messages.left_running(why_not, driver.name))
+    message = messages.left_running(why_not, driver.name)
+    return Verdict(phase, Health.STALLED, reason_not_built(o), message)
 
 
 def stop_driver_of_changed_spec(o: Observation, now: float) -> Verdict | None:

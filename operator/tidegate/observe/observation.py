@@ -55,6 +55,8 @@ class Unfit:
     """Whose pod it is: the driver's, an executor's, or the one's that is to repartition the state."""
     words: str
     """The API server's."""
+    missing: str = ""
+    """The object that does not exist, with its kind, if that is all that is wrong: it may come without another edit."""
 
 
 @dataclass(frozen=True, slots=True)

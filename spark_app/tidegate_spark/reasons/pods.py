@@ -101,12 +101,13 @@ AREA = Area(
             (Place.APP, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             (
                 "A ConfigMap, Secret or PersistentVolumeClaim that a volume of the pod refers to does not exist, or "
-                "the ConfigMap or Secret has not the key that the volume names; the message names it."
+                "the ConfigMap or Secret has not the key that the volume names; or a ServiceAccount, PriorityClass or "
+                "RuntimeClass that an edit names. The message names it."
             ),
             remedy="Create it, or correct the reference in the spec.",
             after=(
                 "The kubelet tries again. A new version for which it is missing for spec.podStartTimeoutSeconds is "
-                "rolled back."
+                "rolled back; one that was not launched for want of an account or class begins once that exists."
             ),
             page="guide.md#a-pod-that-does-not-start",
         ),

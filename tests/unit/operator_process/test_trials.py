@@ -9,7 +9,7 @@ import pytest
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, Unavailable
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Unfit
-from tidegate.trials import LASTS, UNKNOWN_LASTS, Trials
+from tidegate.trials import LASTS, MISSING_LASTS, UNKNOWN_LASTS, Trials
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import app_with, deleted, launched, observe
 from tidegate_testing.pod_refusals import OVER_THE_LIMIT
@@ -113,6 +113,51 @@ async def test_what_is_no_fault_of_the_pod_itself_is_left_to_its_creation(failur
     world.now += UNKNOWN_LASTS
     world.api.refusing[PODS] = TYPO
     assert await world.look(app) == Unfit("driver", TYPO.message)
+
+
+MISSING = {
+    'error looking up service account shop/team: serviceaccount "team" not found': "ServiceAccount team",
+    "no PriorityClass with name urgent was found": "PriorityClass urgent",
+    'pod rejected: RuntimeClass "sealed" not found': "RuntimeClass sealed",
+}
+"""What the API server's own admission says, and what is missing then."""
+
+
+def forbidden(words: str) -> Forbidden:
+    return Forbidden(f'pods "orders-driver" is forbidden: {words}')
+
+
+@pytest.mark.parametrize(("words", "missing"), MISSING.items())
+async def test_an_account_or_class_that_does_not_exist_is_known_before_anything_is_stopped(
+    words: str, missing: str
+) -> None:
+    world = World()
+    app = edited(old_app(), {IMAGE: B, "serviceAccountName": "team"})
+    world.api.refusing[PODS] = forbidden(words)
+    assert await world.look(app) == Unfit("driver", forbidden(words).message, missing)
+    del world.api.refusing[PODS]
+    assert (await world.look(app)) is not None
+    world.now += MISSING_LASTS
+    assert await world.look(app) is None, "somebody has made it"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"ValidatingAdmissionPolicy 'mine' denied request: {next(iter(MISSING))}",
+        f"{next(iter(MISSING))} in the register of the team",
+    ],
+)
+async def test_what_a_policy_says_is_not_taken_for_what_the_api_server_knows(words: str) -> None:
+    world = World()
+    world.api.refusing[PODS] = forbidden(words)
+    assert await world.look(edited(old_app(), {IMAGE: B, "serviceAccountName": "team"})) is None
+
+
+async def test_the_account_that_tidegate_makes_itself_is_nothing_against_an_edit() -> None:
+    world = World()
+    world.api.refusing[PODS] = forbidden(next(iter(MISSING)))
+    assert await world.look(edited(old_app(), {IMAGE: B})) is None
 
 
 DIVIDING = f"{PODS}/orders-repartition-2"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from tidegate.decide.launch import reason_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.dividing_pod import why_not_come_to
@@ -197,8 +198,9 @@ def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether something else than the version answers the refusal."""
     confirmed = upgrade.reason == Reason.ABANDON_STATE_UNCONFIRMED and _refusal(o) is None
     unasked = upgrade.reason == Reason.REHEARSAL_FAILED and o.app.spec.upgrade.rehearsal is None
+    come = upgrade.reason == Reason.REFERENCE_MISSING and _refusal(o) is None
     due = is_put_off(upgrade) and is_stable_again(in_force(o))
-    return confirmed or unasked or due or o.app.spec.upgrade.mode is not upgrade.mode
+    return confirmed or unasked or come or due or o.app.spec.upgrade.mode is not upgrade.mode
 
 
 def _refusal(o: Observation) -> tuple[Reason, str] | None:
@@ -209,7 +211,7 @@ def _refusal(o: Observation) -> tuple[Reason, str] | None:
         message = messages.abandon_unconfirmed(name, namespace, lineage, ABANDON_ANNOTATION)
         return Reason.ABANDON_STATE_UNCONFIRMED, message
     why_not = why_not_come_to(o)
-    return (Reason.INVALID_SPEC, messages.refused_at_once(why_not)) if why_not else None
+    return (reason_not_built(o), messages.refused_at_once(why_not)) if why_not else None
 
 
 def _is_confirmed(o: Observation) -> bool:

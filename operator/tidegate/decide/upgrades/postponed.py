@@ -36,6 +36,8 @@ _LAUNCHED = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FA
 """Phases in which a version that is not stable runs, or is followed by another such one, if one was launched."""
 _GIVEN_UP = frozenset({UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK})
 """Phases in which a version is not tried again before the spec changes."""
+_UNUSABLE = frozenset({Reason.INVALID_SPEC, Reason.REFERENCE_MISSING})
+"""Reasons of an upgrade of whose version no pod can be made."""
 
 
 def is_postponed(o: Observation) -> bool:
@@ -99,7 +101,7 @@ def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | N
     upgrade = step.upgrade if step is not None else None
     if step is None or upgrade is None:
         return step
-    if upgrade.phase is not UpgradePhase.ROLLING_BACK and upgrade.reason != Reason.INVALID_SPEC:
+    if upgrade.phase is not UpgradePhase.ROLLING_BACK and upgrade.reason not in _UNUSABLE:
         return step
     if o.spec_hash == asked.spec_hash or upgrade.to_spec_hash != o.spec_hash:
         return step

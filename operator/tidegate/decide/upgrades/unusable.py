@@ -16,7 +16,7 @@ import msgspec
 from tidegate.decide.ends import ended_for_good, obey_policy_never
 from tidegate.decide.fault_messages import sentence
 from tidegate.decide.faults import Problem, name_end
-from tidegate.decide.launch import why_not_built
+from tidegate.decide.launch import reason_not_built, why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.dividing_pod import why_not_divided
@@ -77,7 +77,7 @@ def refuse_before_the_stop(o: Observation, now: float) -> Step | None:
         return None
     message = messages.continues(why_not, remedy)
     # Of a rehearsal nothing will come any more.
-    return Step(moved(upgrade, UpgradePhase.REFUSED, Reason.INVALID_SPEC, message, now, rehearsal=None), warning=True)
+    return Step(moved(upgrade, UpgradePhase.REFUSED, reason_not_built(o), message, now, rehearsal=None), warning=True)
 
 
 def note_work(o: Observation, now: float) -> Step | None:
@@ -188,7 +188,8 @@ def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> S
     if unusable.upgrade.epoch:
         return None
     message = messages.continues_where_stopped(unusable.why_not, unusable.remedy)
-    refused = moved(unusable.upgrade, UpgradePhase.REFUSED, Reason.INVALID_SPEC, message, now, lineage=lineage_of(o))
+    reason = reason_not_built(o)
+    refused = moved(unusable.upgrade, UpgradePhase.REFUSED, reason, message, now, lineage=lineage_of(o))
     return Step(refused, warning=True)
 
 
