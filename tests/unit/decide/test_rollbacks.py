@@ -40,6 +40,7 @@ from tidegate_testing.upgrades import (
     C,
     edited,
     launch_of,
+    old_app,
     record,
     runs,
     stable,
@@ -526,3 +527,12 @@ def test_the_driver_of_another_application_of_the_name_says_nothing_about_a_vers
         observe(new, driver=foreign, agent=report_of(foreign, queries=(QueryReport("main", committed=9),))), NOW
     )
     assert record(plan).phase is UpgradePhase.GATE
+
+
+def test_a_begin_with_nothing_by_the_number_alone_stays_one_under_test_when_the_mode_is_set_back() -> None:
+    old = old_app()
+    app = launched(app_with({IMAGE: A, "restartNonce": 7}), 2, phase=Phase.RUNNING, lineage=2)
+    tested = upgrading(app, old, UpgradePhase.GATE, mode=UpgradeMode.STATELESS, lineage=2)
+    status = status_of(decide(observe(tested, **runs(tested, 0)), NOW))
+    assert status.upgrade is not None
+    assert (status.upgrade.phase, status.last_stable) == (UpgradePhase.GATE, stable_of(old))

@@ -52,6 +52,9 @@ def restart_stable(o: Observation, now: float) -> Step | None:
     stable, spec = o.app.status.last_stable, o.app.spec
     if stable is None or stable.spec_hash == o.spec_hash or spec.upgrade.mode is UpgradeMode.STATELESS:
         return None
+    upgrade = o.app.status.upgrade
+    if upgrade is not None and upgrade.phase in _UNDER_TEST and upgrade.to_spec_hash == o.spec_hash:
+        return None  # it was such an upgrade when it began, and is one whatever the next is to be
     try:
         # With the secrets of the spec: a version that differs in nothing else has no other one to be taken back to,
         # since no secret is recorded. So it is started again, and not put to the test (docs/design/secrets.md).
