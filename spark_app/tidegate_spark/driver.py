@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pyspark
 
 from tidegate_spark import (
+    claiming,
     export_guard,
     faults,
     fencing,
@@ -28,6 +29,7 @@ from tidegate_spark import (
 )
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands
+from tidegate_spark.claiming import FIRST_LINEAGE
 from tidegate_spark.control.driving import Control
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
@@ -53,7 +55,7 @@ from tidegate_spark.queries import Queries
 from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
-from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, judge, run_script
+from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, judge, outcome_of_behind, run_script
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
@@ -69,7 +71,6 @@ if TYPE_CHECKING:
 
 QUERY_POLL_SECONDS = 0.5
 CLEARING_SECONDS = 10.0
-FIRST_LINEAGE = 1
 
 log = logging.getLogger("tidegate")
 
@@ -125,8 +126,8 @@ class Driver:
         self._ending.start()
         try:
             outcome = self._account.begin() or self._start()
-        except preflight.BehindError as error:
-            outcome = Outcome(error.fault.reason, error.fault.message, adopt=error.known)
+        except claiming.BehindError as error:
+            outcome = outcome_of_behind(error)
         except FaultError as error:
             outcome = Outcome(error.fault.reason, error.fault.message)
         except Exception as error:
@@ -182,7 +183,7 @@ class Driver:
 
         config = self._config
         credentials = storage.read_credentials(self._environment.credentials_directory, config.credentials_secret)
-        with preflight.faults_of(config):
+        with claiming.faults_of(config):
             rehearsal_place.forget_own(config, credentials)
         return True
 
@@ -211,9 +212,7 @@ class Driver:
 
     def _fill_lineage(self) -> bool:
         """Let the lineage begin as it was said to; False if the driver was told to stop meanwhile."""
-        if self._config.start_from is None and self._config.lineage == FIRST_LINEAGE:
-            return True
-        from tidegate_spark import starting_point  # noqa: PLC0415 - few applications need it, at one start
+        from tidegate_spark import starting_point  # noqa: PLC0415 - not before there is a claim
 
         requested, notice, config = self._ending.requested, self._progress.notice, self._config
         directory = self._environment.credentials_directory

@@ -178,6 +178,8 @@ class Ending:
             committed=self._progress.commits or (0 if known else -1),
             adopt_epoch=outcome.adopt[0],
             adopt_lineage=outcome.adopt[1],
+            adopt_opening=outcome.adopt_opening,
+            adopted_from=outcome.adopted_from,
         )
 
 

@@ -117,7 +117,8 @@ def _is_ahead(holder: Holder, me: Holder) -> bool:
         return False  # whose the storage is, app.json says; an earlier owner's fence holds nobody up
     if holder.epoch == me.epoch:
         return holder.pod_uid != me.pod_uid
-    return holder.epoch > me.epoch
+    # A lineage is never left for an earlier one: who is to run in that was told so by a status that is old.
+    return holder.epoch > me.epoch or holder.lineage > me.lineage
 
 
 def _document(me: Holder) -> bytes:

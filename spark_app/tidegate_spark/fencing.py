@@ -15,9 +15,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidegate_spark import fence, storage
+from tidegate_spark.claimed import Known
+from tidegate_spark.claiming import BehindError, faults_of, refusal_of
 from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder
 from tidegate_spark.json_form import DamagedFormError, NewerFormatError
-from tidegate_spark.preflight import BehindError, faults_of, refusal_of
 from tidegate_spark.protocol import FENCE_FILE, DriverConfig, Fault, Storage
 from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
@@ -60,7 +61,7 @@ def take(config: DriverConfig, credentials: Credentials | None, me: Holder) -> H
     """Take the fence for this process. Try once.
 
     Raises:
-        BehindError: a later epoch of this application has it.
+        BehindError: a later epoch of this application has it, or one that ran in a later lineage.
         FaultError: the storage does not answer as it should, a newer Tidegate wrote the fence, or it is damaged.
     """
     with faults_of(config):
@@ -74,7 +75,7 @@ def take(config: DriverConfig, credentials: Credentials | None, me: Holder) -> H
                 Fault(Reason.STORAGE_UNAVAILABLE, f"{config.storage.uri}/{FENCE_FILE}: {error}")
             ) from error
     if isinstance(taken, Fenced):
-        raise BehindError(f"{config.storage.uri}/{FENCE_FILE}", config, taken.epoch, taken.lineage)
+        raise BehindError(f"{config.storage.uri}/{FENCE_FILE}", config, Known(taken.epoch, taken.lineage))
     return taken
 
 

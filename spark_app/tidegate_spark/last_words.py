@@ -32,6 +32,8 @@ def last_words(error: BaseException, config_text: str) -> str:
             "committed": 0,
             "adopt_epoch": 0,
             "adopt_lineage": 0,
+            "adopt_opening": False,
+            "adopted_from": "",
             "rehearsal": None,
             "repartition": None,
         }

@@ -6,28 +6,23 @@ A fault of a dependency is waited for in this process, visible in the agent's re
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib.util
-import json
 import pkgutil
 import threading
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tidegate_spark import storage as store
-from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
-from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
+from tidegate_spark.claiming import claim, faults_of, read_claim
 from tidegate_spark.protocol import (
-    APP_FILE,
     DEPENDENCY_REASONS,
     PROTOCOL,
     DriverConfig,
     Fault,
-    Storage,
     works_with,
 )
 from tidegate_spark.reasons import Reason
@@ -39,37 +34,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LONGEST_WAIT_SECONDS = 30.0
 _ETAG_OF_NOTHING = '"00000000000000000000000000000000"'
-CLAIMED_SPARK = "sparkVersion"
-"""Field of ``app.json``: the Spark that the last driver had."""
-CLAIM_ATTEMPTS = 5
-"""Only another driver of the same application can get in between; five in a row do not."""
-
-
-class BehindError(FaultError):
-    """The storage knows a later epoch of this application than the one this driver was given."""
-
-    def __init__(self, place: str, config: DriverConfig, epoch: int, lineage: int) -> None:
-        """Carry what ``place`` says."""
-        user = f"another pod of epoch {epoch}" if epoch == config.epoch else f"epoch {epoch}"
-        message = (
-            f"{place} names {user} of this application as the user of the storage; this driver is epoch "
-            f"{config.epoch} and does not write."
-        )
-        super().__init__(Fault(Reason.FENCED, message))
-        self.known = (epoch, lineage)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """``app.json``: the application whose storage it is."""
-
-    uid: str
-    namespace: str
-    app: str
-    epoch: int
-    lineage: int
-    sparkVersion: str = ""  # noqa: N815 - as it is stored
-    """:data:`CLAIMED_SPARK`."""
 
 
 @dataclass(frozen=True)
@@ -210,20 +174,6 @@ def _reach(config: DriverConfig, credentials: Credentials | None) -> S3Client:
     return client
 
 
-@contextlib.contextmanager
-def faults_of(config: DriverConfig) -> Iterator[None]:
-    """Turn exceptions of boto3 into FaultError, as far as they are the storage's faults."""
-    try:
-        yield
-    except FaultError:
-        raise
-    except Exception as error:
-        fault = store.fault_of(error, config.storage, config.credentials_secret)
-        if fault is None:
-            raise
-        raise FaultError(fault) from error
-
-
 def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
     """Check that the store refuses to overwrite when told so.
 
@@ -248,84 +198,6 @@ def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
                 "PutObject, so it cannot keep two drivers from writing one checkpoint.",
             )
         )
-
-
-def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> None:
-    """Write ``app.json``: create it, or bring our own up to this epoch and lineage.
-
-    Raises:
-        FaultError: STORAGE_OWNED if it, or storage around it, belongs to another application; as :func:`read_claim`.
-        BehindError: a later epoch of this application claimed it.
-    """
-    key = config.storage.key(APP_FILE)
-    ours = {"uid": config.uid, "namespace": config.namespace, "app": config.app}
-    ours_now: dict[str, Any] = {**ours, "epoch": config.epoch, "lineage": config.lineage}
-    if spark_version:
-        ours_now[CLAIMED_SPARK] = spark_version
-    for _ in range(CLAIM_ATTEMPTS):
-        existing = read_claim(client, config.storage)
-        if existing is None:
-            refuse_inside_others(client, config)
-            if store.create_object(client, config.storage, key, _document(ours_now)):
-                return
-            continue
-        content, etag = existing
-        _refuse_foreign(content, config)
-        if store.replace_object(client, config.storage, key, _document({**content, **ours_now}), etag):
-            return
-    raise FaultError(
-        Fault(
-            Reason.STORAGE_UNAVAILABLE,
-            f"{config.storage.uri}/{APP_FILE} kept changing while it was claimed.",
-        )
-    )
-
-
-def read_claim(client: S3Client, place: Storage) -> tuple[dict[str, Any], str] | None:
-    """Return ``app.json``'s content and ETag, None if there is none.
-
-    Raises:
-        FaultError: NEWER_FORMAT if a newer Tidegate wrote it, CLAIM_DAMAGED if it lacks a field of :class:`Claim`.
-    """
-    found = store.read_object(client, place, place.key(APP_FILE), LONGEST_CLAIM)
-    if found is None:
-        return None
-    body, etag = found
-    try:
-        from_stored(Claim, body)
-    except (NewerFormatError, DamagedFormError) as error:
-        raise refusal_of(place, APP_FILE, error) from error
-    # As an object: what a later version added is kept by whoever claims again.
-    return json.loads(body), etag
-
-
-def refusal_of(place: Storage, name: str, error: NewerFormatError | DamagedFormError) -> FaultError:
-    """Return why nothing is done with a storage of which ``app.json`` or ``fence.json`` does not say whose it is.
-
-    Args:
-        place: the storage.
-        name: of the object.
-        error: why it cannot be read.
-    """
-    reason = Reason.NEWER_FORMAT if isinstance(error, NewerFormatError) else Reason.CLAIM_DAMAGED
-    return FaultError(Fault(reason, f"{place.uri}/{name} cannot be read: {error}."))
-
-
-def _refuse_foreign(content: dict[str, Any], config: DriverConfig) -> None:
-    if content["uid"] != config.uid:
-        raise FaultError(
-            Fault(
-                Reason.STORAGE_OWNED,
-                f"{config.storage.uri} (from spec.storage.uri) belongs to {owner_named_to(config.namespace, content)}; "
-                f"this is {config.namespace}/{config.app} with uid {config.uid}.",
-            )
-        )
-    if content["epoch"] > config.epoch:
-        raise BehindError(f"{config.storage.uri}/{APP_FILE}", config, content["epoch"], content["lineage"])
-
-
-def _document(content: dict[str, Any]) -> bytes:
-    return json.dumps(content, sort_keys=True).encode()
 
 
 # --- waiting ---------------------------------------------------------------------------------------------------------

@@ -249,6 +249,7 @@ class Progress:
                 app=self._config.app,
                 uid=self._config.uid,
                 epoch=self._config.epoch,
+                lineage=self._config.lineage if self._state is DriverState.RUNNING else 0,
                 state=self._state,
                 fault=self._fault,
                 queries=tuple(self._queries.values()),

@@ -224,6 +224,11 @@ class Pin:
     """Of the previous version, for the manifest."""
 
 
+OPENS_NOTHING, OPENS_FROM_SNAPSHOT, OPENS_REPARTITIONED, OPENS_EMPTY = "none", "snapshot", "repartition", "empty"
+"""Why a launch may be in another lineage than the one that the storage names: it begins with a snapshot, its state was
+repartitioned, or it is to begin with nothing. With nothing of that it goes on where the application is."""
+
+
 PROTOCOL = 1
 """Of what operator and runtime say to each other: one more with each change that the other side has to know of."""
 
@@ -281,6 +286,10 @@ class DriverConfig:
     """The operator's."""
     control: ControlSettings = field(default_factory=ControlSettings)
     """How control messages are carried out."""
+    opening: str = ""
+    """One of the words from :data:`OPENS_NOTHING` on; empty: the operator is from before there were any."""
+    adopt: bool = False
+    """Take over what an earlier application of another uid left in ``storage``."""
 
 
 @dataclass(frozen=True)
@@ -401,6 +410,8 @@ class AgentReport:
     """Its id, with which its pod's name ends."""
     protocol: int = 0
     """The runtime's."""
+    lineage: int = 0
+    """In which its queries run; 0: a runtime of before does not tell, or it has not taken the storage yet."""
 
 
 @dataclass(frozen=True)
@@ -434,6 +445,8 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.STORAGE_OWNED: EXIT_OK,
     Reason.NEWER_FORMAT: EXIT_OK,
     Reason.CLAIM_DAMAGED: EXIT_OK,
+    Reason.NOTHING_TO_ADOPT: EXIT_OK,
+    Reason.LINEAGE_NOT_EMPTY: EXIT_OK,
     Reason.PROTOCOL_MISMATCH: EXIT_OK,
     Reason.CONNECTOR_MISSING: EXIT_OK,
     Reason.BROKER_UNAVAILABLE: EXIT_DEPENDENCY,
@@ -470,7 +483,11 @@ class Termination:
     """How many batches this process committed; -1 if it is not known that it committed none."""
     adopt_epoch: int = 0
     adopt_lineage: int = 0
-    """What the storage knows of this application, if that is newer than what this driver was told at its start."""
+    """What the storage knows of this application, if that is another than what this driver was told at its start."""
+    adopt_opening: bool = False
+    """That lineage did not begin with what this driver was told to begin it with."""
+    adopted_from: str = ""
+    """Uid of the application that the storage was taken over from just now."""
     rehearsal: RehearsalEnd | None = None
     """Of a rehearsal that had begun."""
     repartition: RepartitionEnd | None = None

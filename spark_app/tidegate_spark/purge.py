@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tidegate_spark import preflight, storage
+from tidegate_spark import claiming, storage
 from tidegate_spark.claims import look_for_claim, owner_named_to
 from tidegate_spark.environment import Environment
 from tidegate_spark.log_lines import log_to_stderr
@@ -146,7 +146,7 @@ def _has_claim(client: S3Client, config: DriverConfig) -> bool:
     Raises:
         FaultError: as :func:`purge`.
     """
-    existing = preflight.read_claim(client, config.storage)
+    existing = claiming.read_claim(client, config.storage)
     if existing is None:
         return False
     if existing[0]["uid"] != config.uid:
@@ -215,7 +215,7 @@ def _namespace_of_claim(client: S3Client, config: DriverConfig, claim: str) -> s
     """Return the namespace in another application's claim, None if it is this one's or no claim at all."""
     place = replace(config.storage, uri=f"s3://{config.storage.bucket}/{claim.removesuffix('/' + APP_FILE)}")
     try:
-        found = preflight.read_claim(client, place)
+        found = claiming.read_claim(client, place)
         content = found[0] if found is not None else {}
     except FaultError as error:
         if error.fault.reason is Reason.NEWER_FORMAT:

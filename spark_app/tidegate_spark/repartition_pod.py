@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegate_spark import fence, fencing, preflight, pyspark_path, signals, snapshot_progress, storage
+from tidegate_spark import claiming, fence, fencing, preflight, pyspark_path, signals, snapshot_progress, storage
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.json_form import NewerOrderError
@@ -110,7 +110,7 @@ class Making:
         except RepartitionError as error:
             log.exception("no lineage was made")
             return end_of(config, *cause_of(error.what, str(error), self._jvm_exit_code()))
-        except preflight.BehindError as error:
+        except claiming.BehindError as error:
             return end_of(config, Reason.FENCED, error.fault.message, Reason.FENCED)
         except FaultError as error:
             fault = error.fault

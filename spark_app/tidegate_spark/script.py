@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_spark import faults
+from tidegate_spark.claiming import BehindError
 from tidegate_spark.preflight import Main
 from tidegate_spark.protocol import Fault
 from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
@@ -25,12 +26,28 @@ class Outcome:
     message: str
     exception: str = ""
     adopt: tuple[int, int] = (0, 0)
-    """Epoch and lineage that the storage knows, if they are ahead of this driver's."""
+    """Epoch and lineage that the storage knows, if they are not this driver's."""
+    adopt_opening: bool = False
+    """As in :class:`Termination`."""
+    adopted_from: str = ""
+    """Likewise."""
 
 
 CONNECTION_LOST = frozenset({"py4j.protocol.Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})
 """Exceptions of a script whose JVM has gone, among other things."""
 COMPLETED = Outcome(Reason.COMPLETED, "The application has finished.")
+
+
+def outcome_of_behind(error: BehindError) -> Outcome:
+    """Return the end of a driver that the storage knows otherwise: it says what the operator is to take over."""
+    known = error.known
+    return Outcome(
+        error.fault.reason,
+        error.fault.message,
+        adopt=(known.epoch, known.lineage),
+        adopt_opening=known.otherwise,
+        adopted_from=known.adopted_from,
+    )
 
 
 def run_script(main: Main, arguments: Sequence[str]) -> Outcome:

@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidegate_spark import preflight, snapshot_progress, storage
+from tidegate_spark import claiming, snapshot_progress, storage
+from tidegate_spark.claimed import CLAIMED_SPARK
 from tidegate_spark.environment import Environment
 from tidegate_spark.json_form import NewerOrderError
 from tidegate_spark.log_lines import log_to_stderr
@@ -100,7 +101,7 @@ def keeper_of(config: DriverConfig, credentials_directory: str) -> SnapshotKeepe
     def refuse_foreign() -> None:
         try:
             credentials = storage.read_credentials(credentials_directory, config.credentials_secret)
-            claim = preflight.read_claim(storage.connect(config.storage, credentials), config.storage)
+            claim = claiming.read_claim(storage.connect(config.storage, credentials), config.storage)
         except storage.EndpointError as error:
             fault = storage.fault_of(error, config.storage, config.credentials_secret)
             raise (FaultError(fault) if fault else error) from error
@@ -127,7 +128,7 @@ def judge_claim(claim: Mapping[str, Any] | None, config: DriverConfig) -> str:
         raise SnapshotError(
             f"{config.storage.uri} belongs to another application by now (uid {owner}): nothing is taken there."
         )
-    return str(claim.get(preflight.CLAIMED_SPARK, ""))
+    return str(claim.get(CLAIMED_SPARK, ""))
 
 
 def carry_out(keeper: SnapshotKeeper, pause: Callable[[float], None]) -> int:

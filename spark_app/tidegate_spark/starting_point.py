@@ -22,12 +22,14 @@ from typing import Any
 
 from tidegate_spark import lineage_mark, output_book, upgrade_pin
 from tidegate_spark import storage as store
+from tidegate_spark.claimed import Claim, Known
+from tidegate_spark.claiming import BehindError
 from tidegate_spark.control_log import keeping
 from tidegate_spark.json_form import from_stored
 from tidegate_spark.objects.store import NewerStorageError, SnapshotError, naming_newer
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
-from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Fault, StartFrom, to_json
+from tidegate_spark.protocol import APP_FILE, LINEAGE_PREFIX, OPENS_EMPTY, DriverConfig, Fault, StartFrom, to_json
 from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import attempts
 from tidegate_spark.snapshot_protocol import SnapshotOrders
@@ -75,6 +77,7 @@ class Filler:
 
         Raises:
             FaultError: SNAPSHOT_UNUSABLE if it cannot be, a storage's fault if that does not answer.
+            BehindError: it was filled, and not with this.
             StoppedError: the driver is to stop.
         """
         try:
@@ -96,10 +99,20 @@ class Filler:
     # --- the work ---
 
     def _fill(self) -> None:
+        # Of a number that nobody knew to be used: the status was lost.
+        attempts.clear(self.own, self.config.lineage)
         mark = lineage_mark.read(self.own, self.config.lineage)
         if not mark:
             mark = self._filled()
+        elif mark["snapshot"] not in self._expected:
+            known = Known(self.config.epoch, self.config.lineage, otherwise=True)
+            raise BehindError(f"{self.config.storage.uri}/{LINEAGE_PREFIX}", self.config, known)
         self._let_go(mark)
+
+    @property
+    def _expected(self) -> frozenset[str]:
+        """Ids of the snapshots of which the lineage may have been filled."""
+        return frozenset({self.start_from.snapshot, *(earlier.snapshot for earlier in self.start_from.otherwise)})
 
     @property
     def _asked(self) -> str:
@@ -128,8 +141,6 @@ class Filler:
                 words = (progress.files, progress.of_files, progress.bytes, progress.of_bytes)
                 log.info("filling: %d of %d files, %d of %d bytes", *words, extra={"action": "fill"})
 
-        # Of a number that nobody knew to be used: the status was lost.
-        attempts.clear(self.own, self.config.lineage)
         if self.start_from.lineage:
             # Who comes next may not have been told: the operator's record can be lost, and the fence is taken.
             self.own.store.put(_intent_key(self.own, self.config.lineage), to_json(self.start_from).encode())
@@ -283,8 +294,9 @@ def _intent_key(own: Library, lineage: int) -> str:
 
 
 def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
-    """Return what a rollback began to fill a lineage with and did not finish, None if there is no such thing.
+    """Return what a lineage is to begin with and was not filled with, None if there is no such thing.
 
+    By the claim, which says so with the number itself, or else by what a rollback wrote down when it began to fill it.
     Only a process that has the fence, is to run in the lineage, and has started no query yet, may call it.
 
     Raises:
@@ -292,9 +304,14 @@ def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
     """
     if not attempts.take_over(own, lineage):
         raise SnapshotError(f"lineage {lineage} was to get state of other partitions, and was not finished")
-    found = own.store.get(_intent_key(own, lineage))
-    if found is None or lineage_mark.is_there(own, lineage):
+    claimed = own.store.get(own.key(APP_FILE))
+    opened = from_stored(Claim, claimed[0]).opened if claimed is not None else None
+    begins = opened.startFrom if opened is not None and opened.lineage == lineage else None
+    found = own.store.get(_intent_key(own, lineage)) if begins is None else None
+    if (begins is None and found is None) or lineage_mark.is_there(own, lineage):
         return None
+    if found is None:
+        return begins
     try:
         with naming_newer(_intent_key(own, lineage)):
             return from_stored(StartFrom, found[0])
@@ -308,8 +325,11 @@ def find_left_to_fill(config: DriverConfig, credentials: Credentials | None) -> 
     Raises:
         FaultError: SNAPSHOT_UNUSABLE, or what is wrong with the storage.
     """
+    own = reach_library(config.storage, credentials)
     try:
-        return left_to_fill(reach_library(config.storage, credentials), config.lineage)
+        if config.opening == OPENS_EMPTY:
+            attempts.clear(own, config.lineage)
+        return left_to_fill(own, config.lineage)
     except SnapshotError as error:
         reason = _reason_of(error, Reason.SNAPSHOT_UNUSABLE)
         raise FaultError(Fault(reason, f"{error}. Nothing was started.")) from error

@@ -267,3 +267,32 @@ def test_an_aggregation_without_a_key_is_refused_before_anything_is_stopped(worl
     assert (found["upgrade"]["reason"], found["epoch"], found["phase"]) == ("StateInOnePlace", epoch, "Running")
     (stalled,) = [each for each in found["conditions"] if each["type"] == "Stalled"]
     assert (stalled["status"], stalled["reason"]) == ("True", "UpgradeRefused")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("with_driver", [True, False], ids=["with the driver", "alone"])
+def test_the_status_is_removed_after_a_repartition_and_the_application_goes_on_in_the_lineage_that_it_was_in(
+    world: World, numbers: Tally, with_driver: bool
+) -> None:
+    """The storage knows lineage and epoch, whether a driver runs that tells them, or the next one finds them."""
+    partitions = another_number(numbers)
+    found = numbers.await_upgrade("Completed", divide(numbers, partitions))
+    numbers.await_batches(1)
+    batch = int(numbers.status()["batch"])
+    world.kubectl.patch_status("sapp", numbers.name, NAMESPACE, dict.fromkeys(numbers.status()))
+    if with_driver:
+        assert kill_driver(world, NAMESPACE, numbers.name)
+
+    def goes_on() -> bool:
+        status = numbers.status()
+        known = {name: status.get(name, 0) for name in ("lineage", "statePartitions", "phase")}
+        assert known == {"lineage": found["lineage"], "statePartitions": partitions, "phase": "Running"}, status
+        assert status.get("epoch", 0) >= found["epoch"] + with_driver, status
+        assert status.get("batch", -1) > batch, status
+        return True
+
+    wait_for("the application to go on where it was", goes_on, timeout=GENEROUS, interval=1)
+    told = world.kubectl.list("events", NAMESPACE)
+    assert [e for e in told if e["reason"] == "EpochAdopted" and e["involvedObject"]["name"] == numbers.name]
+    numbers.await_stable()
+    assert_all_is_right(world, numbers)

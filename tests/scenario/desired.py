@@ -24,7 +24,7 @@ from tidegate_spark.protocol import (
     DriverState,
 )
 
-OWNED, TAKEN = "StorageOwned", "SecretNameTaken"
+OWNED, UNCLAIMED, TAKEN = "StorageOwned", "ClaimDamaged", "SecretNameTaken"
 """Reasons of a failed application that only a person can help."""
 NO_STATE = ("SnapshotUnusable", "StateMissing", "UpgradeRefused")
 """Reasons of one whose state is gone, or is to be given up and nobody has said so twice."""

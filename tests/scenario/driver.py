@@ -17,7 +17,7 @@ from tests.scenario.drivers_executors import DriversExecutors
 from tests.scenario.drivers_snapshots import QUERY, DriversSnapshots
 from tests.scenario.object_store import FencePort, StoreClient
 from tests.scenario.surroundings import Surroundings, config_of
-from tidegate_spark import fence, preflight, storage
+from tidegate_spark import claiming, fence, preflight, storage
 from tidegate_spark.ending import Budget
 from tidegate_spark.failure_account import COUNTED, FailureAccount
 from tidegate_spark.fence import Fenced, Held, Holder
@@ -34,7 +34,7 @@ from tidegate_spark.protocol import (
     to_json,
 )
 from tidegate_spark.reasons import Reason
-from tidegate_spark.script import Outcome
+from tidegate_spark.script import Outcome, outcome_of_behind
 from tidegate_spark.storage import FaultError
 
 
@@ -136,6 +136,7 @@ class DriverProcess:
             failures=self._failures,
             snapshots=self.snapshots.reports() if self.state is DriverState.RUNNING else (),
             control=self.control.report(),
+            lineage=config.lineage if self.state is DriverState.RUNNING else 0,
         )
 
     # --- its life ---
@@ -145,8 +146,8 @@ class DriverProcess:
             refused = self._account.begin()
             self._counts = refused is None
             outcome = refused or await self._run()
-        except preflight.BehindError as error:
-            outcome = Outcome(error.fault.reason, error.fault.message, adopt=error.known)
+        except claiming.BehindError as error:
+            outcome = outcome_of_behind(error)
         except FaultError as error:
             outcome = Outcome(error.fault.reason, error.fault.message)
         except Exception as error:
@@ -184,6 +185,8 @@ class DriverProcess:
             committed=self._commits,
             adopt_epoch=outcome.adopt[0],
             adopt_lineage=outcome.adopt[1],
+            adopt_opening=outcome.adopt_opening,
+            adopted_from=outcome.adopted_from,
         )
 
     async def _run(self) -> Outcome:
@@ -239,7 +242,7 @@ class DriverProcess:
     def enter(self) -> Held | Outcome:
         """Claim the storage and take the fence, in one go; what comes in between is the store's ``meanwhile``."""
         client: Any = self._client
-        preflight.claim(client, self.config)
+        claiming.claim(client, self.config)
         outcome = fence.take(self._port, self.holder)
         if isinstance(outcome, Fenced):
             self._entered = replace(self._fenced(outcome), adopt=(outcome.epoch, outcome.lineage))

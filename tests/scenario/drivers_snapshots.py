@@ -13,14 +13,18 @@ from tests.scenario.lineages import LineageLibrary
 from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings
 from tidegate_spark import storage
+from tidegate_spark.claimed import Known
+from tidegate_spark.claiming import BehindError
 from tidegate_spark.fence import Holder
-from tidegate_spark.protocol import DriverConfig, Fault, StartFrom
+from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.protocol import APP_FILE, OPENS_EMPTY, DriverConfig, Fault, StartFrom
 from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import rehearsal_place
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.clearing import clear_left
 from tidegate_spark.script import Outcome
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.starting_point import left_to_fill
 from tidegate_spark.storage import FaultError
 
 QUERY = "main"
@@ -49,8 +53,15 @@ class DriversSnapshots:
         if config.start_from is not None:
             attempts.clear(self._own, config.lineage)
             self._fill(config.start_from)
-        elif not attempts.take_over(self._own, config.lineage):
-            self._world.ledger.not_whole(self._prefix, self._holder)
+        else:
+            if config.opening == OPENS_EMPTY:
+                attempts.clear(self._own, config.lineage)
+            left = self._left_to_fill()
+            if left is not None:
+                self._world.count("filled a lineage of which the status knew nothing")
+                self._fill(left)
+            elif config.lineage > 1 and self.last_batch(config.lineage) < 0 and not self._begins_with_nothing():
+                self._world.ledger.not_whole(self._prefix, self._holder)
         if config.pin is None:
             return None
         batch = self._noted(config.pin.snapshot, config.lineage)
@@ -58,6 +69,17 @@ class DriversSnapshots:
             return Outcome(Reason.STATE_MISSING, f"lineage {config.lineage} holds no committed batch")
         self._take(config.pin.snapshot, batch)
         return None
+
+    def _left_to_fill(self) -> StartFrom | None:
+        try:
+            return left_to_fill(self._own, self._config.lineage)
+        except SnapshotError:
+            self._world.ledger.not_whole(self._prefix, self._holder)
+            raise
+
+    def _begins_with_nothing(self) -> bool:
+        opening = (self._read(APP_FILE) or {}).get("opening") or {}
+        return (opening.get("lineage"), opening.get("what")) == (self._config.lineage, OPENS_EMPTY)
 
     def clear_left(self, is_held: Callable[[], bool]) -> None:
         """Remove the lineages that were made and not run in, once; tried again later if the store does not answer."""
@@ -132,7 +154,10 @@ class DriversSnapshots:
 
     def _fill(self, start: StartFrom) -> None:
         config, mark = self._config, f"lineages/{self._config.lineage}.json"
-        if self._read(mark) is not None:
+        made = self._read(mark)
+        if made is not None:
+            if made["snapshot"] not in {start.snapshot, *(earlier.snapshot for earlier in start.otherwise)}:
+                raise BehindError(mark, config, Known(config.epoch, config.lineage, otherwise=True))
             return
         for earlier in start.otherwise:
             if self._read(f"lineages/{start.lineage}.json") is not None:

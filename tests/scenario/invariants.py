@@ -1,6 +1,8 @@
 """What must hold at every moment, looked at with each change of the API server and of the object store.
 
 * One writer: a batch is committed only by the process that had the fence when it began.
+* An application never goes back to an earlier lineage. It goes on to a later one from the one that it runs in, or from
+  one that nobody came to run in: whatever becomes of its status.
 * An epoch belongs to one pod, and is recorded before there is a pod of it; recorded epochs never go back.
 * A driver is declared lost only if it is not there.
 * An application that has a stable version does not stand still for an edit of which no pod can be made.
@@ -37,7 +39,15 @@ from tidegate_spark.protocol import (
 from tidegate_spark.reasons import Reason
 
 _RETRIED = tuple(
-    f'"reason":"{reason.value}"' for reason in (Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE, Reason.FENCED)
+    f'"reason":"{reason.value}"'
+    for reason in (
+        Reason.STORAGE_OWNED,
+        Reason.CLAIM_DAMAGED,
+        Reason.NOTHING_TO_ADOPT,
+        Reason.LINEAGE_NOT_EMPTY,
+        Reason.STORAGE_UNSUITABLE,
+        Reason.FENCED,
+    )
 )
 """In the termination message of a driver whose replacement needs no other intent."""
 _COMPLETED = f'"reason":"{Reason.COMPLETED}"'
@@ -80,6 +90,10 @@ class Invariants:
     fences: dict[str, list[Holder]] = field(default_factory=dict)
     takers: dict[tuple[str, int], str] = field(default_factory=dict)
     committed_batches: dict[tuple[str, int], int] = field(default_factory=dict)
+    runs_in: dict[str, int] = field(default_factory=dict)
+    """Prefix -> lineage in which a batch was committed last."""
+    opened_after: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Uid and lineage of each that a launch was recorded to open -> the one that was left for it, by the status."""
     run_in: set[tuple[str, int]] = field(default_factory=set)
     """Prefix and lineage of each in which a batch was begun."""
     writes: int = 0
@@ -148,6 +162,7 @@ class Invariants:
             self.violated(f"the epoch of {place.path} goes back from {old} to {new}")
         if new > 0:
             wishes.status_lost = False
+        self._note_opening(before, after)
         if change.type != "DELETED":
             recorded = self.action() == "RecordLaunch"
             wanted = version_in_force(after, wishes.hashes[-1][1])
@@ -164,6 +179,12 @@ class Invariants:
 
         if change.type == "DELETED" and self._has_driver(change, place.name, after["metadata"]["uid"]):
             self.violated(f"{place.path} is released, and its driver is there")
+
+    def _note_opening(self, before: Body, after: Body) -> None:
+        """Note the launch of a lineage, and which one is left for it."""
+        old, new = _lineage_in(before), _lineage_in(after)
+        if self.action() == "RecordLaunch" and old != new:
+            self.opened_after[after["metadata"]["uid"], new] = old
 
     def _has_driver(self, change: Change, app: str, uid: str) -> bool:
         """Return whether there is a driver of an application that was there when this was decided."""
@@ -320,6 +341,7 @@ class Invariants:
                 f"{holder.process} commits batch {batch} of {prefix}; when it began, {fenced_by} had the fence"
             )
         self.batches += 1
+        self._check_lineage(prefix, holder)
         at = (prefix, holder.lineage)
         if emptied != self._times_emptied[prefix]:
             # The one batch that a zombie may have had under way when the storage was emptied. The next one finds it.
@@ -328,6 +350,17 @@ class Invariants:
         if (*at, batch - 1) not in self._strays and batch != self.committed_batches.get(at, -1) + 1:
             self.violated(f"batch {batch} of {prefix} is committed after {self.committed_batches.get(at, -1)}")
         self.committed_batches[at] = batch
+
+    def _check_lineage(self, prefix: str, holder: Holder) -> None:
+        before = self.runs_in.get(prefix, 0)
+        if holder.lineage < before:
+            self.violated(f"{holder.process} runs in lineage {holder.lineage} of {prefix}, after lineage {before}")
+        after = holder.lineage
+        while after > before > 0:
+            after = self.opened_after.get((holder.uid, after), 0)
+        if before and after != before:
+            self.violated(f"lineage {holder.lineage} of {prefix} follows {after}, and the application ran in {before}")
+        self.runs_in[prefix] = holder.lineage
 
     def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
         """The lineage of a process starts from what another one was after a batch."""
@@ -359,6 +392,7 @@ class Invariants:
         """The storage is empty: whoever comes next begins again."""
         self._times_emptied[prefix] += 1
         self.fences.pop(prefix, None)
+        self.runs_in.pop(prefix, None)
         self.run_in = {at for at in self.run_in if at[0] != prefix}
         for at in [at for at in self.committed_batches if at[0] == prefix]:
             del self.committed_batches[at]
@@ -381,6 +415,10 @@ def _owners(body: Body) -> set[str]:
 
 def _epoch_in(body: Body) -> int:
     return int((body.get("status") or {}).get("epoch", 0))
+
+
+def _lineage_in(body: Body) -> int:
+    return int((body.get("status") or {}).get("lineage", 0))
 
 
 def _driver_path(namespace: str, app: str) -> str:

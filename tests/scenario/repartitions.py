@@ -16,7 +16,7 @@ from tests.scenario.drivers_snapshots import QUERY
 from tests.scenario.lineages import LineageLibrary
 from tests.scenario.object_store import FencePort, StoreClient
 from tests.scenario.surroundings import Surroundings, config_of
-from tidegate_spark import fence, preflight, storage
+from tidegate_spark import claiming, fence, storage
 from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.protocol import DEPENDENCY_REASONS, Fault, Termination, from_json, to_json
 from tidegate_spark.reasons import Reason
@@ -101,7 +101,7 @@ class RepartitionProcess:
         config = self._config
         try:
             told = await self._make()
-        except (FencedError, preflight.BehindError) as error:
+        except (FencedError, claiming.BehindError) as error:
             told = end_of(config, Reason.FENCED, str(error))
         except Exception as error:
             fault = error.fault if isinstance(error, FaultError) else storage.fault_of(error, config.storage, "")
@@ -117,7 +117,7 @@ class RepartitionProcess:
     async def _make(self) -> Termination:
         config, order = self._config, self.order
         await self._pause(0.5, 3.0)
-        preflight.claim(self._client, config)
+        claiming.claim(self._client, config)
         taken = fence.take(self._port, self._holder)
         if isinstance(taken, Fenced):
             raise FencedError(f"epoch {taken.epoch} has the storage")

@@ -11,14 +11,14 @@ from unittest import mock
 
 from tests.scenario import happenings
 from tests.scenario.api_server import APPS, Body
-from tests.scenario.desired import NO_STATE, OWNED, TAKEN, differences
+from tests.scenario.desired import NO_STATE, OWNED, TAKEN, UNCLAIMED, differences
 from tests.scenario.happenings.people import create_app, is_unusable, make_usable_again
 from tests.scenario.loop import StuckError, VirtualLoop
 from tests.scenario.restart_rules import FOR_GOOD, reason_of
 from tests.scenario.weather import Pair
 from tests.scenario.world import NAMESPACE, World
 from tidegate.decide.status import FIGURES_INTERVAL
-from tidegate_spark.protocol import APP_FILE
+from tidegate_spark.protocol import APP_FILE, FENCE_FILE
 
 Note = Callable[[float, str, str], None]
 
@@ -196,10 +196,11 @@ def mend(world: World) -> None:
     """Do what only people can do."""
     for app in world.api.all(APPS):
         name = app["metadata"]["name"]
-        if reason_of(app) == "InvalidSpec" or (reason_of(app) in FOR_GOOD and is_unusable(app)):
+        stays = reason_of(app) in FOR_GOOD or reason_of(app) in NO_STATE
+        if reason_of(app) == "InvalidSpec" or (stays and is_unusable(app)):
             world.trace("people", make_usable_again(world, name))
-        if reason_of(app) == OWNED:
-            _hand_over(world, name, app["spec"]["storage"]["uri"])
+        if reason_of(app) in (OWNED, UNCLAIMED):
+            _hand_over(world, app)
         if reason_of(app) == TAKEN and world.api.find(world.secret_path(name)) is not None:
             world.api.delete(world.secret_path(name))
         if reason_of(app) in NO_STATE:
@@ -221,12 +222,22 @@ def _give_state_up(world: World, app: Body) -> None:
         world.api.patch(world.app_path(name), {"spec": {"restartNonce": nonce, "upgrade": {"mode": "Stateless"}}})
 
 
-def _hand_over(world: World, name: str, uri: str) -> None:
-    """Remove what the earlier application left: all of it, or only its claim."""
+def _hand_over(world: World, app: Body) -> None:
+    """Have an application take over what the earlier one left, or remove that; sometimes its claim is lost before."""
+    name, uri = app["metadata"]["name"], app["spec"]["storage"]["uri"]
     prefix = f"{uri.removeprefix('s3://')}/{NAMESPACE}/{name}"
-    whole = world.rng.random() < 0.5
-    world.trace("people", f"remove {'everything' if whole else 'the claim'} below {prefix}")
-    for key in world.store.keys(f"{prefix}/" if whole else f"{prefix}/{APP_FILE}"):
-        del world.store.objects[key]
-    if whole:
+    claim, fence = (f"{prefix}/{each}" for each in (APP_FILE, FENCE_FILE))
+    adopts = (app["spec"].get("startFrom") or {}).get("adopt", False)
+    if adopts or (claim not in world.store.objects and fence not in world.store.objects) or world.rng.random() < 0.3:
+        world.trace("people", f"remove everything below {prefix}")
+        for key in world.store.keys(f"{prefix}/"):
+            del world.store.objects[key]
         world.check.emptied(prefix)
+        world.api.patch(world.app_path(name), {"spec": {"startFrom": None}})
+        return
+    if fence in world.store.objects and world.rng.random() < 0.3:
+        world.trace("people", f"lose {claim}")
+        world.store.objects.pop(claim, None)
+    world.trace("people", f"{name} adopts what is below {prefix}")
+    world.count("adopted what an earlier application left")
+    world.api.patch(world.app_path(name), {"spec": {"startFrom": {"adopt": True}}})

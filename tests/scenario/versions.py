@@ -32,6 +32,8 @@ def stands_still_for_an_edit(app: Body, now: float) -> bool:
     reasons = [each["reason"] for each in status.get("conditions", ()) if each["type"] == "Ready"]
     if status.get("phase") != "Pending" or reasons != ["InvalidSpec"] or "lastStable" not in status:
         return False
+    if not status.get("epoch"):
+        return False  # somebody removed it: of what was never launched there is no upgrade
     upgrade, pin = status.get("upgrade") or {}, (status.get("upgrade") or {}).get("rollbackSnapshot") or {}
     launched = "epoch" in upgrade and upgrade["phase"] in ("Stopping", "Gate", "Failed")
     # After a launch it goes back to the pin, if there is one and people leave that to the operator, and in its time.

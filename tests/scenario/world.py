@@ -68,6 +68,8 @@ class World(OperatorsWorld):
         self.api.listeners.append(self._note_end_of_app)
         self.store = ObjectStore(meanwhile=self._meanwhile, removed=self._removed)
         self.quota, self.input = False, True
+        self.statuses: dict[str, list[Body]] = {}
+        """Statuses that were backed up, by the uid of their application."""
         self.bugs: dict[str, str] = {}
         """Applications that fail, with the spec with which they do, by its hash."""
         self.to_be_emptied: dict[str, str] = {}

@@ -22,6 +22,7 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
         or start is None
         or not start.snapshot_name
         or o.app.status.start_from is not None
+        or o.app.status.lineage  # it has long begun, and the status was lost: what is left to do the storage knows
         or is_usable(o.origin)
     ):
         return None

@@ -182,10 +182,16 @@ def unknown_termination(pod: str) -> str:
     )
 
 
-def epoch_adopted(stored: int, known: int) -> str:
+def epoch_adopted(stored: tuple[int, int], known: tuple[int, int], earlier: str = "") -> str:
+    """Return what is said of epoch and lineage of the storage that take the place of those in the status."""
+    if earlier:
+        return (
+            f"The application takes over what the earlier one with uid {earlier} left, and continues where that ended: "
+            f"after epoch {stored[0]}, in lineage {stored[1]}."
+        )
     return (
-        f"The status was lost: it has epoch {known}, and the storage has epoch {stored} of this application. The "
-        "application continues from the storage."
+        f"The status was lost or changed: it has epoch {known[0]} and lineage {known[1]}, and the storage has epoch "
+        f"{stored[0]} and lineage {stored[1]} of this application. The application continues from the storage."
     )
 
 

@@ -63,9 +63,11 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
     rollback = _beginning_of_rollback(o)
     if rollback is not None:
         return rollback
-    start, origin = o.app.spec.start_from, o.origin
-    if o.app.status.start_from is not None or start is None or origin is None or not is_usable(origin):
-        return o.app.status.start_from
+    start, origin, status = o.app.spec.start_from, o.origin, o.app.status
+    if status.start_from is not None or start is None or origin is None or not is_usable(origin):
+        return status.start_from
+    if lineage_of(o) != FIRST_LINEAGE:
+        return None  # it has long begun, and the status was lost
     storage, owner = origin.status.storage, origin.status.app
     assert storage is not None
     assert owner is not None

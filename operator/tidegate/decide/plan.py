@@ -38,6 +38,7 @@ from tidegate.decide.upgrades.repartition_pods import hold_for_repartition, keep
 from tidegate.decide.upgrades.repartitioning import name_kept, tell_kept
 from tidegate.decide.upgrades.reporting import colour, is_told, reason_of, refuse_unknown_version, tell_step
 from tidegate.decide.upgrades.table import next_step, with_step
+from tidegate.decide.upgrades.taking_over import tell_taken_over
 from tidegate.decide.upgrades.unusable import leave_ended_version, name_failing_version, name_standstill
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradePhase
@@ -120,7 +121,7 @@ def decide(observation: Observation, now: float) -> Plan:
     status = build_status(observation, verdict, now, runs=runs)
     due = write_is_due_in(stored, status, now)
     waiting = () if deleted else tell_postponed(asked)
-    told = _tell(stored, verdict, status, (*tell_step(stored, step), *waiting))
+    told = _tell(stored, verdict, status, (*tell_taken_over(stored, step), *tell_step(stored, step), *waiting))
     actions: tuple[Action, ...] = verdict.before
     if not deleted:
         actions += (*tell_cut_batch(observation, now), *tell_scaling(observation, now))

@@ -15,6 +15,7 @@ from tidegate.decide.actions import DeleteDriver, PublishEvent
 from tidegate.decide.ends import ended_for_good_with, judge_exhausted_driver, obey_policy_never
 from tidegate.decide.faults import name_end, read_termination
 from tidegate.decide.running import ends_to_be_retried, judge_ended_driver
+from tidegate.decide.upgrades.taking_over import told_by_fenced
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
@@ -62,21 +63,22 @@ def clear_earlier_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:
-    """Take over the epoch that the storage knows and the status does not: the status was lost.
+    """Take over what the storage knows and the status does not: that was lost, or is older, or somebody edited it.
 
-    The epoch goes to status first; then the driver that could not start makes room for one of the next epoch.
+    It goes to the status first; then the driver that was not to run makes room for one that is told right.
     """
-    driver = o.driver
-    told = ended_for_good_with(driver, Reason.FENCED)
-    if driver is None or told is None or told.adopt_epoch <= o.app.status.epoch:
+    driver, told = o.driver, told_by_fenced(o)
+    if driver is None or told is None:
         return None
+    stored, known = (told.adopt_epoch, told.adopt_lineage), (o.app.status.epoch, o.app.status.lineage)
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
         Reason.EPOCH_ADOPTED,
-        messages.epoch_adopted(told.adopt_epoch, o.app.status.epoch),
+        messages.epoch_adopted(stored, known, told.adopted_from),
         after=(DeleteDriver(driver),),
-        adopt=(told.adopt_epoch, told.adopt_lineage or o.app.status.lineage),
+        adopt=stored,
+        adopt_opening=told.adopt_opening,
         warning=True,
     )
 

@@ -50,7 +50,16 @@ from tidegate_spark.reasons import Reason
 
 AGENT_PATIENCE = 10.0
 """Seconds for the agent of a driver that has just become ready to tell more than the kubelet: one write, not two."""
-_RETRIED = frozenset({Reason.NEWER_FORMAT, Reason.CLAIM_DAMAGED, Reason.STORAGE_OWNED, Reason.STORAGE_UNSUITABLE})
+_RETRIED = frozenset(
+    {
+        Reason.NEWER_FORMAT,
+        Reason.CLAIM_DAMAGED,
+        Reason.STORAGE_OWNED,
+        Reason.STORAGE_UNSUITABLE,
+        Reason.NOTHING_TO_ADOPT,
+        Reason.LINEAGE_NOT_EMPTY,
+    }
+)
 """Ends with exit code 0 whose cause lies outside of the spec."""
 _FOR_A_PERSON = frozenset(
     {
@@ -62,6 +71,8 @@ _FOR_A_PERSON = frozenset(
         Reason.PROTOCOL_MISMATCH,
         Reason.STORAGE_OWNED,
         Reason.STORAGE_UNSUITABLE,
+        Reason.NOTHING_TO_ADOPT,
+        Reason.LINEAGE_NOT_EMPTY,
     }
 )
 """Ends that another start of the same spec does not fix."""

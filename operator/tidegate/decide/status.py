@@ -7,6 +7,8 @@ written at once.
 
 from __future__ import annotations
 
+import dataclasses
+
 import msgspec
 
 from tidegate.decide.autoscaling import autoscaling_status
@@ -20,12 +22,12 @@ from tidegate.decide.ignored_instances import instances_condition
 from tidegate.decide.ignored_periods import periods_condition
 from tidegate.decide.last_batch import last_batch
 from tidegate.decide.launch import time_left
-from tidegate.decide.origin import lineage_of, lineage_to_launch, recorded_or_found
+from tidegate.decide.origin import lineage_to_launch, recorded_or_found
 from tidegate.decide.plaintext_secrets import secrets_condition
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.upgrades.repartitioning import with_progress, without_progress
-from tidegate.decide.upgrades.step import recorded
+from tidegate.decide.upgrades.step import recorded, taken_over
 from tidegate.decide.upgrades.table import at_launch
 from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import (
@@ -59,9 +61,14 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         now: seconds since the epoch.
         runs: whether its queries run, whatever the verdict says of the spec.
     """
+    in_other = verdict.adopt[1] not in (0, o.app.status.lineage)
+    if any(verdict.adopt):
+        stored = taken_over(o.app.status, *verdict.adopt, verdict.adopt_opening)
+        o = dataclasses.replace(o, app=msgspec.structs.replace(o.app, status=stored))
     old, report = o.app.status, o.agent.report if o.agent else None
-    epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0, verdict.adopt[0])
-    lineage = (verdict.adopt[1] or (lineage_to_launch(o) if verdict.launch else lineage_of(o))) if epoch else 0
+    epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0)
+    # Of a driver whose agent was not heard yet it is not known in which one it runs.
+    lineage = lineage_to_launch(o) if verdict.launch else old.lineage
     told = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
     known = tuple(_at_the_end(query, o.driver) for query in told) if lineage == old.lineage else told
     queries = () if verdict.launch else known
@@ -87,7 +94,8 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         last_exit=_last_exit(o.driver) or old.last_exit,
         restarts=count_restarts(o, verdict, now),
         queries=queries,
-        batch=last_batch(o, queries, lineage),
+        # What the driver's last words tell is of the lineage that it was to run in.
+        batch=None if in_other else last_batch(o, queries, lineage),
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
         executors=_executors(o),
         selector=executor_selector(o.app.metadata.name),

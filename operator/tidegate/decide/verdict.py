@@ -60,6 +60,8 @@ class Verdict:
     """The launch, now or after a pause, follows from a loss and not from somebody's wish."""
     adopt: tuple[int, int] = (0, 0)
     """Epoch and lineage that the storage knows and the status does not; zeros if there is nothing to adopt."""
+    adopt_opening: bool = False
+    """What the status says of that lineage's beginning is not what it began with."""
     silent: bool = False
     """Write no status: the resource is about to go."""
     warning: bool = False

@@ -295,12 +295,14 @@ class ExportedState(Struct, frozen=True, kw_only=True, rename="camel"):
 class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the application's state starts with.
 
-    A snapshot, which it goes on from, or an export, by the address of its manifest, which its script asks for.
+    A snapshot, which it goes on from, or an export, by the address of its manifest, which its script asks for. With
+    ``adopt`` it goes on with what an earlier application of its name left in its place, whatever that began with.
     """
 
     snapshot_ref: LocalReference | None = None
     exported_state: ExportedState | None = None
     outputs: ForkOutputs = ForkOutputs.OWN
+    adopt: bool = False
 
     @property
     def export_uri(self) -> str:
@@ -310,7 +312,7 @@ class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def snapshot_name(self) -> str:
         """The snapshot's name, empty if it starts from none."""
-        return self.snapshot_ref.name if self.snapshot_ref is not None else ""
+        return self.snapshot_ref.name if self.snapshot_ref is not None and not self.adopt else ""
 
 
 class RehearsalSpec(Struct, frozen=True, kw_only=True, rename="camel"):

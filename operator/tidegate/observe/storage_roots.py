@@ -1,7 +1,7 @@
 """Finds applications of one namespace whose storage overlaps: the same place, or one inside the other. No I/O.
 
 Of one namespace alone: a spec may name any place, also one that its author cannot reach, and must not hold back what
-belongs to others. Between namespaces a claim in the storage decides, which the driver finds (``preflight.claim``).
+belongs to others. Between namespaces a claim in the storage decides, which the driver finds (``claiming.claim``).
 
 Costs a look-up for each part of a path, however many applications there are.
 """

@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 
 from tidegate.model.spec_hash import program_hash
-from tidegate.model.streaming_app import ForkOutputs, StableSpec, StreamingApp, UpgradePhase
+from tidegate.model.streaming_app import (
+    ForkOutputs,
+    RepartitionResult,
+    StableSpec,
+    StreamingApp,
+    UpgradeMode,
+    UpgradePhase,
+)
 from tidegate.resources.access import service_account
 from tidegate.resources.control_channel import channel_settings, control_settings
 from tidegate.resources.executor import build_executor_template
@@ -17,6 +24,10 @@ from tidegate.resources.reserved_labels import refuse_in_settings
 from tidegate.spark.memory import split_memory
 from tidegate.spark.settings import spark_settings
 from tidegate_spark.protocol import (
+    OPENS_EMPTY,
+    OPENS_FROM_SNAPSHOT,
+    OPENS_NOTHING,
+    OPENS_REPARTITIONED,
     PROTOCOL,
     DriverConfig,
     EarlierPin,
@@ -28,6 +39,7 @@ from tidegate_spark.protocol import (
     application_uri,
 )
 
+_LAUNCHED = frozenset({UpgradePhase.GATE, UpgradePhase.COMPLETED, UpgradePhase.FAILED})
 BATCHES_BEYOND = 20
 """So many batches more than the gate needs are retained while it is open, if the spec says fewer."""
 
@@ -87,12 +99,29 @@ def build_driver_config(
         channel=channel_settings(app),
         protocol=PROTOCOL,
         control=control_settings(app, app_storage(app)),
+        opening=_opening(app, lineage),
+        adopt=spec.start_from is not None and spec.start_from.adopt,
     )
+
+
+def _opening(app: StreamingApp, lineage: int) -> str:
+    """Return why the launch may be in another lineage than the storage names: what is recorded of this one."""
+    began, upgrade = app.status.start_from, app.status.upgrade
+    if began is not None and began.lineage == lineage:
+        return OPENS_FROM_SNAPSHOT
+    if upgrade is None or upgrade.lineage != lineage:
+        return OPENS_NOTHING
+    divided = upgrade.repartition
+    if divided is not None and divided.lineage == lineage and divided.result == RepartitionResult.COMPLETED:
+        return OPENS_REPARTITIONED
+    # A record of one that was refused, or not launched, names the lineage that there was.
+    launched = upgrade.phase in _LAUNCHED or (upgrade.phase is UpgradePhase.WITHDRAWN and upgrade.epoch > 0)
+    return OPENS_EMPTY if upgrade.mode is UpgradeMode.STATELESS and launched else OPENS_NOTHING
 
 
 def _is_apart(app: StreamingApp) -> bool:
     start = app.spec.start_from
-    return start is not None and bool(start.snapshot_name) and start.outputs is ForkOutputs.OWN
+    return start is not None and start.snapshot_ref is not None and start.outputs is ForkOutputs.OWN
 
 
 def _pin(app: StreamingApp, lineage: int) -> Pin | None:

@@ -73,6 +73,8 @@ def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]
         storage=rehearsal_place(app_storage(app), upgrade.rollback_snapshot.copy),
         start_from=StartFrom(app_storage(app), upgrade.rollback_snapshot.copy, upgrade.rollback_snapshot.copy),
         rehearsal=Rehearsal(rehearse.batches, rehearse.timeout_seconds, upgrade.queries),
+        # Its own folder is nobody's before it.
+        adopt=False,
     )
     config = dataclasses.replace(
         config,

@@ -81,6 +81,8 @@ class Reason(str, Enum):
     STORAGE_OWNED = "StorageOwned"
     NEWER_FORMAT = "NewerFormat"
     CLAIM_DAMAGED = "ClaimDamaged"
+    NOTHING_TO_ADOPT = "NothingToAdopt"
+    LINEAGE_NOT_EMPTY = "LineageNotEmpty"
     PROTOCOL_MISMATCH = "ProtocolMismatch"
     BUCKET_NOT_FOUND = "BucketNotFound"
     CREDENTIALS_MISSING = "CredentialsMissing"

@@ -31,8 +31,9 @@ AREA = Area(
             ),
             remedy=(
                 "Make sure that no driver in any cluster writes to that folder "
-                "(<spec.storage.uri>/<namespace>/<name>/). To continue from the state there, delete only app.json; to "
-                "start without it, delete the folder, which loses the state and all snapshots in it."
+                "(<spec.storage.uri>/<namespace>/<name>/). To continue from the state there, if an earlier application "
+                "of this namespace and name left it, set spec.startFrom.adopt to true; to start without it, delete the "
+                "folder, which loses the state and all snapshots in it."
             ),
             after="A new driver checks again within 5 minutes.",
         ),
@@ -55,13 +56,42 @@ AREA = Area(
             Fault.DATA,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
-                "app.json or fence.json lacks a field or has one of another type, or app.json is missing where storage "
-                "is to be deleted, so nobody can determine whose it is; Tidegate neither takes nor deletes it."
+                "app.json or fence.json lacks a field or has one of another type, or app.json is missing beside other "
+                "objects, so nobody can determine whose they are; Tidegate neither takes nor deletes them."
             ),
             remedy=(
-                "Restore the object that the message names from the versions of the bucket. Without a version, set "
-                "spec.suspend to true, make sure that no driver in any cluster writes below "
-                "<spec.storage.uri>/<namespace>/<name>/, delete the object, and set spec.suspend to false."
+                "Restore the object that the message names from the versions of the bucket. Without a version, make "
+                "sure that no driver in any cluster writes below <spec.storage.uri>/<namespace>/<name>/. If app.json "
+                "is missing, set spec.startFrom.adopt to true: the application continues by fence.json. If an object "
+                "is damaged, delete it; if that is app.json, do both."
+            ),
+            after="A new driver checks again within 5 minutes.",
+        ),
+        Entry(
+            Reason.NOTHING_TO_ADOPT,
+            Fault.VERSION,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            (
+                "spec.startFrom.adopt is true, and the application's folder in the storage has neither an app.json nor "
+                "a lineage; Tidegate starts nothing without state."
+            ),
+            remedy=(
+                "Copy the files of the earlier application to <spec.storage.uri>/<namespace>/<name>/. If the "
+                "application is to start without state, remove spec.startFrom.adopt."
+            ),
+            after="A new driver checks again within 5 minutes.",
+        ),
+        Entry(
+            Reason.LINEAGE_NOT_EMPTY,
+            Fault.DATA,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            (
+                "The application is to start without state (spec.upgrade.mode Stateless) in a new lineage, and there "
+                "are files of that lineage in the storage, which no launch has left."
+            ),
+            remedy=(
+                "Move the folder that the message names to another place, or revert the spec to continue from the "
+                "state that there is."
             ),
             after="A new driver checks again within 5 minutes.",
         ),

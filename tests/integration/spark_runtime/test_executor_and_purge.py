@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark import preflight
+from tidegate_spark import claiming
 from tidegate_spark.protocol import (
     ACCESS_KEY,
     CONFIG_VARIABLE,
@@ -103,7 +103,7 @@ def test_a_purge_pod_says_how_much_it_deleted_and_is_done_when_started_again(
     object_store: ObjectStore, place: Storage, variables: dict[str, str], tmp_path: Path
 ) -> None:
     config = driver_config("app", "local:///main.py", place)
-    preflight.claim(object_store.client, config)
+    claiming.claim(object_store.client, config)
     for _ in range(2):
         assert start("purge", variables, tmp_path / "output").wait(300) == EXIT_OK
         assert object_store.keys(place.bucket, place.prefix + "/") == []
@@ -118,7 +118,7 @@ def test_a_purge_pod_leaves_what_another_application_kept_inside(
     config = driver_config("app", "local:///main.py", place)
     inner = replace(config, app="inner", uid="another", storage=replace(place, uri=f"{place.uri}/shop/inner"))
     for each in (config, inner):
-        preflight.claim(object_store.client, each)
+        claiming.claim(object_store.client, each)
     kept = object_store.keys(place.bucket, inner.storage.prefix + "/")
     assert start("purge", variables, tmp_path / "output").wait(300) == EXIT_OK
     left = object_store.keys(place.bucket, place.prefix + "/")

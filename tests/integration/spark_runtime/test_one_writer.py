@@ -11,7 +11,7 @@ import pytest
 
 from tidegate_spark.fence import Holder, take
 from tidegate_spark.fencing import FenceObject
-from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, FENCE_FILE, Storage
+from tidegate_spark.protocol import EXIT_DEPENDENCY, EXIT_OK, FENCE_FILE, OPENS_NOTHING, Storage
 from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.store_front import Request, Rule, StoreFront
@@ -109,10 +109,11 @@ def test_a_driver_whose_fence_was_taken_stops_at_a_boundary_and_is_not_started_a
     assert latest(object_store, place, "offsets") == latest(object_store, place, "commits") == ended.batches["main"]
 
 
-def test_a_driver_behind_the_storages_epoch_says_which_one_that_is_and_writes_nothing(
-    start_process: StartDriver, object_store: ObjectStore
+@pytest.mark.parametrize("epoch", [3, 9], ids=["an earlier epoch", "an earlier lineage"])
+def test_a_driver_behind_the_storages_epoch_or_lineage_says_which_one_that_is_and_writes_nothing(
+    start_process: StartDriver, object_store: ObjectStore, epoch: int
 ) -> None:
-    driver = start_process("late", "counting.py", epoch=3, lineage=1)
+    driver = start_process("late", "counting.py", epoch=epoch, lineage=1, opening=OPENS_NOTHING)
     place = driver.config.storage
     known = {"uid": driver.config.uid, "namespace": "tests", "app": "late", "epoch": 8, "lineage": 2}
     driver.kill()

@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 
 from tidegate_spark import logs, preflight, purge, storage
+from tidegate_spark.claimed import Known
+from tidegate_spark.claiming import BehindError
 from tidegate_spark.protocol import (
     ACCESS_KEY,
     EXIT_CODES,
     EXIT_STOPPED,
+    OPENS_EMPTY,
+    OPENS_NOTHING,
     PROTOCOL,
     SECRET_KEY,
     DriverConfig,
@@ -106,6 +110,36 @@ def test_storage_of_another_application_or_of_a_later_epoch_is_not_touched(
     assert fault.reason is reason
     assert config.storage.uri in fault.message
     assert object_store.text(config.storage.bucket, config.storage.key("app.json")) == before
+
+
+def test_a_place_of_another_resource_is_taken_over_where_that_ended_and_only_by_one_that_adopts(
+    object_store: ObjectStore, config: DriverConfig, credentials: Path
+) -> None:
+    preflight.check_storage(dataclasses.replace(config, epoch=9, lineage=2), str(credentials))
+    restored = dataclasses.replace(config, uid="another", adopt=True, opening=OPENS_NOTHING)
+    with pytest.raises(BehindError) as caught:
+        preflight.check_storage(restored, str(credentials))
+    assert caught.value.known == Known(9, 2, adopted_from=config.uid)
+    preflight.check_storage(dataclasses.replace(restored, epoch=10, lineage=2), str(credentials))
+    # Who lost it does not take it back, and lineages whose claim is lost are nobody's.
+    back = dataclasses.replace(config, epoch=11, lineage=2, adopt=True)
+    assert fault_of_check(back, credentials).reason is Reason.STORAGE_OWNED
+    key, client = config.storage.key("app.json"), object_store.client
+    client.put_object(Bucket=config.storage.bucket, Key=config.storage.key("lineages", "2", "main", "commits", "7"))
+    client.delete_object(Bucket=config.storage.bucket, Key=key)
+    assert fault_of_check(dataclasses.replace(config, epoch=11, lineage=2), credentials).reason is Reason.CLAIM_DAMAGED
+
+
+def test_a_lineage_that_is_to_begin_with_nothing_is_not_begun_where_there_is_something(
+    object_store: ObjectStore, config: DriverConfig, credentials: Path
+) -> None:
+    preflight.check_storage(config, str(credentials))
+    left = config.storage.key("lineages", "2", "main", "commits", "7")
+    object_store.client.put_object(Bucket=config.storage.bucket, Key=left)
+    stateless = dataclasses.replace(config, epoch=2, lineage=2, opening=OPENS_EMPTY)
+    assert fault_of_check(stateless, credentials).reason is Reason.LINEAGE_NOT_EMPTY
+    object_store.client.delete_object(Bucket=config.storage.bucket, Key=left)
+    preflight.check_storage(stateless, str(credentials))
 
 
 @pytest.mark.parametrize("header", ["If-None-Match", "If-Match"])

@@ -1,6 +1,7 @@
 """What can happen, and how often: each function with ``@happening(weight)`` takes part in schedules."""
 
 from tests.scenario.happenings import (  # noqa: F401 - they add theirs
+    losses,
     messages,
     network,
     operators,

@@ -4,13 +4,14 @@ from tests.scenario.api_server import Body
 from tests.scenario.happenings.registry import happening
 from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate.resources.names import access_name
-from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.protocol import ANNOTATION_APP_UID, APP_FILE, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
 
 UNUSABLE = {"spark.driver.memory": "64g"}
 """Spark settings of a spec of which no pod can be made: its container is smaller."""
-_UNDER_WAY = ("Copying", "Rehearsing", "Stopping", "Repartitioning", "Gate", "RollingBack")
+UNDER_WAY = ("Copying", "Rehearsing", "Stopping", "Repartitioning", "Gate", "RollingBack")
+"""Phases of an upgrade after which another one comes."""
 _APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
 
 
@@ -34,6 +35,9 @@ def create(w: World, name: str) -> str:
         "restart": {"policy": "OnFailure", **(_restart_rules(w) if w.rng.random() < 0.5 else {})},
         "upgrade": {name: value for name, value in _upgrade_rules(w).items() if value is not None},
     }
+    if w.store.keys(f"{uri.removeprefix('s3://')}/{NAMESPACE}/{name}/{APP_FILE}") and w.rng.random() < 0.4:
+        spec["startFrom"] = {"adopt": True}  # restored by a backup tool, and told so
+        w.count("created to adopt")
     manifest = {"apiVersion": "tidegate.dev/v1alpha1", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
     w.api.create(_APPS, manifest)
     rules = ", ".join(map(str, spec["restart"].values()))
@@ -132,6 +136,26 @@ def edit_partitions(w: World) -> str | None:
 
 
 @happening(2)
+def begin_anew(w: World) -> str | None:
+    """Another version is to start without state, and somebody has said so twice; later ones keep state again."""
+    name = w.rng.choice((ORDERS, BILLING))
+    app = w.app(name)
+    lineage = ((app or {}).get("status") or {}).get("lineage", 0)
+    if not lineage:
+        return None
+    notes = {"annotations": {"tidegate.dev/abandon-state": str(lineage)}}
+    w.api.patch(w.app_path(name), {"metadata": notes})
+    spec: Body = {"restartNonce": w.rng.randrange(300, 400), "upgrade": {"mode": "Stateless"}}
+    w.later(w.rng.choice((5.0, 60.0)), _keep_state_again, w, name)
+    return edit(w, name, spec, f"lineage {lineage} is given up")
+
+
+def _keep_state_again(w: World, name: str) -> None:
+    if w.app(name) is not None:
+        edit(w, name, {"upgrade": {"mode": "Snapshot"}})
+
+
+@happening(2)
 def edit_twice(w: World) -> str | None:
     first = edit_args(w)
     return first and f"{first}; and again: {edit_args(w)}"
@@ -197,7 +221,7 @@ def break_next_version(w: World) -> str | None:
 def make_unusable(w: World) -> str | None:
     """Somebody edits a spec so that no pod can be made of it: mostly one whose version changes just then."""
     there = [app for app in map(w.app, (ORDERS, BILLING, INNER)) if app is not None]
-    changing = [app for app in there if _phase_of_upgrade(app) in _UNDER_WAY]
+    changing = [app for app in there if phase_of_upgrade(app) in UNDER_WAY]
     if not there:
         return None
     app = w.rng.choice(changing if changing and w.rng.random() < 0.8 else there)
@@ -217,7 +241,7 @@ def make_unusable_soon(w: World) -> str | None:
 
 
 def _spoil(w: World, name: str) -> str:
-    what = f"no pod can be made of it, while its upgrade is {_phase_of_upgrade(w.app(name) or {}) or 'none'}"
+    what = f"no pod can be made of it, while its upgrade is {phase_of_upgrade(w.app(name) or {}) or 'none'}"
     spec: Body = {"application": {"args": [w.rng.choice(("--a", "--b"))]}, "sparkConf": UNUSABLE}
     return edit(w, name, spec, what)
 
@@ -239,7 +263,8 @@ def is_unusable(app: Body) -> bool:
     return bool(UNUSABLE.items() <= (app["spec"].get("sparkConf") or {}).items())
 
 
-def _phase_of_upgrade(app: Body) -> str:
+def phase_of_upgrade(app: Body) -> str:
+    """Return how far an application's upgrade is, empty without one."""
     upgrade = (app.get("status") or {}).get("upgrade") or {}
     return str(upgrade.get("phase", ""))
 
@@ -273,17 +298,6 @@ def delete_app(w: World) -> str | None:
         return None
     w.api.delete(w.app_path(name))
     return f"{name} is deleted"
-
-
-@happening(1)
-def lose_status(w: World) -> str | None:
-    name = w.rng.choice((ORDERS, BILLING))
-    app = w.app(name)
-    if app is None or not app.get("status"):
-        return None
-    w.check.lose_status(app["metadata"]["uid"])
-    w.api.patch(w.app_path(name) + "/status", {"status": None})
-    return f"{name} loses its status"
 
 
 @happening(1)

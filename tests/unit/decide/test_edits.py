@@ -91,6 +91,7 @@ OTHER: dict[str, Any] = {
     "snapshots.verify": True,
     "snapshots.finalSnapshot": True,
     "startFrom.exportedState.uri": "s3://streams/apps/shop/orders/exports/nightly-1/manifest.json",
+    "startFrom.adopt": True,
     "startFrom.outputs": "TakeOver",
     "startFrom.snapshotRef.name": "nightly",
     "upgrade.mode": "LastState",

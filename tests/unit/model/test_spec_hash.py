@@ -94,6 +94,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "snapshots.verify": st.booleans(),
     "snapshots.finalSnapshot": st.booleans(),
     "startFrom.exportedState.uri": names,
+    "startFrom.adopt": st.booleans(),
     "startFrom.outputs": st.sampled_from(["Own", "TakeOver"]),
     "startFrom.snapshotRef.name": names,
     "state.partitions": st.integers(1, 64),

@@ -141,6 +141,7 @@ def test_the_configuration_of_a_launch() -> None:
         credentials_secret="storage",
         injected=True,
         program=program_hash(orders.spec),
+        opening="none",
         protocol=PROTOCOL,
         control=ControlSettings(ModelSettings(("s3://streams/apps/shop/orders/",), 2 * 1024**3), 60.0),
     )

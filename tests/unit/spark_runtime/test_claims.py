@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.scenario.object_store import ObjectStore, StoreClient
-from tidegate_spark import preflight
+from tidegate_spark import claiming
 from tidegate_spark.claims import LONGEST_CLAIM
 from tidegate_spark.protocol import Fault, Storage
 from tidegate_spark.reasons import Reason
@@ -28,7 +28,7 @@ def claimed(objects: dict[str, bytes], client: type[StoreClient] = StoreClient) 
     """Return why the place is not taken, None if it is."""
     reached: Any = client(ObjectStore(objects))
     try:
-        preflight.claim(reached, CONFIG)
+        claiming.claim(reached, CONFIG)
     except FaultError as error:
         return error.fault
     assert json.loads(objects[OWN])["uid"] == "u-1"

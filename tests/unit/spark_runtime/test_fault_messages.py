@@ -8,6 +8,8 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ParamValidationError
 
 from tidegate_spark import preflight
+from tidegate_spark.claimed import Known
+from tidegate_spark.claiming import BehindError
 from tidegate_spark.protocol import PROTOCOL, Fault, Storage
 from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import Credentials, EndpointError, FaultError, connect, fault_of, read_credentials
@@ -141,5 +143,5 @@ def test_missing_keys_of_the_secret_are_one_sentence_with_their_names(tmp_path: 
 @pytest.mark.parametrize(("known", "named"), [(7, "epoch 7"), (3, "another pod of epoch 3")])
 def test_a_driver_that_does_not_write_says_who_does(known: int, named: str) -> None:
     config = replace(driver_config("app", "main.py", Storage("s3://bucket/app")), epoch=3)
-    said = str(preflight.BehindError("s3://bucket/app/fence.json", config, known, 1))
+    said = str(BehindError("s3://bucket/app/fence.json", config, Known(known, 1)))
     assert f"names {named} of this application as the user of the storage; this driver is epoch 3" in said

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from tests.scenario.object_store import ObjectStore, StoreClient
-from tidegate_spark import fence, fencing, lineage_mark, output_book, preflight, starting_point, storage, upgrade_pin
+from tidegate_spark import claiming, fence, fencing, lineage_mark, output_book, starting_point, storage, upgrade_pin
+from tidegate_spark.claimed import Claim, Opening
 from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.json_form import from_json, from_stored, to_json
 from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.outputs import Output, Outputs
 from tidegate_spark.places import Storage
-from tidegate_spark.protocol import EarlierPin, Fault, StartFrom
+from tidegate_spark.protocol import OPENS_FROM_SNAPSHOT, EarlierPin, Fault, StartFrom
 from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.job import Repartitioner
@@ -135,7 +136,7 @@ def content(own: Library, name: str) -> bytes:
 
 
 def claimed(body: bytes) -> dict[str, Any]:
-    found = preflight.read_claim(client_of({"here/apps/orders/app.json": body}), PLACE)
+    found = claiming.read_claim(client_of({"here/apps/orders/app.json": body}), PLACE)
     assert found is not None
     return found[0]
 
@@ -161,7 +162,7 @@ def seize(name: str, objects: dict[str, bytes], me: Holder) -> Fault:
         "orders", "local:///main.py", PLACE, namespace="shop", uid=me.uid, epoch=me.epoch, lineage=me.lineage
     )
     ask: dict[str, Callable[[], object]] = {
-        "app": lambda: preflight.claim(client_of(objects), config),
+        "app": lambda: claiming.claim(client_of(objects), config),
         "fence": lambda: fencing.take(config, None, me),
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -206,7 +207,7 @@ def client_of(objects: dict[str, bytes]) -> Any:
 def claim(before: bytes | None = None) -> bytes:
     objects = {"here/apps/orders/app.json": before} if before is not None else {}
     config = driver_config("orders", "local:///main.py", PLACE, namespace="shop", uid="0b1c-uid", epoch=6, lineage=2)
-    preflight.claim(client_of(objects), config, "4.1.0")
+    claiming.claim(client_of(objects), config, "4.1.0")
     return objects["here/apps/orders/app.json"]
 
 
@@ -409,10 +410,56 @@ def test_a_lineage_that_a_newer_tidegate_makes_is_left_alone() -> None:
     assert content(own, "lineages/9.json") == b"{}"
 
 
+OPENED = Claim(
+    uid="0b1c-uid",
+    namespace="shop",
+    app="orders",
+    epoch=6,
+    lineage=2,
+    sparkVersion="4.1.0",
+    opening=Opening(
+        2,
+        OPENS_FROM_SNAPSHOT,
+        StartFrom(
+            Storage("s3://here/apps/shop/orders", "https://store:9000", "eu-west-3", path_style_access=True),
+            "up-2",
+            "rollback-up-2",
+            fork=False,
+            lineage=1,
+            image="shop/orders:6",
+            credentials_secret="origin-keys",
+            otherwise=(EarlierPin("up-1", "rb-up-1", 3),),
+        ),
+    ),
+    earlier=("9a7f-uid",),
+)
+
+
+def claim_with_opening(value: Claim) -> bytes:
+    """Return the claim as a driver leaves it that opens the lineage, in a place that was taken over before."""
+    before = {**CLAIM, "epoch": 5, "lineage": 1, "earlier": list(value.earlier)}
+    objects = {"here/apps/orders/app.json": json.dumps(before).encode()}
+    assert value.opening is not None
+    config = driver_config(
+        "orders",
+        "local:///main.py",
+        PLACE,
+        namespace="shop",
+        uid="0b1c-uid",
+        epoch=6,
+        lineage=2,
+        opening=value.opening.what,
+        start_from=value.opening.startFrom,
+    )
+    claiming.claim(client_of(objects), config, "4.1.0")
+    return objects["here/apps/orders/app.json"]
+
+
 FORMS = [
     # Who has the fence is told by its bytes, too; the name of its process is read by nobody else.
     Form("fence", HOLDER, lambda body: from_stored(Holder, body), take_fence, to_the_byte=True),
     Form("lineage-intent", INTENT, intended, intend),
+    Form("app-with-opening", OPENED, lambda body: from_stored(Claim, body), claim_with_opening),
     Form("repartition", RECORD, lambda body: from_json(Repartition, body), begin_attempt),
     Form("outputs", OUTPUTS, outputs_in("outputs.json"), note_outputs),
     Form("origin", OUTPUTS, outputs_in("origin.json"), take_along),

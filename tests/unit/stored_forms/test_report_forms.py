@@ -37,6 +37,7 @@ from tidegate_spark.json_form import Word, to_json
 from tidegate_spark.last_words import last_words
 from tidegate_spark.progress import Commit, Leaving, Progress
 from tidegate_spark.protocol import (
+    OPENS_FROM_SNAPSHOT,
     AgentReport,
     DriverConfig,
     DriverState,
@@ -269,7 +270,9 @@ def asked_snapshot_pod(body: bytes) -> Any:
 
 def told_by_agent(report: AgentReport) -> bytes:
     """Return what an agent answers whose driver has come to where the report says."""
-    config = driver_config(report.app, "local:///main.py", PLACE, uid=report.uid, epoch=report.epoch)
+    config = driver_config(
+        report.app, "local:///main.py", PLACE, uid=report.uid, epoch=report.epoch, lineage=report.lineage
+    )
     progress = Progress(config)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidegate_spark.progress.time.time", lambda: NOW)
@@ -294,26 +297,40 @@ def ended(body: bytes) -> Termination | None:
     return read_termination(Exit(1, "Error", body.decode(), NOW))
 
 
+WITH_CONTROL = dataclasses.replace(
+    CONFIG,
+    protocol=1,
+    control=ControlSettings(ModelSettings(("s3://models/orders/", "file:///opt/models/"), 1 << 20), 30.0),
+)
+
 FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
     Form("agent-report", REPORT, asked_agent, None),
     # From before it said how control messages are carried out.
     Form("driver-config-with-protocol", dataclasses.replace(CONFIG, protocol=1), configured, None),
+    # From before it said why the launch may be in another lineage than the one that the storage names.
+    Form("driver-config-with-control", WITH_CONTROL, configured, None),
     Form(
-        "driver-config-with-control",
-        dataclasses.replace(
-            CONFIG,
-            protocol=1,
-            control=ControlSettings(ModelSettings(("s3://models/orders/", "file:///opt/models/"), 1 << 20), 30.0),
-        ),
+        "driver-config-with-opening",
+        dataclasses.replace(WITH_CONTROL, opening=OPENS_FROM_SNAPSHOT, adopt=True),
         configured,
         lambda value: to_json(value).encode(),
     ),
-    Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, told_by_agent),
-    Form("termination", TERMINATION, ended, lambda value: termination_text(value, Secrets()).encode()),
+    # From before it told in which lineage it runs.
+    Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
+    Form("agent-report-with-lineage", dataclasses.replace(REPORT, protocol=1, lineage=2), asked_agent, told_by_agent),
+    # From before a place could be taken over.
+    Form("termination", TERMINATION, ended, None),
+    Form(
+        "termination-with-adoption",
+        dataclasses.replace(TERMINATION, adopt_opening=True, adopted_from="9a7f-uid"),
+        ended,
+        lambda value: termination_text(value, Secrets()).encode(),
+    ),
     # What writes it repeats the contract by hand, and can say no more than this.
     Form("last-words", LAST_WORDS, ended, None),
+    Form("last-words-with-adoption", LAST_WORDS, ended, None),
     Form("snapshot-reports", SNAPSHOTS, asked_snapshot_pod, lambda it: word_of(it.snapshots, Secrets()).encode()),
 ]
 
@@ -340,7 +357,7 @@ def test_what_is_told_tells_of_every_field(form: Form) -> None:
 
 def test_the_words_of_a_driver_that_could_not_start_are_written_as_they_are_read() -> None:
     words = last_words(ModuleNotFoundError("no pyspark"), stored("driver-config").decode())
-    assert_written("last-words", words.encode())
+    assert_written("last-words-with-adoption", words.encode())
 
 
 def test_the_words_that_a_snapshot_pod_leaves_are_read_as_its_answer_is() -> None:

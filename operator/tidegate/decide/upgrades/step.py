@@ -13,6 +13,7 @@ from tidegate.model.spec_hash import held_version, recorded_version
 from tidegate.model.streaming_app import (
     RollbackSnapshot,
     StableSpec,
+    StartedFrom,
     StreamingAppSpec,
     StreamingAppStatus,
     UpgradePhase,
@@ -75,16 +76,58 @@ class Step:
     """Its event is a warning."""
     epoch: int = 0
     """Used from now on, by a pod that is not the driver; 0: stays as it is."""
+    adopt: tuple[int, int] = (0, 0)
+    """Epoch and lineage of the driver that runs, where the status has others; zeros: it has these."""
 
 
 def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
     """Return the status with the change."""
+    if any(step.adopt):
+        status = taken_over(status, *step.adopt)
     return msgspec.structs.replace(
         status,
         upgrade=step.upgrade or status.upgrade,
         last_stable=step.stable or status.last_stable,
         epoch=step.epoch or status.epoch,
     )
+
+
+def taken_over(status: StreamingAppStatus, epoch: int, lineage: int, opening: bool = False) -> StreamingAppStatus:
+    """Return the status with what the storage says.
+
+    Args:
+        status: what there is.
+        epoch: of the last launch that the storage knows.
+        lineage: in which the application is; 0 if that was not told.
+        opening: whether that did not begin with what the status says.
+    """
+    lineage = lineage or status.lineage
+    epoch = max(status.epoch, epoch)
+    if lineage == status.lineage and not opening and epoch == status.epoch:
+        return status
+    same = lineage == status.lineage
+    return msgspec.structs.replace(
+        status,
+        epoch=epoch,
+        lineage=lineage,
+        state_partitions=status.state_partitions if same else 0,
+        queries=status.queries if same else (),
+        batch=status.batch if same else None,
+        start_from=_beginning_left(status.start_from, lineage, opening),
+        upgrade=_upgrade_left(status.upgrade, opening),
+    )
+
+
+def _beginning_left(began: StartedFrom | None, lineage: int, opening: bool) -> StartedFrom | None:
+    """Return what an earlier lineage began with, or this one; nothing of one that is not to be opened any more."""
+    if began is None or began.lineage > lineage or (opening and began.lineage == lineage):
+        return None
+    return began
+
+
+def _upgrade_left(upgrade: UpgradeStatus | None, opening: bool) -> UpgradeStatus | None:
+    """Return the record of an upgrade that is over; one under way is begun anew, by what the spec says."""
+    return None if upgrade is None or opening or upgrade.phase in UNDER_WAY else upgrade
 
 
 def moved(

@@ -20,6 +20,7 @@ from tidegate.decide.upgrades import (
     rehearsing,
     repartitioning,
     rolling_back,
+    taking_over,
     unusable,
 )
 from tidegate.decide.upgrades.step import Step, applied
@@ -31,6 +32,7 @@ from tidegate_spark.reasons import Reason
 Rule: TypeAlias = Callable[[Observation, float], Step | None]
 
 STEPS: tuple[Rule, ...] = (
+    taking_over.follow_running_driver,
     beginning.restart_stable,
     rolling_back.roll_back_on_request,
     rolling_back.roll_back_on_revert,
@@ -57,7 +59,7 @@ STEPS: tuple[Rule, ...] = (
     gate.forget_disposed,
     gate.learn_stable,
 )
-"""The first that applies is taken. What people want comes before what the application does."""
+"""The first that applies is taken. What is comes before what people want, and that before what the application does."""
 
 
 def next_step(o: Observation, now: float) -> Step | None:

@@ -1,0 +1,57 @@
+"""What the storage says of an application takes the place of what its status says. No I/O.
+
+The status is a copy, which anybody may lose, restore from a backup or edit. Drivers read the storage: one that runs
+tells in which lineage, and one that was not to run tells why. What the status meant to do with another one is over.
+"""
+
+from __future__ import annotations
+
+from tidegate.decide import messages
+from tidegate.decide.actions import PublishEvent
+from tidegate.decide.ends import ended_for_good_with
+from tidegate.decide.upgrades.step import Step
+from tidegate.model.streaming_app import StreamingAppStatus
+from tidegate.observe.observation import Observation
+from tidegate_spark.protocol import DriverState, Termination
+from tidegate_spark.reasons import Reason
+
+
+def follow_running_driver(o: Observation, now: float) -> Step | None:
+    """Take over epoch and lineage of the driver that runs, if the status has others."""
+    driver, status = o.driver, o.app.status
+    report = o.agent.report if o.agent is not None else None
+    if driver is None or report is None or report.state is not DriverState.RUNNING or not report.lineage:
+        return None
+    if driver.app_uid != o.app.metadata.uid or report.epoch != driver.epoch or driver.epoch < status.epoch:
+        return None  # what a late watch shows of an earlier epoch may be of another lineage
+    if (report.epoch, report.lineage) == (status.epoch, status.lineage):
+        return None
+    return Step(adopt=(report.epoch, report.lineage), warning=True)
+
+
+def tell_taken_over(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
+    """Return the event of a step by which the status got epoch and lineage of the driver that runs."""
+    if step is None or not any(step.adopt):
+        return ()
+    known = (o.app.status.epoch, o.app.status.lineage)
+    occasion = "/".join(str(number) for number in (*step.adopt, *known))
+    return (PublishEvent(Reason.EPOCH_ADOPTED, messages.epoch_adopted(step.adopt, known), True, occasion),)
+
+
+def told_by_fenced(o: Observation) -> Termination | None:
+    """Return the last words of a driver that was not to run, if they say what the status does not."""
+    driver, status = o.driver, o.app.status
+    told = ended_for_good_with(driver, Reason.FENCED)
+    if driver is None or told is None or not told.adopt_epoch:
+        return None
+    if told.adopt_epoch > status.epoch or told.adopted_from:
+        return told
+    if driver.epoch < status.epoch:
+        return None  # of an earlier launch: what that was told is in the status, or over
+    other = told.adopt_lineage not in (0, status.lineage)
+    return told if other or (told.adopt_opening and _means_to_open(status, told.adopt_lineage)) else None
+
+
+def _means_to_open(status: StreamingAppStatus, lineage: int) -> bool:
+    began = status.start_from
+    return status.upgrade is not None or (began is not None and began.lineage == lineage)

@@ -1,0 +1,150 @@
+"""What ``app.json`` says of an application, and which launches may run by it. Pure; standard library only.
+
+The storage is the truth about epoch and lineage: what the operator tells a driver comes from a status, which anybody
+may lose, restore from a backup or edit. So a launch runs in the lineage that the claim names. It runs in another one
+only if it opens that, for a reason that the operator recorded and names; the claim then says so, for those after it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate_spark.protocol import (
+    OPENS_EMPTY,
+    OPENS_FROM_SNAPSHOT,
+    OPENS_NOTHING,
+    OPENS_REPARTITIONED,
+    DriverConfig,
+    StartFrom,
+    to_json,
+)
+
+CLAIMED_SPARK = "sparkVersion"
+"""Field of ``app.json``: the Spark that the last driver had."""
+_OPENS = frozenset({OPENS_FROM_SNAPSHOT, OPENS_REPARTITIONED, OPENS_EMPTY})
+_MOST_EARLIER = 32
+"""Uids that are kept of those that a place belonged to."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Why there is a lineage, from before its first file."""
+
+    lineage: int
+    """Of which this is said; a runtime of before opens another one and leaves this as it is."""
+    what: str
+    """One of the protocol's words."""
+    startFrom: StartFrom | None = None  # noqa: N815 - as it is stored
+    """What it begins with, if that is a snapshot."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """``app.json``: the application whose storage it is."""
+
+    uid: str
+    namespace: str
+    app: str
+    epoch: int
+    lineage: int
+    sparkVersion: str = ""  # noqa: N815 - as it is stored
+    """:data:`CLAIMED_SPARK`."""
+    opening: Opening | None = None
+    """Of the lineage, if it is not the first one, which begins with nothing."""
+    earlier: tuple[str, ...] = ()
+    """Uids of applications that the place was taken over from, the oldest first."""
+
+    @property
+    def opened(self) -> Opening | None:
+        """Why there is the lineage that the claim names, None if that is not known."""
+        return self.opening if self.opening is not None and self.opening.lineage == self.lineage else None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the storage knows and a launch does not."""
+
+    epoch: int
+    lineage: int
+    otherwise: bool = False
+    """The lineage did not begin with what the launch was to begin it with."""
+    adopted_from: str = ""
+    """Uid that the place was taken over from just now."""
+
+
+def known_beside(claim: Claim, config: DriverConfig, is_there: Callable[[int], bool]) -> Known | None:
+    """Return what the storage knows that keeps a launch from running, None if it may run.
+
+    Args:
+        claim: of the same application.
+        config: the launch's.
+        is_there: whether there is anything of a lineage.
+    """
+    known = Known(claim.epoch, claim.lineage)
+    if claim.epoch > config.epoch or config.lineage < claim.lineage:
+        return known
+    if config.lineage == claim.lineage:
+        return dataclasses.replace(known, otherwise=True) if _began_otherwise(claim.opened, config) else None
+    if claim.epoch == config.epoch:
+        return known  # an epoch is of one launch, and that one was in the other lineage
+    if config.opening == OPENS_NOTHING and not is_there(config.lineage):
+        return known
+    return None
+
+
+def opens(claim: Claim | None, config: DriverConfig) -> bool:
+    """Return whether a launch is the first one in a lineage that it has a reason to open."""
+    return config.opening in _OPENS and (claim is None or claim.lineage != config.lineage)
+
+
+def as_claimed(content: Mapping[str, Any], claim: Claim | None, config: DriverConfig, spark: str) -> dict[str, Any]:
+    """Return ``app.json`` as a launch that may run writes it.
+
+    Args:
+        content: what stands there; what a later version added is kept.
+        claim: the same, read; None if there is none.
+        config: the launch's.
+        spark: version, empty if it is not known.
+    """
+    now: dict[str, Any] = {**content, **_owner(config), "epoch": config.epoch, "lineage": config.lineage}
+    if spark:
+        now[CLAIMED_SPARK] = spark
+    if opens(claim, config):
+        began = {"startFrom": json.loads(to_json(config.start_from))} if config.start_from is not None else {}
+        now["opening"] = {"lineage": config.lineage, "what": config.opening, **began}
+    return now
+
+
+def as_taken_over(content: Mapping[str, Any], claim: Claim, config: DriverConfig) -> dict[str, Any] | None:
+    """Return ``app.json`` of another application as one that adopts its place writes it, None if that may not.
+
+    Who has had the place and lost it does not take it back: two that adopt, each in a cluster of its own, would take
+    turns. Epoch and lineage stay, so that the launch after this one goes on where the earlier application ended.
+    """
+    if not config.adopt or config.uid in claim.earlier or claim.namespace != config.namespace:
+        return None
+    return {**content, **_owner(config), "earlier": [*claim.earlier, claim.uid][-_MOST_EARLIER:]}
+
+
+def as_found(epoch: int, lineage: int, uid: str, config: DriverConfig) -> dict[str, Any]:
+    """Return a new ``app.json`` for a place that has lost its own, by what its fence says."""
+    earlier = [uid] if uid != config.uid else []
+    return {**_owner(config), "epoch": epoch, "lineage": lineage, "earlier": earlier}
+
+
+def _owner(config: DriverConfig) -> dict[str, Any]:
+    return {"uid": config.uid, "namespace": config.namespace, "app": config.app}
+
+
+def _began_otherwise(opened: Opening | None, config: DriverConfig) -> bool:
+    if opened is None or config.opening not in _OPENS:
+        return False  # it goes on there, or nobody knows: what was filled has its mark
+    if opened.what != config.opening:
+        return True
+    if config.opening != OPENS_FROM_SNAPSHOT or opened.startFrom is None or config.start_from is None:
+        return False
+    return opened.startFrom.snapshot != config.start_from.snapshot

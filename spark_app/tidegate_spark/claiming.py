@@ -1,0 +1,225 @@
+"""Claims the application's place in its storage: ``app.json``. Does I/O.
+
+Which launch may run by it is decided in :mod:`tidegate_spark.claimed`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tidegate_spark import storage as store
+from tidegate_spark.claimed import Claim, Known, as_claimed, as_found, as_taken_over, known_beside, opens
+from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
+from tidegate_spark.fence import Holder
+from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
+from tidegate_spark.protocol import (
+    APP_FILE,
+    FENCE_FILE,
+    LINEAGE_PREFIX,
+    OPENS_EMPTY,
+    OPENS_NOTHING,
+    DriverConfig,
+    Fault,
+    Storage,
+)
+from tidegate_spark.reasons import Reason
+from tidegate_spark.repartition_protocol import REPARTITION_PREFIX
+from tidegate_spark.storage import FaultError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+FIRST_LINEAGE = 1
+CLAIM_ATTEMPTS = 5
+"""Only another driver of the same application can get in between; five in a row do not."""
+
+
+class BehindError(FaultError):
+    """The storage knows this application otherwise than the operator told this driver, which does not run then."""
+
+    def __init__(self, place: str, config: DriverConfig, known: Known) -> None:
+        """Carry what ``place`` says."""
+        super().__init__(Fault(Reason.FENCED, _words_of(place, config, known)))
+        self.known = known
+
+
+def _words_of(place: str, config: DriverConfig, known: Known) -> str:
+    if known.adopted_from:
+        return (
+            f"{place} is taken over from the application with uid {known.adopted_from}, which ended in epoch "
+            f"{known.epoch} and lineage {known.lineage}."
+        )
+    if known.otherwise:
+        return f"{place}: lineage {known.lineage} did not begin with what this driver was to begin it with."
+    if known.epoch < config.epoch or (known.epoch == config.epoch and known.lineage != config.lineage):
+        return (
+            f"{place} names lineage {known.lineage} of this application; this driver is to run in lineage "
+            f"{config.lineage} and does not write."
+        )
+    user = f"another pod of epoch {known.epoch}" if known.epoch == config.epoch else f"epoch {known.epoch}"
+    return (
+        f"{place} names {user} of this application as the user of the storage; this driver is epoch {config.epoch} and "
+        "does not write."
+    )
+
+
+@contextlib.contextmanager
+def faults_of(config: DriverConfig) -> Iterator[None]:
+    """Turn exceptions of boto3 into FaultError, as far as they are the storage's faults."""
+    try:
+        yield
+    except FaultError:
+        raise
+    except Exception as error:
+        fault = store.fault_of(error, config.storage, config.credentials_secret)
+        if fault is None:
+            raise
+        raise FaultError(fault) from error
+
+
+def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> None:
+    """Write ``app.json``: create it, or bring our own up to this epoch, and to this lineage if the launch opens it.
+
+    Raises:
+        FaultError: STORAGE_OWNED if it, or storage around it, belongs to another application; CLAIM_DAMAGED if it is
+            missing beside lineages; NOTHING_TO_ADOPT; LINEAGE_NOT_EMPTY if one that is to begin with nothing has
+            something; as :func:`read_claim`.
+        BehindError: the storage knows another epoch or lineage of this application, or was taken over just now.
+    """
+    key = config.storage.key(APP_FILE)
+    for _ in range(CLAIM_ATTEMPTS):
+        found = read_claim(client, config.storage)
+        if found is None:
+            content, known = _first(client, config, spark_version)
+            written = bool(store.create_object(client, config.storage, key, _document(content)))
+        else:
+            before, etag = found
+            content, known = _next(client, config, before, spark_version)
+            written = bool(store.replace_object(client, config.storage, key, _document(content), etag))
+        if written and known is not None:
+            raise BehindError(config.storage.uri, config, known)
+        if written:
+            return
+    raise FaultError(
+        Fault(
+            Reason.STORAGE_UNAVAILABLE,
+            f"{config.storage.uri}/{APP_FILE} kept changing while it was claimed.",
+        )
+    )
+
+
+def _first(client: S3Client, config: DriverConfig, spark_version: str) -> tuple[dict[str, Any], Known | None]:
+    """Return the claim of a place that has none; and what was there before, if that is taken over."""
+    refuse_inside_others(client, config)
+    adopts = config.adopt and config.rehearsal is None
+    if not _is_there(client, config.storage, f"{LINEAGE_PREFIX}/"):
+        if adopts:
+            message = f"spec.startFrom.adopt is true, and there is nothing in {config.storage.uri} to be taken over."
+            raise FaultError(Fault(Reason.NOTHING_TO_ADOPT, message))
+        if config.opening == OPENS_NOTHING and config.lineage != FIRST_LINEAGE:
+            # Whoever begins without state begins in the first one: the number is nobody's record, or the files went.
+            nothing = f"{config.storage.uri}, where there is nothing,"
+            raise BehindError(nothing, config, Known(config.epoch, FIRST_LINEAGE))
+        return as_claimed({}, None, config, spark_version), None
+    missing = f"{config.storage.uri}/{APP_FILE} is missing, and there are lineages of an application"
+    if not adopts:
+        raise FaultError(
+            Fault(Reason.CLAIM_DAMAGED, f"{missing}: whose they are, and which one is used, is not known.")
+        )
+    holder = _read_fence(client, config.storage)
+    if holder is None:
+        message = f"{missing}; {FENCE_FILE} is missing as well, so which one is to be taken over is not known."
+        raise FaultError(Fault(Reason.CLAIM_DAMAGED, message))
+    known = Known(holder.epoch, holder.lineage, adopted_from=holder.uid)
+    return as_found(holder.epoch, holder.lineage, holder.uid, config), known
+
+
+def _next(
+    client: S3Client, config: DriverConfig, content: dict[str, Any], spark_version: str
+) -> tuple[dict[str, Any], Known | None]:
+    """Return the claim that follows the one that is there; and what was there before, if that is taken over."""
+    owned = from_stored(Claim, json.dumps(content))
+    if owned.uid != config.uid:
+        taken = as_taken_over(content, owned, config)
+        if taken is None:
+            raise FaultError(Fault(Reason.STORAGE_OWNED, _words_of_owner(config, content)))
+        return taken, Known(owned.epoch, owned.lineage, adopted_from=owned.uid)
+    known = known_beside(owned, config, lambda lineage: _has_lineage(client, config.storage, lineage))
+    if known is not None:
+        raise BehindError(f"{config.storage.uri}/{APP_FILE}", config, known)
+    if opens(owned, config) and config.opening == OPENS_EMPTY:
+        _refuse_to_begin_with_something(client, config)
+    return as_claimed(content, owned, config, spark_version), None
+
+
+def _refuse_to_begin_with_something(client: S3Client, config: DriverConfig) -> None:
+    # What an attempt at a repartition left is removed under the fence, where nobody makes it any more.
+    attempt = _is_there(client, config.storage, f"{REPARTITION_PREFIX}/{config.lineage}.json")
+    if not attempt and _has_lineage(client, config.storage, config.lineage):
+        message = (
+            f"Lineage {config.lineage} is to begin with nothing (spec.upgrade.mode Stateless), and there are files "
+            f"below {config.storage.uri}/{LINEAGE_PREFIX}/{config.lineage}."
+        )
+        raise FaultError(Fault(Reason.LINEAGE_NOT_EMPTY, message))
+
+
+def _has_lineage(client: S3Client, place: Storage, lineage: int) -> bool:
+    # Its files, or what says beside them what it is to begin with or was filled with.
+    return any(_is_there(client, place, f"{LINEAGE_PREFIX}/{lineage}{end}") for end in "/.")
+
+
+def _is_there(client: S3Client, place: Storage, prefix: str) -> bool:
+    listed = client.list_objects_v2(Bucket=place.bucket, Prefix=place.key(prefix), MaxKeys=1)
+    return bool(listed.get("Contents"))
+
+
+def _read_fence(client: S3Client, place: Storage) -> Holder | None:
+    found = store.read_object(client, place, place.key(FENCE_FILE))
+    try:
+        return from_stored(Holder, found[0]) if found is not None else None
+    except (NewerFormatError, DamagedFormError) as error:
+        raise refusal_of(place, FENCE_FILE, error) from error
+
+
+def read_claim(client: S3Client, place: Storage) -> tuple[dict[str, Any], str] | None:
+    """Return ``app.json``'s content and ETag, None if there is none.
+
+    Raises:
+        FaultError: NEWER_FORMAT if a newer Tidegate wrote it, CLAIM_DAMAGED if it lacks a field of :class:`Claim`.
+    """
+    found = store.read_object(client, place, place.key(APP_FILE), LONGEST_CLAIM)
+    if found is None:
+        return None
+    body, etag = found
+    try:
+        from_stored(Claim, body)
+    except (NewerFormatError, DamagedFormError) as error:
+        raise refusal_of(place, APP_FILE, error) from error
+    # As an object: what a later version added is kept by whoever claims again.
+    return json.loads(body), etag
+
+
+def refusal_of(place: Storage, name: str, error: NewerFormatError | DamagedFormError) -> FaultError:
+    """Return why nothing is done with a storage of which ``app.json`` or ``fence.json`` does not say whose it is.
+
+    Args:
+        place: the storage.
+        name: of the object.
+        error: why it cannot be read.
+    """
+    reason = Reason.NEWER_FORMAT if isinstance(error, NewerFormatError) else Reason.CLAIM_DAMAGED
+    return FaultError(Fault(reason, f"{place.uri}/{name} cannot be read: {error}."))
+
+
+def _words_of_owner(config: DriverConfig, content: dict[str, Any]) -> str:
+    return (
+        f"{config.storage.uri} (from spec.storage.uri) belongs to {owner_named_to(config.namespace, content)}; "
+        f"this is {config.namespace}/{config.app} with uid {config.uid}."
+    )
+
+
+def _document(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True).encode()

@@ -1,0 +1,248 @@
+"""Which launches the storage lets run, whatever the operator told them. The store is a dictionary; no I/O."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.scenario.object_store import ObjectStore, StoreClient
+from tidegate_spark import claiming, fence
+from tidegate_spark.claimed import Known
+from tidegate_spark.claiming import BehindError
+from tidegate_spark.fence import Fenced, Held, Holder
+from tidegate_spark.objects.memory import Buckets, MemoryStore
+from tidegate_spark.protocol import (
+    OPENS_EMPTY,
+    OPENS_FROM_SNAPSHOT,
+    OPENS_NOTHING,
+    OPENS_REPARTITIONED,
+    DriverConfig,
+    Fault,
+    StartFrom,
+    Storage,
+    to_json,
+)
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.starting_point import left_to_fill
+from tidegate_spark.storage import FaultError
+from tidegate_testing.driver_process import driver_config
+
+PLACE = Storage("s3://streams/apps/shop/orders")
+ROOT = "streams/apps/shop/orders"
+OWN = f"{ROOT}/app.json"
+PIN, OTHER = StartFrom(PLACE, "up-2", "rollback-up-2", lineage=1), StartFrom(PLACE, "up-3", "rollback-up-3", lineage=1)
+
+
+def launch(epoch: int, lineage: int, opening: str = OPENS_NOTHING, **fields: Any) -> DriverConfig:
+    named = {"namespace": "shop", "uid": "u-1", "epoch": epoch, "lineage": lineage, "opening": opening, **fields}
+    return driver_config("orders", "local:///main.py", PLACE, **named)
+
+
+def claim_of(epoch: int, lineage: int, **fields: Any) -> dict[str, bytes]:
+    content = {"uid": "u-1", "namespace": "shop", "app": "orders", "epoch": epoch, "lineage": lineage, **fields}
+    return {OWN: json.dumps(content).encode()}
+
+
+def opened(lineage: int, what: str, start_from: StartFrom | None = None) -> dict[str, Any]:
+    began = {"startFrom": json.loads(to_json(start_from))} if start_from is not None else {}
+    return {"opening": {"lineage": lineage, "what": what, **began}}
+
+
+def known(objects: dict[str, bytes], config: DriverConfig) -> Known | None:
+    """Return what keeps a launch from running, None if it claims the place."""
+    client: Any = StoreClient(ObjectStore(objects))
+    try:
+        claiming.claim(client, config)
+    except BehindError as error:
+        return error.known
+    content = json.loads(objects[OWN])
+    assert (content["uid"], content["epoch"], content["lineage"]) == (config.uid, config.epoch, config.lineage)
+    return None
+
+
+def fault(objects: dict[str, bytes], config: DriverConfig) -> Fault:
+    before = dict(objects)
+    client: Any = StoreClient(ObjectStore(objects))
+    with pytest.raises(FaultError) as raised:
+        claiming.claim(client, config)
+    assert objects == before
+    return raised.value.fault
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        # A status that was lost, with the pod's epoch or without it; one that is older.
+        (launch(10, 1), Known(9, 2)),
+        (launch(1, 1), Known(9, 2)),
+        (launch(9, 1), Known(9, 2)),
+        (launch(9, 3, OPENS_FROM_SNAPSHOT, start_from=PIN), Known(9, 2)),
+        # An operator from before there were openings.
+        (launch(10, 1, ""), Known(9, 2)),
+        # Numbers in the status that somebody has raised.
+        (launch(10, 3), Known(9, 2)),
+    ],
+)
+def test_a_launch_that_is_behind_in_epoch_or_lineage_does_not_run_and_changes_nothing(
+    asked: DriverConfig, found: Known
+) -> None:
+    objects = claim_of(9, 2)
+    before = dict(objects)
+    assert known(objects, asked) == found
+    assert objects == before
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        launch(10, 2),
+        launch(9, 2),
+        launch(10, 2, ""),
+        launch(10, 3, ""),
+        launch(10, 3, OPENS_FROM_SNAPSHOT, start_from=PIN),
+        launch(10, 3, OPENS_REPARTITIONED),
+        launch(10, 3, OPENS_EMPTY),
+        # What it was opened with is not known: an older runtime did it.
+        launch(10, 2, OPENS_FROM_SNAPSHOT, start_from=PIN),
+    ],
+)
+def test_a_launch_runs_where_the_application_is_or_in_a_later_lineage_that_it_has_a_reason_to_open(
+    asked: DriverConfig,
+) -> None:
+    assert known(claim_of(9, 2), asked) is None
+
+
+def test_a_lineage_that_there_is_is_gone_on_with_although_the_claim_is_older() -> None:
+    objects = {**claim_of(9, 2), f"{ROOT}/lineages/3/main/commits/4": b""}
+    assert known(objects, launch(10, 3)) is None
+
+
+@pytest.mark.parametrize(
+    ("opening", "asked"),
+    [
+        (opened(2, OPENS_FROM_SNAPSHOT, PIN), launch(10, 2, OPENS_FROM_SNAPSHOT, start_from=OTHER)),
+        (opened(2, OPENS_REPARTITIONED), launch(10, 2, OPENS_FROM_SNAPSHOT, start_from=PIN)),
+        (opened(2, OPENS_FROM_SNAPSHOT, PIN), launch(10, 2, OPENS_EMPTY)),
+        (opened(2, OPENS_EMPTY), launch(10, 2, OPENS_REPARTITIONED)),
+    ],
+)
+def test_a_lineage_that_began_with_something_else_is_not_taken_for_the_one_that_was_asked_for(
+    opening: dict[str, Any], asked: DriverConfig
+) -> None:
+    assert known(claim_of(9, 2, **opening), asked) == Known(9, 2, otherwise=True)
+
+
+@pytest.mark.parametrize(
+    "opening", [opened(2, OPENS_FROM_SNAPSHOT, PIN), opened(1, OPENS_REPARTITIONED), opened(2, "of a later version")]
+)
+def test_a_driver_that_is_started_again_goes_on_in_the_lineage_that_it_opened(opening: dict[str, Any]) -> None:
+    assert known(claim_of(9, 2, **opening), launch(9, 2, OPENS_NOTHING)) is None
+    if opening["opening"]["what"] != "of a later version":
+        assert known(claim_of(9, 2, **opening), launch(9, 2, OPENS_FROM_SNAPSHOT, start_from=PIN)) is None
+
+
+def test_the_claim_says_with_what_a_lineage_begins_before_anything_is_in_it() -> None:
+    objects = claim_of(9, 2)
+    assert known(objects, launch(10, 3, OPENS_FROM_SNAPSHOT, start_from=PIN)) is None
+    own = Library(MemoryStore(Buckets(), "streams"), "apps/shop/orders", lambda seconds: None)
+    own.store.put(own.key("app.json"), objects[OWN])
+    # Whoever comes next was told nothing of it: the status was lost, and the process killed before it wrote more.
+    assert left_to_fill(own, 3) == PIN
+    assert left_to_fill(own, 2) is None
+    own.store.put(own.key("lineages", "3.json"), b'{"snapshot": "up-2"}')
+    assert left_to_fill(own, 3) is None
+
+
+def test_the_fence_keeps_out_who_is_to_run_in_an_earlier_lineage() -> None:
+    client: Any = StoreClient(ObjectStore({}))
+
+    class Port:
+        def get(self) -> tuple[bytes, str] | None:
+            found = client._store.objects.get("fence")
+            return (found, found.decode()) if found is not None else None
+
+        def put_if(self, body: bytes, etag: str | None) -> str | None:
+            client._store.objects["fence"] = body
+            return body.decode()
+
+    assert isinstance(fence.take(Port(), Holder("u-1", 9, 2, "pod-9", "a")), Held)
+    assert fence.take(Port(), Holder("u-1", 10, 1, "pod-10", "b")) == Fenced(9, 2)
+    assert isinstance(fence.take(Port(), Holder("u-1", 10, 2, "pod-10", "b")), Held)
+    assert isinstance(fence.take(Port(), Holder("u-2", 1, 1, "pod-1", "c")), Held)
+
+
+def test_an_empty_place_is_begun_in_the_first_lineage_whatever_number_a_status_has() -> None:
+    objects: dict[str, bytes] = {}
+    assert known(objects, launch(4, 3)) == Known(4, 1)
+    assert objects == {}
+
+
+# --- begin with nothing ---
+
+
+@pytest.mark.parametrize("left", ["lineages/3/main/offsets/0", "lineages/3.json", "lineages/3.begin"])
+def test_a_lineage_that_is_to_begin_with_nothing_and_has_something_is_not_begun(left: str) -> None:
+    objects = {**claim_of(9, 2), f"{ROOT}/{left}": b"{}"}
+    found = fault(objects, launch(10, 3, OPENS_EMPTY))
+    assert found.reason is Reason.LINEAGE_NOT_EMPTY
+    assert "s3://streams/apps/shop/orders/lineages/3" in found.message
+
+
+def test_what_an_attempt_at_a_repartition_left_is_no_obstacle_and_neither_is_another_lineage() -> None:
+    attempt = {f"{ROOT}/repartitions/3.json": b"{}", f"{ROOT}/lineages/3/main/commits/4": b""}
+    assert known({**claim_of(9, 2), **attempt}, launch(10, 3, OPENS_EMPTY)) is None
+    others = {f"{ROOT}/lineages/2/main/commits/4": b"", f"{ROOT}/lineages/31/main/commits/4": b""}
+    assert known({**claim_of(9, 2), **others}, launch(10, 3, OPENS_EMPTY)) is None
+
+
+def test_a_lineage_that_began_with_nothing_is_gone_on_with() -> None:
+    objects = {**claim_of(9, 3, **opened(3, OPENS_EMPTY)), f"{ROOT}/lineages/3/main/commits/4": b""}
+    assert known(objects, launch(10, 3, OPENS_EMPTY)) is None
+
+
+# --- another resource of the name ---
+
+
+def test_another_resource_is_refused_and_one_that_adopts_takes_over_where_the_earlier_one_ended() -> None:
+    objects = claim_of(9, 2, sparkVersion="4.1.0", **opened(2, OPENS_FROM_SNAPSHOT, PIN))
+    assert fault(objects, launch(1, 1, uid="u-2")).reason is Reason.STORAGE_OWNED
+    assert known(objects, launch(1, 1, uid="u-2", adopt=True)) == Known(9, 2, adopted_from="u-1")
+    content = json.loads(objects[OWN])
+    assert (content["uid"], content["epoch"], content["lineage"]) == ("u-2", 9, 2)
+    assert (content["earlier"], content["opening"]) == (["u-1"], opened(2, OPENS_FROM_SNAPSHOT, PIN)["opening"])
+    # Killed before it could say so, its next process finds the place its own.
+    assert known(objects, launch(1, 1, uid="u-2", adopt=True)) == Known(9, 2)
+    assert known(objects, launch(10, 2, uid="u-2", adopt=True)) is None
+
+
+def test_a_resource_that_lost_its_place_does_not_take_it_back() -> None:
+    objects = claim_of(9, 2)
+    assert known(objects, launch(1, 1, uid="u-2", adopt=True)) is not None
+    assert fault(objects, launch(10, 2, adopt=True)).reason is Reason.STORAGE_OWNED
+
+
+def test_nobody_takes_over_what_an_application_of_another_namespace_has_claimed() -> None:
+    objects = claim_of(9, 2, namespace="bank")
+    assert fault(objects, launch(1, 1, uid="u-2", adopt=True)).reason is Reason.STORAGE_OWNED
+
+
+def test_a_place_without_anything_is_not_adopted_and_begun_with_nothing_instead() -> None:
+    assert fault({}, launch(1, 1, adopt=True)).reason is Reason.NOTHING_TO_ADOPT
+    assert known({}, launch(1, 1)) is None
+
+
+LINEAGES = {f"{ROOT}/lineages/2/main/commits/7": b""}
+FENCE = {
+    f"{ROOT}/fence.json": json.dumps({"uid": "u-1", "epoch": 9, "lineage": 2, "pod_uid": "p", "process": "x"}).encode()
+}
+
+
+@pytest.mark.parametrize("uid", ["u-1", "u-2"])
+def test_lineages_without_a_claim_are_never_claimed_unless_they_are_adopted_by_what_the_fence_says(uid: str) -> None:
+    assert fault({**LINEAGES, **FENCE}, launch(10, 2, uid=uid)).reason is Reason.CLAIM_DAMAGED
+    without = fault(dict(LINEAGES), launch(10, 2, uid=uid, adopt=True))
+    assert (without.reason, "fence.json is missing as well" in without.message) == (Reason.CLAIM_DAMAGED, True)
+    objects = {**LINEAGES, **FENCE}
+    assert known(objects, launch(1, 1, uid=uid, adopt=True)) == Known(9, 2, adopted_from="u-1")
+    assert known(objects, launch(10, 2, uid=uid, adopt=True)) is None
