@@ -200,9 +200,11 @@ class OperatorProcess:
         self._tasks.append(task)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled() or not self.alive:
+        if task.cancelled():
             return
-        error = task.exception()
+        error = task.exception()  # asked for in any case: asyncio reports what nobody has looked at
+        if not self.alive:
+            return
         if isinstance(error, NotLeadingError):
             self.world.crash(self, "does not lead any more")
         elif error is not None:
