@@ -92,8 +92,8 @@ class Invariants:
     committed_batches: dict[tuple[str, int], int] = field(default_factory=dict)
     runs_in: dict[str, int] = field(default_factory=dict)
     """Prefix -> lineage in which a batch was committed last."""
-    opened_after: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Uid and lineage of each that a launch was recorded to open -> the one that was left for it, by the status."""
+    opened_after: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    """Uid and lineage of each that a launch was recorded to open -> those that were left for it, by the status."""
     run_in: set[tuple[str, int]] = field(default_factory=set)
     """Prefix and lineage of each in which a batch was begun."""
     writes: int = 0
@@ -184,7 +184,7 @@ class Invariants:
         """Note the launch of a lineage, and which one is left for it."""
         old, new = _lineage_in(before), _lineage_in(after)
         if self.action() == "RecordLaunch" and old != new:
-            self.opened_after[after["metadata"]["uid"], new] = old
+            self.opened_after.setdefault((after["metadata"]["uid"], new), set()).add(old)
 
     def _has_driver(self, change: Change, app: str, uid: str) -> bool:
         """Return whether there is a driver of an application that was there when this was decided."""
@@ -355,11 +355,13 @@ class Invariants:
         before = self.runs_in.get(prefix, 0)
         if holder.lineage < before:
             self.violated(f"{holder.process} runs in lineage {holder.lineage} of {prefix}, after lineage {before}")
-        after = holder.lineage
-        while after > before > 0:
-            after = self.opened_after.get((holder.uid, after), 0)
-        if before and after != before:
-            self.violated(f"lineage {holder.lineage} of {prefix} follows {after}, and the application ran in {before}")
+        left = {holder.lineage}
+        while before and left and before not in left:
+            left = {old for new in left for old in self.opened_after.get((holder.uid, new), ()) if before <= old < new}
+        if before and not left:
+            self.violated(
+                f"lineage {holder.lineage} of {prefix} does not follow {before}, and the application ran there"
+            )
         self.runs_in[prefix] = holder.lineage
 
     def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
