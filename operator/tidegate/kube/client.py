@@ -152,7 +152,7 @@ class KubeClient:
             longest: bytes of an answer; of a longer one it is only said that it is.
         """
         limits = aiohttp.ClientTimeout(total=patience)
-        return _decode(await self._send_once("GET", path, None, JSON, limits, longest), kind)
+        return await _decode(await self._send_once("GET", path, None, JSON, limits, longest), kind)
 
     async def create(self, path: str, manifest: Any, kind: type[T], *, strict: bool = False) -> T | Failure:
         """Create an object with a fixed name in the collection ``path``.
