@@ -27,9 +27,12 @@ from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
+from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient
+from tidegate.agent.key_secret import find_keys
+from tidegate.agent.keys import OperatorKeys
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.repartition_pods import RepartitionPods
 from tidegate.agent.snapshot_pods import SnapshotPods
@@ -67,6 +70,8 @@ from tidegate.trials import Trials
 from tidegate.workqueue import WorkQueue
 
 DRAIN_SECONDS = 10.0
+DEFAULT_NAMESPACE = "default"
+"""Where the agents' key is if nobody says which namespace is the operator's own: it runs outside of a pod then."""
 _CRD_PAUSE = 2.0
 _GARBAGE = (10_000, 20, 10)
 """When the collector looks (gc.set_threshold): by Python's 700, requests under way are looked at again and again."""
@@ -186,8 +191,9 @@ async def run(settings: Settings) -> int:
         figures = Figures()
         guard = always if candidate is None else partial(_holds, candidate)
         client = await stack.enter_async_context(KubeClient(connection, figures, 2 * settings.concurrency, guard))
-        agents = await stack.enter_async_context(AgentClient(client, settings.agent_concurrency, guard))
-        operator = _build(settings, connection, client, agents, figures)
+        keys = await find_keys(client, place[0] or DEFAULT_NAMESPACE, settings.key_name)
+        agents = await stack.enter_async_context(AgentClient(keys, settings.agent_concurrency, guard))
+        operator = _build(settings, connection, client, agents, keys, figures)
         if candidate is None:
             operator.note_leading(True)
         else:
@@ -228,8 +234,13 @@ def _holds(candidate: Candidate) -> bool:
     return candidate.holds(boot_clock())
 
 
-def _build(
-    settings: Settings, connection: Connection, client: KubeClient, agents: AgentClient, figures: Figures
+def _build(  # noqa: PLR0913, PLR0917 - what all parts share
+    settings: Settings,
+    connection: Connection,
+    client: KubeClient,
+    agents: AgentClient,
+    keys: OperatorKeys,
+    figures: Figures,
 ) -> Operator:
     index = Index(settings.watch_namespaces or ("",))
     access, events = AccessKeeper(client, index), EventPublisher(client)
@@ -261,9 +272,12 @@ def _build(
     autoscaling = AutoscalingPart(index, WorkQueue(work_on_scale, figures))
     quotas = Quotas(client)
     scale = AutoscalingReconciler(index, quotas, figures.autoscaling, queue.wake)
-    actor = Actor(client, agents, index, access, events, figures, queue.wake)
+    platform = Platform(
+        settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format, keys.id
+    )
+    secrets = LaunchSecrets(client, keys, platform)
+    actor = Actor(client, agents, index, access, secrets, events, figures, queue.wake)
     poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
-    platform = Platform(settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format)
     teller = UnreadableTeller(client, events)
     reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_beside=wake_beside)
     reconciler.follow_repartition, reconciler.quotas, reconciler.trials = dividing.follow, quotas, Trials(client)

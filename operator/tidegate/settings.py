@@ -35,6 +35,8 @@ class Settings:
     lease_name: str = "tidegate-operator"
     lease_namespace: str = ""
     """Empty: that of the pod, which its service account knows."""
+    key_name: str = "tidegate-agent-key"
+    """Of the Secret with the operator's key, in the namespace of the Lease."""
     runtime_log_format: str = "text"
     """Of the runtime's own lines in the applications' pods."""
 
@@ -50,6 +52,11 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("concurrency", "64", "applications that are worked on at the same time"),
     ("agent-concurrency", "16", "agents that are asked at the same time"),
     ("lease-name", "tidegate-operator", "name of the Lease by which several operators agree on one that acts"),
+    (
+        "key-name",
+        "tidegate-agent-key",
+        "name of the Secret with the key of the agents; made if it is not there",
+    ),
 )
 
 _CHOICES = {
@@ -92,6 +99,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         runtime_log_format=given.runtime_log_format,
         leader_election=given.leader_election,
         lease_name=given.lease_name,
+        key_name=given.key_name,
         lease_namespace=environment.get("POD_NAMESPACE", ""),
         **numbers,
     )

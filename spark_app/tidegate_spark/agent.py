@@ -1,4 +1,4 @@
-"""The driver's HTTP server: health, readiness and metrics for anyone; progress and commands for the token's holder.
+"""The driver's HTTP server: health, readiness and metrics for anyone; looks for the token's holder; orders signed.
 
 Answers come from memory (:class:`tidegate_spark.progress.Progress`), and do not wait for Spark. Only who looks inside
 the application waits, for a bounded time, in threads that nobody else needs: see :mod:`tidegate_spark.inside.desk`.
@@ -10,19 +10,33 @@ from __future__ import annotations
 import hmac
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, TypeVar
+from urllib.parse import parse_qs
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from tidegate_spark.agent_gate import Gate
+from tidegate_spark.agent_protocol import (
+    CHALLENGE_HEADER,
+    GREETING_PATH,
+    SCHEME,
+    SIGNATURE_HEADER,
+    Launch,
+    SignedRequest,
+    digest_of,
+    read_header,
+)
 from tidegate_spark.control_protocol import CONTROL_COMMAND, LARGEST_CONTROL_ORDERS, ControlOrders
 from tidegate_spark.environment import Environment
 from tidegate_spark.inside.questions import PATHS, is_question
 from tidegate_spark.json_form import NewerOrderError
 from tidegate_spark.newer_orders import why_refused
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import ExecutorTarget, from_order, to_json
+from tidegate_spark.protocol import AGENT_NUMBER_FILE, DriverConfig, ExecutorTarget, from_order, to_json
 from tidegate_spark.redaction import Secrets, clean_report
 from tidegate_spark.serving.framing import Head, Refusal
 from tidegate_spark.serving.handler import LARGEST_BODY, Handler
@@ -35,7 +49,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_EXECUTORS = 10_000
-COMMANDS = f"paths: GET /v1/progress, POST /v1/stop, POST /v1/executors, POST /v1/snapshots, POST /v1/control; {PATHS}"
+COMMANDS = (
+    "paths: GET /v1/greeting, GET /v1/progress, POST /v1/stop, POST /v1/executors, POST /v1/snapshots, "
+    f"POST /v1/control; {PATHS}"
+)
 LARGEST_BODIES = {SNAPSHOT_COMMAND: LARGEST_ORDERS, CONTROL_COMMAND: LARGEST_CONTROL_ORDERS}
 """Bytes, of those that may be larger than others."""
 AT_ONCE = frozenset({"/healthz", "/readyz"})
@@ -89,6 +106,21 @@ class Token:
         return bool(expected) and same and (header or "").startswith("Bearer ")
 
 
+def gate_of(config: DriverConfig, environment: Environment) -> Gate | None:
+    """Return who lets the operator in; None if an operator of before launched the driver, and has the token alone.
+
+    The operator's number is read once: who can change the file of a driver that runs does not become its operator.
+    """
+    if not config.agent_secret:
+        return None
+    try:
+        path = Path(environment.token_file).with_name(Path(AGENT_NUMBER_FILE).name)
+        number = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        number = ""
+    return Gate(Launch(config.namespace, config.app, config.uid, config.epoch), number)
+
+
 class StatusHandler(Handler):
     """GET /healthz, /readyz, /metrics."""
 
@@ -116,19 +148,28 @@ class StatusHandler(Handler):
 
 
 class CommandHandler(Handler):
-    """GET /v1/progress and what looks inside; POST /v1/stop, /v1/executors, /v1/snapshots, /v1/control."""
+    """GET what it is, how it is and what is inside; POST /v1/stop, /v1/executors, /v1/snapshots, /v1/control."""
 
     progress: ClassVar[Progress]
     token: ClassVar[Token]
+    gate: ClassVar[Gate | None]
     commands: ClassVar[Commands]
     secrets: ClassVar[Secrets]
 
     @classmethod
     def judge(cls, head: Head) -> Refusal | None:
         """Refuse strangers, before anything of theirs is kept."""
-        if cls.token.accepts(head.headers.get("Authorization")):
-            return None
-        return Refusal(401, "the app's bearer token is needed")
+        authorization = head.headers.get("Authorization", "")
+        if cls.gate is not None:
+            if head.method == "GET" and head.path == GREETING_PATH:
+                return None
+            if authorization.startswith(f"{SCHEME} "):
+                return cls.gate.judge(head)
+        if not cls.token.accepts(authorization):
+            return Refusal(401, "the app's bearer token is needed")
+        if cls.gate is not None and head.method != "GET":
+            return Refusal(403, "with the token one can look; orders are the operator's, which signs them")
+        return None
 
     @classmethod
     def largest_body(cls, head: Head) -> int:
@@ -138,12 +179,21 @@ class CommandHandler(Handler):
     @classmethod
     def lane(cls, head: Head) -> Lane:
         """Have looks inside, which wait for Spark and the storage, keep nobody else waiting."""
+        # Anybody may ask for a greeting: no thread is kept by that.
+        if head.method == "GET" and head.path == GREETING_PATH:
+            return Lane.AT_ONCE
         return Lane.LONG if head.method == "GET" and is_question(head.target) else Lane.SHORT
 
     def do_GET(self) -> None:  # noqa: N802 - the base class's name
         """Answer with the report, or with what is inside."""
+        if self._is_another_body(self.rfile.read()):
+            return
+        path, _, query = self.path.partition("?")
         if self.path == "/v1/progress":
             self.answer(200, to_json(clean_report(self.progress.report(), self.secrets)))
+        elif path == GREETING_PATH and self.gate is not None:
+            nonce = parse_qs(query).get("nonce", [""])[0]
+            self.answer(200, to_json(self.gate.greet(self.token.value(), nonce)))
         elif is_question(self.path):
             reply = self.commands.look(self.path)
             self.answer(reply.status, reply.body, headers=reply.headers)
@@ -153,6 +203,8 @@ class CommandHandler(Handler):
     def do_POST(self) -> None:  # noqa: N802 - the base class's name
         """Take a command; 202 means that it is under way."""
         body = self.rfile.read()
+        if self._is_another_body(body):
+            return
         if self.path == "/v1/stop":
             self.commands.stop()
             self.answer(202, "{}")
@@ -164,6 +216,36 @@ class CommandHandler(Handler):
             self._take_in(ControlOrders, body, self.commands.give_messages)
         else:
             self.refuse(404, COMMANDS)
+
+    def answer(
+        self,
+        status: int,
+        body: str | bytes,
+        kind: str = "application/json",
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Send one whole answer, signed if the request was."""
+        request = self._signed_request()
+        if request is not None and self.gate is not None:
+            challenge, content = self.gate.challenge(), body.encode() if isinstance(body, str) else body
+            signature = self.gate.answer_signature(request, status, content, challenge)
+            headers = {**headers, CHALLENGE_HEADER: challenge, SIGNATURE_HEADER: signature}
+        super().answer(status, body, kind, headers)
+
+    def _signed_request(self) -> SignedRequest | None:
+        """Return what was let in by its signature (:meth:`judge`), None if it was not that which let it in."""
+        # With the target as it was judged: the base class's path has no slashes before its first.
+        target = self.requestline.split()[1]
+        read = read_header(self.headers.get("Authorization", ""), self.command, target)
+        return read[0] if read is not None else None
+
+    def _is_another_body(self, body: bytes) -> bool:
+        """Refuse a body that is not the one whose digest was signed; return whether it was."""
+        request = self._signed_request()
+        if request is None or request.digest == digest_of(body):
+            return False
+        self.refuse(401, "the body is not the one that was signed")
+        return True
 
     def _set_executors(self, body: bytes) -> None:
         self._take_in(ExecutorTarget, body, self._set_number)
@@ -187,13 +269,14 @@ class CommandHandler(Handler):
 class Agent:
     """Both ports."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what its handlers share
         self,
         environment: Environment,
         progress: Progress,
         registry: CollectorRegistry,
         commands: Commands,
         secrets: Secrets,
+        gate: Gate | None = None,
     ) -> None:
         """Bind the ports; a port in use raises OSError.
 
@@ -203,11 +286,12 @@ class Agent:
             registry: what Prometheus is given.
             commands: what the command port can do.
             secrets: left out of all words of a report; comes to know the token.
+            gate: lets the operator in; None: the token is for orders, too (:func:`gate_of`).
         """
         token = Token(environment.token_file)
         secrets.add(token.value())
         status = type("Status", (StatusHandler,), {"progress": progress, "registry": registry})
-        given = {"progress": progress, "token": token, "commands": commands, "secrets": secrets}
+        given = {"progress": progress, "token": token, "gate": gate, "commands": commands, "secrets": secrets}
         command = type("Command", (CommandHandler,), given)
         self.token = token
         address = environment.bind_address

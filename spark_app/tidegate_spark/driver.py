@@ -28,7 +28,7 @@ from tidegate_spark import (
     watch,
 )
 from tidegate_spark import session as spark_session
-from tidegate_spark.agent import Agent, Commands
+from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.claiming import FIRST_LINEAGE
 from tidegate_spark.control.driving import Control
 from tidegate_spark.ending import Budget, Ending
@@ -107,7 +107,8 @@ class Driver:
         self._inside = Inside(config, self._queries, lambda: None if ends.is_set() else self._session, output.secrets)
         give_messages, look = self._control.desk.give, self._inside.reply
         commands = Commands(self._stop, self._set_executors, self._snapshots.give, give_messages, look)
-        self._agent = Agent(environment, self._progress, registry, commands, output.secrets)
+        gate = gate_of(config, environment)
+        self._agent = Agent(environment, self._progress, registry, commands, output.secrets, gate)
         self._session: SparkSession | None = None
         self._watch: watch.Watch | None = None
         self._wanted: int | None = None

@@ -71,7 +71,9 @@ ACCESS_KEY, SECRET_KEY, SESSION_TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_
 ORIGIN_CREDENTIALS_DIRECTORY = "/var/run/tidegate/origin-credentials"
 """Where the Secret of an imported snapshot is mounted that the application starts from; likewise."""
 AGENT_TOKEN_FILE = "/var/run/tidegate/agent/token"  # noqa: S105 - a path, not a token
-"""Where the agent's Secret is mounted: the bearer token of the command port."""
+"""Where the agent's Secret of the launch is mounted: the token that looks at the command port need."""
+AGENT_NUMBER_FILE = "/var/run/tidegate/agent/operator"
+"""The operator's public number, beside it (:mod:`tidegate_spark.agent_protocol`)."""
 SPARK_SECRET_FILE = "/var/run/tidegate/spark/spark-auth"  # noqa: S105 - likewise
 """Where driver and executors find what they show each other on Spark's own ports."""
 SPARK_SECRET_SETTINGS = tuple(f"spark.authenticate.secret{whose}.file" for whose in ("", ".driver", ".executor"))
@@ -95,7 +97,8 @@ STATUS_PORT = 8090
 """Agent, open: GET /healthz, /readyz, /metrics."""
 
 COMMAND_PORT = 8091
-"""Agent, bearer token: progress, looks inside, commands; the paths are in :mod:`tidegate_spark.agent`."""
+"""Agent: looks inside for who has the token, everything for the operator, who signs; the paths are in
+:mod:`tidegate_spark.agent`."""
 
 # --- labels and annotations ------------------------------------------------------------------------------------------
 
@@ -290,6 +293,9 @@ class DriverConfig:
     """One of the words from :data:`OPENS_NOTHING` on; empty: the operator is from before there were any."""
     adopt: bool = False
     """Take over what an earlier application of another uid left in ``storage``."""
+    agent_secret: str = ""
+    """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an operator of before,
+    whose orders come with the token."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Stand-in agents for pods that no kubelet runs: one server that answers on each pod's loopback address.
+"""Stand-in agents for pods that no kubelet runs: one server that answers, signed, on each pod's loopback address.
 
 kwok gives its pods addresses out of 127.0.0.0/8, so nothing leaves the machine. Each answer reports one more committed
 batch than a few seconds before, as a healthy application would.
@@ -8,12 +8,25 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from email.message import Message
+from typing import Any, cast
 
 from aiohttp import web
 
+from tidegate.agent.keys import OperatorKeys
 from tidegate_spark import protocol
+from tidegate_spark.agent_gate import Gate
+from tidegate_spark.agent_protocol import (
+    CHALLENGE_HEADER,
+    GREETING_PATH,
+    SIGNATURE_HEADER,
+    Launch,
+    read_header,
+)
+from tidegate_spark.serving.framing import Head
 
+KEY = "the key of the operator of all benches"
+"""Given to it before it starts: stand-ins then need not read the Secrets of launches."""
 BATCH_SECONDS = 5.0
 
 
@@ -55,11 +68,27 @@ class StandInAgents:
         uid = pod["metadata"]["annotations"][protocol.ANNOTATION_APP_UID]
         epoch = int(labels[protocol.LABEL_EPOCH])
 
-        async def progress(_: web.Request) -> web.Response:
-            report = _report(labels[protocol.LABEL_APP], uid, epoch, started)
-            return web.Response(text=protocol.to_json(report), content_type="application/json")
+        launch, keys = (
+            Launch(pod["metadata"]["namespace"], labels[protocol.LABEL_APP], uid, epoch),
+            OperatorKeys(KEY.encode()),
+        )
+        gate = Gate(launch, keys.number(launch))
+
+        async def greeting(request: web.Request) -> web.Response:
+            return web.Response(text=protocol.to_json(gate.greet(keys.look_token(launch), request.query["nonce"])))
+
+        async def progress(request: web.Request) -> web.Response:
+            read = read_header(request.headers.get("Authorization", ""), request.method, request.path_qs)
+            refusal = gate.judge(Head(request.method, request.path_qs, cast(Message, request.headers)))
+            if read is None or refusal is not None:
+                return web.Response(status=401)
+            content, challenge = protocol.to_json(_report(launch.app, uid, epoch, started)), gate.challenge()
+            signature = gate.answer_signature(read[0], 200, content.encode(), challenge)
+            headers = {CHALLENGE_HEADER: challenge, SIGNATURE_HEADER: signature}
+            return web.Response(text=content, content_type="application/json", headers=headers)
 
         app = web.Application()
+        app.router.add_get(GREETING_PATH, greeting)
         app.router.add_get("/v1/progress", progress)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()

@@ -1,13 +1,13 @@
 """What the API server itself allows: the requests before each driver pod, from a client that decides nothing. Does I/O.
 
-The operator writes four times per application on the way to its pod: finalizer, Secret, epoch, pod. Here a plain
-client writes the same four, with the bodies that the operator sent for an application of the same run, as many at a
-time as the operator has workers, and does nothing afterwards. No operator that makes these writes is faster.
+The operator writes five times per application on the way to its pod: finalizer, two Secrets at once, epoch, pod. Here a
+plain client writes the same five, with the bodies that the operator sent for an application of the same run, as many at
+a time as the operator has workers, and does nothing afterwards. No operator that makes these writes is faster.
 """
 
 import asyncio
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.bench.load import AT_ONCE, Load
@@ -20,16 +20,18 @@ PREFIX = "floor-"
 class Floor:
     """Creates applications and, for each, what an operator would have to write before its driver pod is there."""
 
-    def __init__(self, load: Load, namespace: str, secret: Mapping[str, Any], pod: Mapping[str, Any]) -> None:
-        """Send copies of ``secret`` and ``pod``, an application's of the same run.
+    def __init__(
+        self, load: Load, namespace: str, secrets: Sequence[Mapping[str, Any]], pod: Mapping[str, Any]
+    ) -> None:
+        """Send copies of ``secrets`` and ``pod``, an application's of the same run.
 
         Args:
             load: the client.
             namespace: where.
-            secret: the Secret of an agent, as the API server has it.
+            secrets: those of a launch, as the API server has them.
             pod: a driver pod, likewise.
         """
-        self._load, self._secret, self._pod = load, secret, pod
+        self._load, self._secrets, self._pod = load, secrets, pod
         self._apps = f"/apis/tidegate.dev/v1alpha1/namespaces/{namespace}/streamingapps"
         self._core = f"/api/v1/namespaces/{namespace}"
         self._waiting: asyncio.Queue[str | None] = asyncio.Queue()
@@ -58,7 +60,8 @@ class Floor:
         while name := await self._waiting.get():
             path = f"{self._apps}/{name}"
             await self._load.merge_patch(path, {"metadata": {"finalizers": [FINALIZER]}})
-            await self._load.create(f"{self._core}/secrets", bare(self._secret, name))
+            made = (bare(secret, f"{name}-{number}") for number, secret in enumerate(self._secrets))
+            await asyncio.gather(*(self._load.create(f"{self._core}/secrets", each) for each in made))
             await self._load.merge_patch(f"{path}/status", {"status": status})
             await self._load.create(f"{self._core}/pods", bare(self._pod, name))
 

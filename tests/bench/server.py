@@ -15,10 +15,13 @@ from typing import Any
 
 import yaml
 
+from devcluster.apiclient import ApiClient
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
+from tests.bench.agents import KEY
 from tests.bench.audit import by_client, read_audit_log
 from tests.bench.load import Load
+from tidegate.settings import Settings
 from tidegate_testing.apps import credentials, streaming_app
 from tidegate_testing.waiting import wait_for
 
@@ -80,6 +83,10 @@ def bench_world(nodes: int) -> Iterator[Bench]:
                 check=True,
                 stdout=subprocess.DEVNULL,
             )
+        ApiClient(server.kubeconfig).create(
+            "/api/v1/namespaces/default/secrets",
+            {"kind": "Secret", "metadata": {"name": Settings("").key_name}, "stringData": {"key": KEY}},
+        )
         installed = time.monotonic()
         with _operator(server.kubeconfig) as (pid, port):
             time.sleep(max(0.0, installed + KINDS_KNOWN_SECONDS - time.monotonic()))

@@ -20,11 +20,12 @@ from tests.bench.load import Load
 from tests.bench.process_tree import PeakMemory, Usage, stopped, usage_of_tree
 from tests.bench.report import print_report
 from tests.bench.server import NAMESPACE, OPERATOR, Bench, bench_world
-from tidegate.resources.names import agent_secret_name, driver_pod_name
+from tidegate.resources.names import driver_pod_name
 
 APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+LAUNCH_VOLUMES = ("tidegate-agent", "tidegate-spark-auth")
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,11 @@ async def _find_floor(bench: Bench, load: Load, apps: int) -> None:
     """Write for as many applications what has to be written before a pod is there, while the operator is stopped."""
     name = bench.app("app-0000")["metadata"]["name"]
     status = (await load.get(f"{APPS}/{name}"))["status"]
-    secret = await load.get(f"{SECRETS}/{agent_secret_name(name)}")
     pod = await load.get(f"{PODS}/{driver_pod_name(name)}")
+    mounted = [v["secret"]["secretName"] for v in pod["spec"]["volumes"] if v["name"] in LAUNCH_VOLUMES]
+    secrets = [await load.get(f"{SECRETS}/{secret}") for secret in mounted]
     with stopped(bench.operator_pid):
-        floor = Floor(load, NAMESPACE, secret, pod)
+        floor = Floor(load, NAMESPACE, secrets, pod)
         await floor.create_all((bench.app(f"app-{i:04d}") for i in range(apps)), status)
 
 

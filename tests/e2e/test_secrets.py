@@ -29,7 +29,10 @@ def planted(world: World) -> Iterator[dict[str, str]]:
     application = {"env": [{"name": "DATABASE", "valueFrom": source}]}
     world.kubectl.apply(world.app(NAME, NAMESPACE, main="script:leaking.py", spec={"application": application}))
     wait_for("the application to fail", lambda: last_exception(world) == "PermissionError", timeout=600, interval=2)
-    secret = world.kubectl.get("secret", f"{NAME}-agent", NAMESPACE)
+    driver = world.kubectl.get("pod", f"{NAME}-driver", NAMESPACE)
+    assert driver is not None
+    (mounted,) = [v["secret"]["secretName"] for v in driver["spec"]["volumes"] if v["name"] == "tidegate-agent"]
+    secret = world.kubectl.get("secret", mounted, NAMESPACE)
     assert secret is not None
     token = base64.b64decode(secret["data"]["token"]).decode()
     yield {"application": PASSWORD, "storage": world.environment.s3_secret_key, "agent": token}

@@ -11,10 +11,10 @@ import pytest
 
 from tidegate.model.streaming_app import StreamingApp, decode_app
 from tidegate.resources.access import build_access
-from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.event import build_event
+from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.resources.platform import Platform
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.reasons import Reason
@@ -90,7 +90,8 @@ def test_a_purge_pod_is_admitted(api_kubectl: Kubectl, app: StreamingApp) -> Non
 
 def test_the_rest_of_an_apps_objects_is_accepted(api_kubectl: Kubectl, app: StreamingApp) -> None:
     event = build_event(app.metadata, reason=Reason.LAUNCHED, message="é" * 4000, now=datetime.now(UTC))
-    for manifest in (*build_access(app), build_agent_secret(app, "secret", "another"), event):
+    secrets = (build_agent_secret(app, 1, PLATFORM, "secret", "2a"), build_spark_secret(app, 1, PLATFORM, "another"))
+    for manifest in (*build_access(app), *secrets, event):
         stored = api_kubectl.create(manifest)
         assert stored["metadata"]["namespace"] == app.metadata.namespace
 

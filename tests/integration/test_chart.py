@@ -371,6 +371,8 @@ def test_the_operators_account_can_give_drivers_their_access_but_no_more(kubectl
 @pytest.mark.parametrize(
     "what",
     [
+        "get secrets",
+        "patch secrets",
         "list secrets",
         "watch secrets",
         "update secrets",
@@ -387,8 +389,15 @@ def test_the_operators_account_can_give_drivers_their_access_but_no_more(kubectl
     ],
 )
 def test_the_operators_account_may_not(kubectl: Kubectl, team: str, what: str) -> None:
-    await_grant(kubectl, ACCOUNT, "get secrets", team)
+    await_grant(kubectl, ACCOUNT, "create secrets", team)
     assert not may(kubectl, ACCOUNT, what, team)
+
+
+def test_the_operators_account_may_read_the_secret_with_its_key_and_no_other(kubectl: Kubectl, team: str) -> None:
+    await_grant(kubectl, ACCOUNT, "create secrets", NAMESPACE)
+    assert kubectl.may("get", "secrets", NAMESPACE, ACCOUNT, name="tidegate-agent-key")
+    assert not kubectl.may("get", "secrets", NAMESPACE, ACCOUNT, name="other")
+    assert not kubectl.may("get", "secrets", team, ACCOUNT, name="tidegate-agent-key")
 
 
 def test_the_operators_account_may_write_the_lease_of_its_release_and_no_other(kubectl: Kubectl, team: str) -> None:

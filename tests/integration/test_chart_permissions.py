@@ -274,6 +274,7 @@ def test_an_operator_of_some_namespaces_asks_for_nothing_of_the_cluster(
         APP, TEAM, image="example/spark:1", storage={"uri": "s3://streams/apps"}, main="local:///opt/app/main.py"
     )
     only = {"TIDEGATE_WATCH_NAMESPACES": TEAM, "TIDEGATE_LEASE_NAME": "narrow-tidegate-operator"}
+    only["TIDEGATE_KEY_NAME"] = "narrow-tidegate-agent-key"
     with operator(kubeconfig, tmp_path / "operator.log", **only):
         kubectl.apply(app)
         wait_for("the application to run", lambda: running_in_epoch(kubectl, 1), timeout=300)
@@ -345,7 +346,7 @@ def snapshots_are_gone(kubectl: Kubectl) -> bool:
 
 
 def grants(rendered: list[dict[str, Any]]) -> set[Grant]:
-    bound = {("ClusterRole", "tidegate"), ("Role", "tidegate-lease")}
+    bound = {("ClusterRole", "tidegate"), ("Role", "tidegate-lease"), ("Role", "tidegate-key")}
     roles = [o for o in rendered if (o["kind"], o["metadata"]["name"]) in bound]
     assert len(roles) == len(bound)
     rules = [rule for role in roles for rule in role["rules"]]

@@ -4,7 +4,6 @@ An image that brings its own runtime is upgraded after the operator. So whatever
 read, word for word, and whatever it is ordered it either does, whole, or refuses with what it does not know.
 """
 
-import base64
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from devcluster.control import free_port
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.session import launch_of
 from tidegate.decide.faults import has_unknown_termination, read_termination
 from tidegate.decide.snapshots import pods
 from tidegate.model.control_message import ControlMessage
@@ -31,8 +31,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotReports
 from tidegate_testing import previous_runtime
 from tidegate_testing.control_observations import APP, message, observe_running, offered, report, said
-from tidegate_testing.driver_process import TOKEN
-from tidegate_testing.observations import PLATFORM, app_with, launched, running_driver
+from tidegate_testing.observations import KEYS, PLATFORM, app_with, launched, running_driver
 from tidegate_testing.previous_runtime import PreviousRuntime
 from tidegate_testing.rehearsals import config_of
 from tidegate_testing.stored_forms import stored
@@ -52,15 +51,8 @@ class Owner(msgspec.Struct):
     controller: bool
 
 
-class OneSecret:
-    """The API server's part: every Secret holds the token."""
-
-    async def get(self, path: str, kind: type[Any]) -> Any:
-        return msgspec.convert({"data": {"token": base64.b64encode(TOKEN.encode()).decode()}}, kind)
-
-
 def client() -> AgentClient:
-    return AgentClient(OneSecret(), 4)  # type: ignore[arg-type] # only ``get`` is called
+    return AgentClient(KEYS, 4)
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +60,10 @@ def previous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreviousRunti
     """The runtime of the last landing, with the configuration that today's operator writes."""
     folder = tmp_path_factory.mktemp("previous")
     package = previous_runtime.unpack(folder)
-    (folder / "token").write_text(TOKEN)
+    (folder / "token").write_text(KEYS.look_token(launch_of(DRIVER)))
     port = free_port()
     variables = {
-        CONFIG_VARIABLE: stored("driver-config-with-control").decode(),
+        CONFIG_VARIABLE: stored("driver-config-with-agent-secret").decode(),
         "TIDEGATE_BIND_ADDRESS": "127.0.0.1",
         "TIDEGATE_COMMAND_PORT": str(port),
         "TIDEGATE_STATUS_PORT": str(free_port()),
@@ -128,7 +120,7 @@ def test_whatever_its_snapshot_pods_leave_is_read_word_for_word(previous: Previo
 
 
 def test_the_configuration_that_the_operator_writes_says_the_same_to_it(previous: PreviousRuntime) -> None:
-    assert_says(previous.told["config"], json.loads(stored("driver-config-with-control")))
+    assert_says(previous.told["config"], json.loads(stored("driver-config-with-agent-secret")))
 
 
 def test_it_starts_for_this_operator_or_says_which_of_the_two_is_to_be_upgraded(previous: PreviousRuntime) -> None:

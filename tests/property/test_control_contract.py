@@ -4,15 +4,15 @@ desk and log on the other. Either side is killed anywhere, requests get lost, th
 Nothing is faked between the two but Spark, the API server and the object store, which are dictionaries.
 """
 
+import itertools
 import random
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 import tidegate.agent.client
 from devcluster.control import free_port
@@ -21,7 +21,7 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import AgentPoller
-from tidegate.kube.client import KubeClient
+from tidegate.agent.session import launch_of
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import ControlMessage, MessagePhase, decode_message
@@ -29,19 +29,16 @@ from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.workqueue import RetryLaterError
-from tidegate_spark.agent import Agent
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_protocol import ControlOrders
-from tidegate_spark.environment import Environment
-from tidegate_spark.progress import Progress
-from tidegate_spark.redaction import Secrets
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.control_application import Application, Draw
 from tidegate_testing.control_log import Clock, opened
 from tidegate_testing.control_observations import APP, message
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.examples import gate_share
-from tidegate_testing.observations import NOW
+from tidegate_testing.observations import KEYS, NOW, running_driver
+from tidegate_testing.signing_agent import signing_agent
 
 KEY = ("shop", "orders")
 PORT = free_port()
@@ -249,23 +246,19 @@ class Host:
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
-    folder: Path = tmp_path_factory.mktemp("agent")
-    (folder / "token").write_text("word")
-    variables = {"TIDEGATE_BIND_ADDRESS": "127.0.0.1", "TIDEGATE_AGENT_TOKEN_FILE": str(folder / "token")}
-    ports = {"TIDEGATE_STATUS_PORT": str(free_port()), "TIDEGATE_COMMAND_PORT": str(PORT)}
-    made = Host()
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    made, launch = Host(), launch_of(running_driver(APP))
     given = commands(give_messages=made.give)
-    environment = Environment.read({**variables, **ports})
-    Agent(environment, cast(Progress, made), CollectorRegistry(), given, Secrets()).start()
-    return made
+    # For its agent time passes with what is asked: a process is not asked as often as here in two minutes.
+    clock = partial(next, itertools.count(0.0, 0.02))
+    with signing_agent(tmp_path_factory.mktemp("agent"), launch, made, given, clock=clock, port=PORT):
+        yield made
 
 
 @pytest.fixture
 async def agents(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgentClient]:
     monkeypatch.setattr(tidegate.agent.client, "COMMAND_PORT", PORT)
-    async with AgentClient(cast(KubeClient, None), 4) as client:
-        client.learn_token(KEY, "word")
+    async with AgentClient(KEYS, 4) as client:
         yield client
 
 

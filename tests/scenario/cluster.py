@@ -73,6 +73,8 @@ class Container:
     ending: bool = False
     disk: dict[str, str] = field(default_factory=dict)
     """An emptyDir: it stays when the process goes, and goes with the pod."""
+    mounted: dict[str, Body] | None = None
+    """Secrets by name, once all were there; they stay as they were when the pod started."""
 
 
 class Surroundings(Protocol):
@@ -91,6 +93,9 @@ class Surroundings(Protocol):
 
     def trace(self, who: str, text: str) -> None:
         """Note what happened."""
+
+    def find_secret(self, name: str) -> Body | None:
+        """Return a Secret of the applications' namespace."""
 
     def make_process(self, container: Container, pod: Body) -> Process:
         """Return the process of a pod's main container."""
@@ -260,11 +265,18 @@ class Cluster:
             again = RETRIES[min(times, len(RETRIES)) - 1]
             self._world.later(again, self._sync, container.path, container.uid)
             return
+        container.mounted = self._mounted(pod)
         container.phase, container.start_time = "Running", self._world.now()
         container.state = {"running": {"startedAt": self._time()}}
         container.process = self._world.make_process(container, pod)
         container.process.start(self._ended_of(container))
         self._report(container)
+
+    def _mounted(self, pod: Body) -> dict[str, Body]:
+        """Return the Secrets that a pod's volumes are filled with, by name."""
+        wanted = [volume["secret"]["secretName"] for volume in pod["spec"].get("volumes", ()) if "secret" in volume]
+        found = {name: self._world.find_secret(name) for name in wanted}
+        return {name: secret for name, secret in found.items() if secret is not None}
 
     def _end(self, container: Container, pod: Body | None) -> None:
         if container.process is None:

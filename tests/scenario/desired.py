@@ -24,7 +24,7 @@ from tidegate_spark.protocol import (
     DriverState,
 )
 
-OWNED, UNCLAIMED, TAKEN = "StorageOwned", "ClaimDamaged", "SecretNameTaken"
+OWNED, UNCLAIMED, UNREACHABLE = "StorageOwned", "ClaimDamaged", "AgentUnreachable"
 """Reasons of a failed application that only a person can help."""
 NO_STATE = ("SnapshotUnusable", "StateMissing", "UpgradeRefused")
 """Reasons of one whose state is gone, or is to be given up and nobody has said so twice."""
@@ -115,9 +115,6 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     yield from _of_upgrade(status.get("upgrade") or {})
     if FINALIZER not in metadata.get("finalizers", ()):
         yield "has no finalizer"
-    secret = w.api.find(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}-agent")
-    if secret is None or secret["metadata"].get("annotations", {}).get(ANNOTATION_APP_UID) != metadata["uid"]:
-        yield "has no Secret of its own"
     driver = w.api.find(w.driver_path(name))
     if driver is None:
         yield "has no driver"
@@ -215,7 +212,7 @@ def _leftovers(w: World) -> Iterator[str]:
     for pod in w.api.all(PODS):
         if pod["metadata"].get("labels", {}).get(LABEL_APP) not in names | {None}:
             yield f"pod {pod['metadata']['name']} has no application"
-    for secret in w.api.all(SECRETS):
+    for secret in w.api.all(SECRETS, NAMESPACE):
         labels = secret["metadata"].get("labels", {})
         if labels.get(LABEL_MANAGED_BY) == MANAGED_BY and labels.get(LABEL_APP) not in names:
             yield f"Secret {secret['metadata']['name']} has no application"

@@ -12,12 +12,15 @@ from typing import Any
 
 from tests.scenario.api_server import Body
 from tests.scenario.cluster import KILLED, Container, Ended
+from tests.scenario.drivers_agent import DriversAgent, nothing_to_see
 from tests.scenario.drivers_control import DriversControl
 from tests.scenario.drivers_executors import DriversExecutors
 from tests.scenario.drivers_snapshots import QUERY, DriversSnapshots
 from tests.scenario.object_store import FencePort, StoreClient
 from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import claiming, fence, preflight, storage
+from tidegate_spark.agent import Commands
+from tidegate_spark.control_protocol import ControlOrders
 from tidegate_spark.ending import Budget
 from tidegate_spark.failure_account import COUNTED, FailureAccount
 from tidegate_spark.fence import Fenced, Held, Holder
@@ -35,6 +38,7 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome, outcome_of_behind
+from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.storage import FaultError
 
 
@@ -75,6 +79,10 @@ class DriverProcess:
         self.end_with: Outcome | None = None
         self._world, self._container = world, container
         self.executors = DriversExecutors(world, container, self.config)
+        assert container.mounted is not None
+        secret = container.mounted[self.config.agent_secret]
+        commands = Commands(self.terminate, self._set_executors, self._order_snapshots, self._give, nothing_to_see)
+        self.agent = DriversAgent(self.config, secret, self.report, commands, world.now, world.rng.randbytes)
         self._client = StoreClient(world.store, lambda: container.node.storeless)
         place = self.config.storage
         self.prefix = f"{place.bucket}/{place.prefix}"
@@ -92,6 +100,20 @@ class DriverProcess:
         self.entering = False
         self._asked, self._asked_at = asyncio.Event(), 0.0
         self._task: asyncio.Task[None] | None = None
+
+    # --- what the operator orders ---
+
+    def _set_executors(self, number: int) -> None:
+        self.executors.wanted = number
+        self._world.trace("driver", f"{self.holder.process} is to have {number} executors")
+
+    def _order_snapshots(self, orders: SnapshotOrders) -> None:
+        self._world.trace("driver", f"{self.holder.process} is told {orders}")
+        self.snapshots.give(orders)
+
+    def _give(self, messages: ControlOrders) -> None:
+        self._world.trace("driver", f"{self.holder.process} is given {messages}")
+        self.control.give(messages)
 
     # --- what the kubelet and the operator see ---
 

@@ -6,21 +6,26 @@ ever does. A process can be stopped (as by SIGSTOP) between asking whether it ma
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-from tests.scenario.api_server import APPS, ApiServer, RefusedError
+from tests.scenario.api_server import APPS, ApiServer, RefusedError, place_of
+from tests.scenario.drivers_agent import Answered
 from tests.scenario.weather import Crash, Fault, Weather
-from tests.scenario.wire import FIGURES, SimulatedAgents, SimulatedClient
+from tests.scenario.wire import FIGURES, Asked, SimulatedAgents, SimulatedClient
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
+from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import UnreadableTeller
+from tidegate.agent.key_secret import find_keys
+from tidegate.agent.keys import KEY_BYTES, OperatorKeys
 from tidegate.agent.poller import AgentPoller
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.control_part import ControlPart
@@ -37,9 +42,11 @@ from tidegate.observe.start_events import StartEvents
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
+from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.trials import Trials
 from tidegate.workqueue import Key, RetryLaterError, WorkQueue
+from tidegate_spark.protocol import DriverConfig
 from tidegate_testing.chart_rules import grant_for, grants, rules_of
 
 T = TypeVar("T")
@@ -49,6 +56,8 @@ ACTION: ContextVar[str] = ContextVar("ACTION", default="")
 PROCESS: ContextVar[str] = ContextVar("PROCESS", default="")
 """The operator process that runs."""
 PLATFORM = Platform("example/tidegate-operator:1")
+_NO_KEYS = OperatorKeys(bytes(KEY_BYTES))
+"""Until the operator's are found; nothing is asked or made before."""
 WORKERS, POLLERS = 2, 2
 LISTS = ("GET pods", "GET streamingapps", "GET controlmessages")
 """Reads whose answers may be old when they arrive."""
@@ -56,8 +65,9 @@ _APPS = collection("StreamingApp")
 _REFUSALS = {Fault.CONFLICT: (409, "Conflict"), Fault.THROTTLED: (429, "TooManyRequests"), Fault.ERROR: (500, "Error")}
 
 
-GRANTED = grants(rules_of("tidegate.operatorRules"))
-"""What the chart lets the operator do."""
+GRANTED, GRANTED_OF_KEY = grants(rules_of("tidegate.operatorRules")), grants(rules_of("tidegate.keyRules"))
+"""What the chart lets the operator do; in its own namespace besides, to make Secrets and read the one of its key."""
+SYSTEM, KEY_NAME = "tidegate-system", "tidegate-agent-key"
 
 
 class World:
@@ -76,7 +86,9 @@ class World:
 
     def grants(self, method: str, path: str) -> bool:
         """Return whether the operator may send such a request."""
-        return grant_for(method, path) in GRANTED
+        grant, place = grant_for(method, path), place_of(path.partition("?")[0])
+        its = place.namespace == SYSTEM and (method == "POST" or place.name == KEY_NAME)
+        return grant in GRANTED or (its and grant in GRANTED_OF_KEY)
 
     def leads(self, process: "OperatorProcess") -> bool:
         """Return whether the Lease is this process's."""
@@ -90,7 +102,7 @@ class World:
         """Note that something happened that never may."""
         raise NotImplementedError
 
-    def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+    def ask_agent(self, pod: PodRecord, asked: Asked) -> Answered:
         """Return an agent's answer.
 
         Raises:
@@ -112,14 +124,15 @@ class OperatorProcess:
         self.go_on = asyncio.Event()
         self.go_on.set()
         self.index, self.figures = Index(), FIGURES
-        self.leading = asyncio.Event()
+        self.leading, self.has_keys = asyncio.Event(), asyncio.Event()
         self.client = SimulatedClient(self)
         steady = asyncio.get_running_loop().time
-        agents = SimulatedAgents(self, self.client)
+        self._agents = agents = SimulatedAgents(self, _NO_KEYS)
         events = EventPublisher(self.client)
         self.queue = WorkQueue(self._work, FIGURES, steady)
         access = AccessKeeper(self.client, self.index, steady)
-        actor = WatchedActor(self.client, agents, self.index, access, events, FIGURES, self.queue.wake)
+        self._secrets = LaunchSecrets(self.client, _NO_KEYS, PLATFORM)
+        actor = WatchedActor(self.client, agents, self.index, access, self._secrets, events, FIGURES, self.queue.wake)
         self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, POLLERS, steady, self.clock)
         teller = UnreadableTeller(self.client, events)
         self.lines = WorkQueue(self._work_on_line, FIGURES, steady)
@@ -148,9 +161,9 @@ class OperatorProcess:
         """The API server."""
         return self.world.api
 
-    def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+    def ask_agent(self, pod: PodRecord, asked: Asked) -> Answered:
         """Return an agent's answer."""
-        return self.world.ask_agent(pod, path, body, token)
+        return self.world.ask_agent(pod, asked)
 
     def clock(self) -> float:
         """Return what the process takes for the time."""
@@ -161,7 +174,8 @@ class OperatorProcess:
         return self.alive and self.world.leads(self)
 
     def start(self) -> None:
-        """Begin to watch; work starts with :meth:`lead`."""
+        """Begin to watch; work begins with :meth:`lead`, and once the operator's key is there."""
+        self._spawn(self._find_keys())
         self._spawn(Operator.watch_pods(cast(Operator, self), ""))
         self._spawn(Operator.watch_ends(cast(Operator, self), ""))
         self._spawn(self._watch_apps())
@@ -185,7 +199,21 @@ class OperatorProcess:
         for task in self._tasks:
             task.cancel()
 
+    async def _find_keys(self) -> None:
+        keys = await find_keys(self.client, SYSTEM, KEY_NAME)
+        platform = dataclasses.replace(PLATFORM, key_id=keys.id)
+        self._reconciler.platform = platform
+        self._agents.take_keys(keys)
+        self._secrets.__init__(self.client, keys, platform)  # type: ignore[misc] # the actor has this very one
+        self.has_keys.set()
+
+    def has_key_of(self, config: DriverConfig) -> bool:
+        """Return whether a driver was launched with this process's key."""
+        key_id = self._reconciler.platform.key_id
+        return config.agent_secret == agent_secret_name(config.app, config.uid, config.epoch, key_id)
+
     async def _lead(self, part: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        await self.has_keys.wait()
         await self.index.first_lists.complete.wait()
         await self.index.control.complete.wait()
         await self.leading.wait()

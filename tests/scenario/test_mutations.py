@@ -10,13 +10,15 @@ import pytest
 from tests.scenario.schedule import run
 from tidegate import reconcile
 from tidegate.act.carry_out import Actor
-from tidegate.decide import plan, restarting
+from tidegate.agent.session import Session
+from tidegate.decide import housekeeping, plan, restarting
 from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch
 from tidegate.decide.control import dispatch
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades import table, unusable
 from tidegate.observe import pods
 from tidegate.observe.pod_owner import Belonging, _role_of, belonging
+from tidegate.resources import names
 from tidegate_spark import claiming, fence
 from tidegate_spark.claimed import Claim, Known
 from tidegate_spark.fence import Holder
@@ -91,6 +93,19 @@ def with_pods_taken_by_their_labels(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pods, "belonging", believing)
 
 
+def without_a_look_after_secrets(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(housekeeping, "_waits_for_volumes", lambda pod, now: False)
+
+
+def with_one_nonce_for_all_requests(patch: pytest.MonkeyPatch) -> None:
+    sign = Session.sign
+    patch.setattr(Session, "sign", lambda *given: dataclasses.replace(sign(*given), nonce="the-only-one"))
+
+
+def with_secrets_whose_names_tell_no_key(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(names, "_launch_digest", lambda app_uid, epoch, key_id: app_uid)
+
+
 MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
     take_out.__name__: (take_out, broken)
     for take_out, broken in (
@@ -104,6 +119,9 @@ MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
         (with_pods_taken_by_their_labels, "which only has its labels"),
         (without_comparing_lineages, "runs in lineage"),
         (without_what_the_claim_says_of_the_beginning, "which is not whole"),
+        (without_a_look_after_secrets, "its driver does not run"),
+        (with_one_nonce_for_all_requests, "because of AgentUnreachable"),
+        (with_secrets_whose_names_tell_no_key, "because of AgentUnreachable"),
     )
 }
 PLANTED = planted(__file__, MISTAKES)

@@ -10,18 +10,22 @@ WITHOUT_VOLUMES: Body = {"waiting": {"reason": "ContainerCreating"}}
 
 
 def unfilled_volume(api: ApiServer, pod: Body) -> tuple[str, str] | None:
-    """Return the first volume whose ConfigMap is not there, and the ConfigMap's name; None if all can be mounted."""
+    """Return the first volume whose source is missing, and what the kubelet calls that; None if all can be mounted."""
     namespace = pod["metadata"]["namespace"]
     for volume in pod["spec"].get("volumes", ()):
-        name = volume.get("configMap", {}).get("name", "")
-        if name and api.find(f"/api/v1/namespaces/{namespace}/configmaps/{name}") is None:
-            return volume["name"], name
+        for kind, source, field in (("configmap", "configMap", "name"), ("secret", "secret", "secretName")):
+            wanted = volume.get(source, {})
+            name = wanted.get(field, "")
+            if not name or wanted.get("optional"):
+                continue
+            if api.find(f"/api/v1/namespaces/{namespace}/{kind}s/{name}") is None:
+                return volume["name"], f'{kind} "{name}"'
     return None
 
 
 def tell_of(api: ApiServer, pod: Body, unfilled: tuple[str, str], now: float) -> int:
     """Write the event that a volume cannot be mounted, or count one more; returns how often it was written."""
-    volume, name = unfilled
+    volume, source = unfilled
     about = pod["metadata"]
     collection = f"/api/v1/namespaces/{about['namespace']}/events"
     event = f"{about['name']}.{about['uid']}.{volume}"
@@ -36,7 +40,7 @@ def tell_of(api: ApiServer, pod: Body, unfilled: tuple[str, str], now: float) ->
         "involvedObject": {"kind": "Pod", "name": about["name"], "uid": about["uid"]},
         "type": "Warning",
         "reason": "FailedMount",
-        "message": f'MountVolume.SetUp failed for volume "{volume}" : configmap "{name}" not found',
+        "message": f'MountVolume.SetUp failed for volume "{volume}" : {source} not found',
         **last,
     }
     api.create(collection, body)

@@ -6,9 +6,13 @@ from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import parse_qsl
 
 import aiohttp
+import msgspec
 
 from tests.scenario.api_server import ApiServer, RefusedError, place_of
+from tests.scenario.drivers_agent import Answered
 from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.keys import OperatorKeys
+from tidegate.agent.session import Answer
 from tidegate.kube.client import KubeClient, require
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import Failure, Unavailable, failure_from_response
@@ -16,6 +20,8 @@ from tidegate.metrics.figures import Figures
 from tidegate.observe.pods import PodRecord
 
 T = TypeVar("T")
+Asked = tuple[str, str, bytes, str]
+"""Method, path, body and the header Authorization."""
 
 
 def quiet_figures() -> Figures:
@@ -76,7 +82,7 @@ class Network(Protocol):
     def stream(self, plural: str, since: int) -> AsyncIterator[tuple[int, str, dict[str, Any]]]:
         """Yield version, kind and body of changes."""
 
-    def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+    def ask_agent(self, pod: PodRecord, asked: Asked) -> Answered:
         """Return an agent's answer."""
 
 
@@ -101,9 +107,20 @@ class SimulatedClient(KubeClient):
         limits: object = None,
         longest: int = 0,
     ) -> bytes | Failure:
-        write = method != "GET"
-        if write:
+        if method != "GET":
             require(self._guard)
+        return await self._send_unguarded(method, path, body)
+
+    async def send_beside(
+        self, method: str, path: str, kind: type[T], manifest: Any = None, *, patience: float
+    ) -> T | Failure:
+        """Send one request without the guard."""
+        body = None if manifest is None else msgspec.json.encode(manifest)
+        answer = await self._send_unguarded(method, path, body)
+        return msgspec.json.decode(answer, type=kind) if isinstance(answer, bytes) else answer
+
+    async def _send_unguarded(self, method: str, path: str, body: bytes | None) -> bytes | Failure:
+        write = method != "GET"
         if not self.process.is_granted(method, path):
             return failure_from_response(403, RefusedError(403, "Forbidden", "not granted").body(), {})
         place = place_of(path.partition("?")[0])
@@ -126,28 +143,31 @@ class SimulatedClient(KubeClient):
 class SimulatedAgents(AgentClient):
     """The real client of agents, up to where bytes would go onto the wire."""
 
-    def __init__(self, process: Network, client: KubeClient) -> None:
-        super().__init__(client, 1, process.holds)
+    def __init__(self, process: Network, keys: OperatorKeys) -> None:
+        super().__init__(keys, 1, process.holds)
         self._process = process
 
+    def take_keys(self, keys: OperatorKeys) -> None:
+        """Have the keys that were found."""
+        self._keys = keys
+
     async def _send(  # noqa: PLR0917 - as the real one's
-        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None, port: int
-    ) -> tuple[bytes | Unanswered, int]:
+        self, authorization: str, pod: PodRecord, method: str, path: str, body: bytes | None, port: int
+    ) -> Answer | Unanswered:
         if body is not None:
             require(self._process.holds)
         process = self._process
 
-        def act() -> tuple[int, bytes]:
-            return process.ask_agent(pod, path, body, token)
+        def act() -> Answered:
+            return process.ask_agent(pod, (method, path, body or b"", authorization))
 
-        def refuse(code: int, reason: str) -> tuple[int, bytes]:
-            return code, b""
+        def refuse(code: int, reason: str) -> Answered:
+            return code, b"", {}
 
         try:
-            status, text = await self._process.exchange(f"{method} agent", body is not None, act, refuse)
+            return Answer(*await self._process.exchange(f"{method} agent", body is not None, act, refuse))
         except OSError as error:
-            return Unanswered(str(error)), 0
-        return (Unanswered(f"HTTP {status}"), status) if status >= 300 else (text, status)
+            return Unanswered(str(error))
 
 
 class _Nowhere:

@@ -1,32 +1,30 @@
 """One whole world: API server, store, cluster, operators, people; everything random comes from one seed."""
 
 import asyncio
-import base64
 import json
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-import msgspec
-
 from tests.scenario.api_server import APPS, MESSAGES, PODS, ApiServer, Body, Change, Place, RefusedError
 from tests.scenario.cluster import Cluster, Container, Process
 from tests.scenario.driver import DriverProcess
+from tests.scenario.drivers_agent import Answered
 from tests.scenario.invariants import Invariants
 from tests.scenario.loop import VirtualLoop
 from tests.scenario.object_store import ObjectStore
-from tests.scenario.operators import ACTION, OperatorProcess
+from tests.scenario.operators import ACTION, KEY_NAME, SYSTEM, OperatorProcess
 from tests.scenario.operators import World as OperatorsWorld
 from tests.scenario.rehearsals import PLACES, RehearsalProcess
 from tests.scenario.repartitions import RepartitionProcess, is_of_nobody
 from tests.scenario.small_processes import ExecutorProcess, PurgeProcess
-from tests.scenario.surroundings import Ledger
+from tests.scenario.surroundings import Ledger, config_of
 from tests.scenario.weather import Weather
+from tests.scenario.wire import Asked
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import DEFAULT_ACCOUNT, access_name
-from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrders
 from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import (
     APP_FILE,
@@ -36,10 +34,7 @@ from tidegate_spark.protocol import (
     ROLE_REHEARSAL,
     ROLE_REPARTITION,
     DriverConfig,
-    ExecutorTarget,
-    from_order,
 )
-from tidegate_spark.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrders
 
 START = 1_800_000_000.0
 NAMESPACE = "shop"
@@ -61,7 +56,7 @@ class World(OperatorsWorld):
         self.facts: Counter[str] = Counter()
         self.violation_found = asyncio.Event()
         self.weather = Weather(self.rng)
-        self.api = ApiServer(self.now, {NAMESPACE}, self._admit)
+        self.api = ApiServer(self.now, {NAMESPACE, SYSTEM}, self._admit)
         self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at, self.count, self._is_late)
         self.ledger: Ledger = self.check
         self.api.listeners.append(self.check.notice)
@@ -332,7 +327,7 @@ class World(OperatorsWorld):
         if account != DEFAULT_ACCOUNT and self.api.find(f"{ACCOUNTS}/{account}") is None:
             raise RefusedError(403, "Forbidden", "error looking up service account.")
 
-    def ask_agent(self, pod: PodRecord, path: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+    def ask_agent(self, pod: PodRecord, asked: Asked) -> Answered:
         """Return an agent's answer; with a body it is an order.
 
         Raises:
@@ -342,28 +337,7 @@ class World(OperatorsWorld):
         driver = container.process if container is not None else None
         if container is None or not isinstance(driver, DriverProcess) or not container.node.reachable:
             raise OSError("no route to host")
-        if token != self._token(pod):
-            return 401, b""
-        if body is None:
-            return 200, msgspec.json.encode(driver.report())
-        if path == CONTROL_COMMAND:
-            messages = from_order(ControlOrders, body)
-            self.trace("driver", f"{driver.holder.process} is given {messages}")
-            driver.control.give(messages)
-        elif path == SNAPSHOT_COMMAND:
-            orders = from_order(SnapshotOrders, body)
-            self.trace("driver", f"{driver.holder.process} is told {orders}")
-            driver.snapshots.give(orders)
-        else:
-            driver.executors.wanted = from_order(ExecutorTarget, body).instances
-            self.trace("driver", f"{driver.holder.process} is to have {driver.executors.wanted} executors")
-        return 202, b""
-
-    def _token(self, pod: PodRecord) -> str:
-        secret = self.api.find(f"/api/v1/namespaces/{pod.namespace}/secrets/{pod.app}-agent")
-        if secret is None:
-            return ""
-        return base64.b64decode(secret["data"]["token"]).decode()
+        return driver.agent.answer(*asked)
 
     # --- people ---
 
@@ -389,9 +363,19 @@ class World(OperatorsWorld):
         access = access_name(name)
         return f"{ACCOUNTS}/{access}", f"{_RBAC}/roles/{access}", f"{_RBAC}/rolebindings/{access}"
 
-    def secret_path(self, name: str) -> str:
-        """Return the path of an application's agent Secret."""
-        return f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}-agent"
+    @property
+    def key_path(self) -> str:
+        """Return the path of the Secret with the operator's key."""
+        return f"/api/v1/namespaces/{SYSTEM}/secrets/{KEY_NAME}"
+
+    def reaches(self, name: str) -> bool:
+        """Return whether the leader has the key with which an application's driver was launched."""
+        pod = self.api.find(self.driver_path(name))
+        return pod is None or self.leader is None or self.leader.has_key_of(config_of(pod))
+
+    def find_secret(self, name: str) -> Body | None:
+        """Return a Secret of the applications' namespace."""
+        return self.api.find(f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}")
 
 
 def _files_of(prefix: str, snapshot: str) -> tuple[str, str]:

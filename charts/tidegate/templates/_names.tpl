@@ -56,6 +56,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- printf "%s-operator" (include "tidegate.fullname" .) -}}
 {{- end -}}
 
+{{/* Likewise: two releases have nothing to do with each other's drivers. */}}
+{{- define "tidegate.keyName" -}}
+{{- printf "%s-agent-key" (include "tidegate.fullname" .) -}}
+{{- end -}}
+
 {{/* How far a binding of an admission policy reaches: as far as the operator; nothing if that is everywhere. */}}
 {{- define "tidegate.watchedNamespaces" -}}
 {{- with .Values.watchNamespaces -}}

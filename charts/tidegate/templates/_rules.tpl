@@ -29,10 +29,11 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, delete]
-# The agents' tokens, by name. There is no list and no watch: the operator does not look through a namespace's Secrets.
+# What a launch's driver needs to know its operator by, and to keep Spark's ports closed. Written and removed: the operator
+# reads no Secrets. No patch either, whose answer would show what is in one.
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get, create, delete]
+  verbs: [create, delete]
 # The access of each application's driver: ServiceAccount, Role and RoleBinding `tidegate-driver-<application>`. Read too,
 # to leave alone what people made under that name; deleted if an earlier application of the name left it.
 - apiGroups: [""]
@@ -64,6 +65,20 @@ have; the other way round it, `escalate`, would let it grant anything.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, delete, deletecollection]
+{{- end -}}
+
+{{/*
+The operator's own key, from which it derives what it shows drivers; it makes the Secret at its first start. Not templated:
+each rendering would have another key. As for the Lease, a create cannot be restricted to a name.
+*/}}
+{{- define "tidegate.keyRules" -}}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: ['{{ include "tidegate.keyName" . }}']
+  verbs: [get]
 {{- end -}}
 
 {{/*

@@ -12,8 +12,8 @@ import structlog
 
 from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
-from tidegate.act.agent_secret import ClearedAway, ensure_agent_secret, remove_agent_secret
 from tidegate.act.events import EventPublisher
+from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.outcome import LookAgain, Outcome, must
 from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
@@ -37,7 +37,7 @@ from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encod
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Refusal, SnapshotRefusal
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
-from tidegate.resources.names import access_name, agent_secret_name, driver_pod_name, purge_pod_name
+from tidegate.resources.names import access_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.reasons import Reason
@@ -71,6 +71,7 @@ class Actor:
     _agents: AgentClient
     _index: Index
     _access: AccessKeeper
+    _secrets: LaunchSecrets
     _events: EventPublisher
     _figures: Figures
     _wake: Callable[[Key], None]
@@ -110,11 +111,11 @@ class Actor:
                 return await self._remove_finalizer(run)
             case do.EnsureAccess():
                 return await self._ensure_access(run)
-            case do.EnsureAgentSecret():
-                return await self._ensure_agent_secret(run)
-            case do.DeleteAgentSecret():
-                gone = await remove_agent_secret(self._client, self._agents, run.key)
-                must(gone, "removal of the agent's Secret")
+            case do.EnsureLaunchSecrets(epoch=epoch):
+                failure = await self._secrets.ensure(run.app, epoch)
+                return None if failure is None else self._not_made(run, failure, messages.LAUNCH_SECRETS)
+            case do.DeleteLaunchSecrets(epoch=epoch):
+                must(await self._secrets.remove(run.app, epoch), f"removal of {messages.LAUNCH_SECRETS}")
                 return None
             case do.ConfirmRecord():
                 return await self._confirm_record(run)
@@ -233,7 +234,7 @@ class Actor:
             self._index.put_app(answer)
         return LookAgain("the application has changed")
 
-    # --- the driver's access and the agent's Secret ---
+    # --- the driver's access ---
 
     async def _ensure_access(self, run: _Run) -> Outcome:
         answer = await self._access.ensure(run.app)
@@ -246,18 +247,6 @@ class Actor:
         if isinstance(answer, Invalid | Forbidden):
             return self._refuse_launch(run, Reason.LAUNCH_REFUSED, messages.refused(what, answer.message))
         raise RetryLaterError(f"creation of {what}: {answer}")
-
-    async def _ensure_agent_secret(self, run: _Run) -> Outcome:
-        answer = await ensure_agent_secret(self._client, self._agents, run.app)
-        if isinstance(answer, Taken):
-            message = messages.secret_name_taken(answer.kind, agent_secret_name(run.key[1]))
-            return self._refuse_launch(run, Reason.SECRET_NAME_TAKEN, message)
-        if isinstance(answer, ClearedAway):
-            return LookAgain("a Secret without this application's token was in the way")
-        if answer is not None:
-            return self._not_made(run, answer, messages.AGENT_SECRET)
-        self._remember(run.key, secret_missing=False)
-        return None
 
     # --- snapshots of a schedule ---
 

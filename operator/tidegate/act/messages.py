@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-DRIVERS_ACCESS, AGENT_SECRET = "the access of the driver", "the Secret of the agent"
+DRIVERS_ACCESS, LAUNCH_SECRETS = "the access of the driver", "the Secrets of the launch"
 
 
 def refused(what: str, answer: str) -> str:
@@ -17,13 +17,6 @@ def access_name_taken(kind: str, name: str) -> str:
     return (
         f"{kind} {name} exists and is not Tidegate's. Whoever uses it moves to another name and deletes it; or set "
         "spec.serviceAccountName of the application to a ServiceAccount of your own."
-    )
-
-
-def secret_name_taken(kind: str, name: str) -> str:
-    return (
-        f"{kind} {name} exists and is not Tidegate's. Whoever owns it copies it to another name and deletes it; a new "
-        "application can have another name instead, under which it starts without the state of this one."
     )
 
 

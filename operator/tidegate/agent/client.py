@@ -1,13 +1,10 @@
-"""The operator's side of the agent: one question, three commands, and the token for all. Snapshot pods are asked, too.
+"""The operator's side of the agent: questions and orders, signed. Snapshot pods are asked, too. Does I/O.
 
-Does I/O.
-
-Requests go straight to the pod, never through the API server.
+Requests go straight to the pod, never through the API server; and what they need, nobody has to be asked for.
 """
 
 from __future__ import annotations
 
-import base64
 import os
 from dataclasses import dataclass
 from types import TracebackType
@@ -15,14 +12,14 @@ from types import TracebackType
 import aiohttp
 import msgspec
 
-from tidegate.kube.client import Guard, GuardedBody, KubeClient, always, require
-from tidegate.kube.failures import FAILURES, NotFound
-from tidegate.kube.paths import item
+from tidegate.agent.keys import OperatorKeys
+from tidegate.agent.session import Answer, Session, TokenOnly, UntrustedError, begin, launch_of, new_nonce
+from tidegate.kube.client import Guard, GuardedBody, always, require
 from tidegate.leadership import NotLeadingError
-from tidegate.observe.pods import PodRecord
-from tidegate.resources.agent_secret import TOKEN_KEY
+from tidegate.observe.pods import PodRecord, process_of
 from tidegate.resources.names import agent_secret_name
 from tidegate.workqueue import Key
+from tidegate_spark.agent_protocol import GREETING_PATH
 from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrders
 from tidegate_spark.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget, to_order
 from tidegate_spark.secret_shapes import bytes_without_shapes, without_shapes
@@ -30,7 +27,10 @@ from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SNAPSHOT_COMMAND, Sn
 
 _SECONDS = 3.0
 _TIMEOUT = aiohttp.ClientTimeout(total=_SECONDS)
-_UNAUTHORIZED = 401
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
+_WITHOUT_GREETING = (401, 404)
+"""What a runtime from before there were greetings answers to who asks for one."""
+OTHER_KEY = "it was launched with another key than this operator has"
 _LONGEST_ANSWER = 1024 * 1024
 """Bytes. What answers is a tenant's code: it must neither fill the operator's memory nor send it elsewhere."""
 
@@ -40,33 +40,28 @@ _LONGEST_REFUSAL = 300
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """The agent gave no usable answer; ``secret_missing`` if there is no token to ask with."""
+    """The agent gave no usable answer."""
 
     reason: str
-    secret_missing: bool = False
     refused: bool = False
     """It was asked and refuses, which asking again does not change: it does not know all that the order says."""
-
-
-class _Secret(msgspec.Struct):
-    data: dict[str, str] = {}
 
 
 class AgentClient:
     """Talks to agents; an asynchronous context manager."""
 
-    def __init__(self, client: KubeClient, concurrency: int, guard: Guard = always) -> None:
+    def __init__(self, keys: OperatorKeys, concurrency: int, guard: Guard = always) -> None:
         """Prepare.
 
         Args:
-            client: reads the Secrets with the tokens.
+            keys: the operator's.
             concurrency: connections at once.
             guard: asked right before an order is sent.
         """
         self._guard = guard
-        self._client = client
+        self._keys = keys
         self._concurrency = concurrency
-        self._tokens: dict[Key, str] = {}
+        self._known: dict[Key, Session | TokenOnly] = {}
         self._reports = msgspec.json.Decoder(AgentReport)
         self._snapshot_reports = msgspec.json.Decoder(SnapshotReports)
         self._session: aiohttp.ClientSession | None = None
@@ -85,13 +80,9 @@ class AgentClient:
         assert self._session is not None
         await self._session.close()
 
-    def learn_token(self, key: Key, token: str) -> None:
-        """Remember a token that was just written, which saves reading it."""
-        self._tokens[key] = token
-
     def forget(self, key: Key) -> None:
-        """Forget the token of an application that is gone."""
-        self._tokens.pop(key, None)
+        """Forget what is known of the driver of an application that is gone."""
+        self._known.pop(key, None)
 
     async def read_progress(self, key: Key, pod: PodRecord) -> AgentReport | Unanswered:
         """Ask a driver how it is doing."""
@@ -131,37 +122,92 @@ class AgentClient:
         return answer if isinstance(answer, Unanswered) else None
 
     async def read_snapshot_pod(self, pod: PodRecord) -> SnapshotReports | Unanswered:
-        """Ask a snapshot pod, which wants no token, how far it is."""
-        answer, _ = await self._send("", pod, "GET", PROGRESS_PATH, None, STATUS_PORT)
+        """Ask a snapshot pod, which takes no orders and tells everybody, how far it is."""
+        answer = await self._send("", pod, "GET", PROGRESS_PATH, None, STATUS_PORT)
         if isinstance(answer, Unanswered):
             return answer
+        if not answer.is_good:
+            return _unusable(answer, trusted=False)
         try:
-            return self._snapshot_reports.decode(bytes_without_shapes(answer))
+            return self._snapshot_reports.decode(bytes_without_shapes(answer.body or b""))
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return Unanswered(f"the report is not understood: {error}")
 
     async def _request(
         self, key: Key, pod: PodRecord, method: str, path: str, body: bytes | None
     ) -> bytes | Unanswered:
-        answer: bytes | Unanswered = Unanswered("not asked")
-        for _ in range(2):  # the second time with a token that was read anew
-            token = await self._token(key)
-            if isinstance(token, Unanswered):
-                return token
-            answer, status = await self._send(token, pod, method, path, body, COMMAND_PORT)
-            if status != _UNAUTHORIZED:
-                return answer
-            self._tokens.pop(key, None)
-        return answer
+        if pod.agent_secret != agent_secret_name(pod.app, pod.app_uid, pod.epoch, self._keys.id):
+            return Unanswered(OTHER_KEY)
+        found: bytes | Unanswered = Unanswered("not asked")
+        for _ in range(2):  # the second time with a new session: its challenge may be too old
+            known = await self._meet(key, pod)
+            if isinstance(known, Unanswered):
+                return known
+            if isinstance(known, TokenOnly):
+                found, stale = await self._ask_with_token(known, pod, method, path, body)
+            else:
+                found, stale = await self._ask_signed(known, pod, method, path, body)
+            if not stale:
+                return found
+            if self._known.get(key) is known:
+                self.forget(key)
+        return found
+
+    async def _meet(self, key: Key, pod: PodRecord) -> Session | TokenOnly | Unanswered:
+        """Return the session with the process that runs in a pod, a new one if there is none."""
+        known, process, launch = self._known.get(key), process_of(pod), launch_of(pod)
+        if known is not None and known.process == process:
+            return known
+        nonce = new_nonce()
+        answer = await self._send("", pod, "GET", f"{GREETING_PATH}?nonce={nonce}", None, COMMAND_PORT)
+        if isinstance(answer, Unanswered):
+            return answer
+        if answer.status in _WITHOUT_GREETING and not pod.signs:
+            met: Session | TokenOnly = TokenOnly(process, self._keys.look_token(launch))
+        elif not answer.is_good:
+            return _unusable(answer, trusted=False)
+        else:
+            try:
+                met = begin(self._keys, launch, process, nonce, answer.body or b"")
+            except UntrustedError as error:
+                return Unanswered(str(error))
+        self._known[key] = met
+        return met
+
+    async def _ask_signed(
+        self, session: Session, pod: PodRecord, method: str, path: str, body: bytes | None
+    ) -> tuple[bytes | Unanswered, bool]:
+        """Return the answer, and whether the session is of no use any more; nothing was done then."""
+        request = session.sign(method, path, body)
+        answer = await self._send(request.header(session.key), pod, method, path, body, COMMAND_PORT)
+        if isinstance(answer, Unanswered):
+            return answer, False
+        if session.is_answer(request, answer):
+            return (answer.body or b"" if answer.is_good else _unusable(answer, trusted=True)), False
+        if answer.status >= 300 or answer.body is None:
+            # What refuses whoever has not signed, or cannot answer at all, signs nothing.
+            return _unusable(answer, trusted=False), answer.status == _UNAUTHORIZED
+        return Unanswered("what answers is not the driver's process: its answer is not signed"), False
+
+    async def _ask_with_token(
+        self, known: TokenOnly, pod: PodRecord, method: str, path: str, body: bytes | None
+    ) -> tuple[bytes | Unanswered, bool]:
+        """Return the answer, and whether something else runs there by now."""
+        answer = await self._send(f"Bearer {known.token}", pod, method, path, body, COMMAND_PORT)
+        if isinstance(answer, Unanswered):
+            return answer, False
+        # Orders with the token are what a runtime of today refuses: it has taken the place of the one before.
+        stale = answer.status in (_UNAUTHORIZED, _FORBIDDEN)
+        return (answer.body or b"" if answer.is_good else _unusable(answer, trusted=True)), stale
 
     async def _send(  # noqa: PLR0913, PLR0917 - what differs between requests
-        self, token: str, pod: PodRecord, method: str, path: str, body: bytes | None, port: int
-    ) -> tuple[bytes | Unanswered, int]:
+        self, authorization: str, pod: PodRecord, method: str, path: str, body: bytes | None, port: int
+    ) -> Answer | Unanswered:
         assert self._session is not None, "the agents' client is used outside of its context"
         host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
+        if authorization:
+            headers["Authorization"] = authorization
         url = f"http://{host}:{port}{path}"
         if body is not None:
             require(self._guard)
@@ -174,30 +220,20 @@ class AgentClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if isinstance(error.__cause__, NotLeadingError):
                 raise error.__cause__ from None
-            return Unanswered(_why_no_answer(error)), 0
-        if response.status >= 300:
-            refused = 400 <= response.status < 500 and response.status != _UNAUTHORIZED
-            return Unanswered(_why_refused(response.status, text), refused=refused), response.status
-        if text is None:
-            return Unanswered(f"the answer is longer than {_LONGEST_ANSWER} bytes"), response.status
-        return text, response.status
-
-    async def _token(self, key: Key) -> str | Unanswered:
-        known = self._tokens.get(key)
-        if known is not None:
-            return known
-        found = await self._client.get(item("Secret", key[0], agent_secret_name(key[1])), _Secret)
-        if isinstance(found, FAILURES):
-            return Unanswered(f"no token: {found}", secret_missing=isinstance(found, NotFound))
-        token = decode_token(found.data)
-        if token is None:
-            return Unanswered(f"the Secret has no key {TOKEN_KEY} with printable ASCII", secret_missing=False)
-        self._tokens[key] = token
-        return token
+            return Unanswered(_why_no_answer(error))
+        return Answer(response.status, text, response.headers)
 
 
 class _Error(msgspec.Struct):
     error: str
+
+
+def _unusable(answer: Answer, *, trusted: bool) -> Unanswered:
+    """Return what is made of an answer that is none; a refusal counts as the driver's if it is known to be its own."""
+    if answer.status < 300:
+        return Unanswered(f"the answer is longer than {_LONGEST_ANSWER} bytes")
+    refused = trusted and 400 <= answer.status < 500 and answer.status != _UNAUTHORIZED
+    return Unanswered(_why_refused(answer.status, answer.body), refused=refused)
 
 
 def _why_refused(status: int, body: bytes | None) -> str:
@@ -228,15 +264,3 @@ async def _read_short(response: aiohttp.ClientResponse) -> bytes | None:
         if len(text) > _LONGEST_ANSWER:
             return None
     return bytes(text)
-
-
-def decode_token(data: dict[str, str]) -> str | None:
-    """Return the token in a Secret's data, or None if there is none that an HTTP header can hold.
-
-    Whoever may write Secrets may put anything there: a line break in a header is an error of the HTTP client's caller.
-    """
-    try:
-        token = base64.b64decode(data.get(TOKEN_KEY, "")).decode("ascii")
-    except ValueError:
-        return None
-    return token if token and token.isprintable() else None

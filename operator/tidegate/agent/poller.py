@@ -10,7 +10,6 @@ the later; and a quarter of the workers asks only those that answered.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import heapq
 import time
 from collections.abc import Callable
@@ -244,10 +243,6 @@ class AgentPoller:
         known = self._index.reports.get(key)
         if known is not None and self._clock() - known.taken_at > REPORT_AGE:
             del self._index.reports[key]  # too old to be believed: the kubelet's word counts now
-            self._queue.wake(key)
-        if answer.secret_missing and not self._index.memory(key).secret_missing:
-            memory = self._index.memory(key)
-            self._index.memories[key] = dataclasses.replace(memory, secret_missing=True)
             self._queue.wake(key)
 
 

@@ -31,13 +31,17 @@ class EnsureAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class EnsureAgentSecret:
-    """Have the Secret with the agent's token."""
+class EnsureLaunchSecrets:
+    """Have the Secrets of a launch: of its agent, and of Spark's ports. What is there already is as it should be."""
+
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteAgentSecret:
-    """Remove it."""
+class DeleteLaunchSecrets:
+    """Remove those of a launch whose driver is known to be gone."""
+
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +197,8 @@ Action: TypeAlias = (
     AddFinalizer
     | RemoveFinalizer
     | EnsureAccess
-    | EnsureAgentSecret
-    | DeleteAgentSecret
+    | EnsureLaunchSecrets
+    | DeleteLaunchSecrets
     | ConfirmRecord
     | ConfirmDriverGone
     | RecordLaunch

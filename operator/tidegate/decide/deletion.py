@@ -9,9 +9,9 @@ from tidegate.decide.actions import (
     Action,
     ConfirmDriverGone,
     CreatePurge,
-    DeleteAgentSecret,
     DeleteDriver,
     DeleteExecutor,
+    DeleteLaunchSecrets,
     DeletePurge,
     DeleteRehearsal,
     DeleteRepartition,
@@ -174,7 +174,7 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
 
 
 def _release(o: Observation, *told: PublishEvent) -> Verdict:
-    actions: tuple[Action, ...] = (*_confirm(o), DeleteAgentSecret())
+    actions: tuple[Action, ...] = (*_confirm(o), *_delete_secrets(o))
     if o.purge is not None and not o.purge.terminating:
         actions = (*actions, DeletePurge(o.purge))
     actions = (*actions, *remove_release_pod(o), *tell_held(o), *tell_missing(o), *told)
@@ -210,6 +210,11 @@ def _namespace_goes(o: Observation) -> bool:
 def _confirm(o: Observation) -> tuple[Action, ...]:
     # A driver that the cache does not show, because a watch is late, would go on writing what is treated as finished.
     return (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),) if o.app.status.epoch else ()
+
+
+def _delete_secrets(o: Observation) -> tuple[Action, ...]:
+    # The garbage collector takes them as well, unless somebody deletes with --cascade=orphan.
+    return (DeleteLaunchSecrets(o.app.status.epoch),) if o.app.status.epoch else ()
 
 
 def _begin_purge(o: Observation, now: float) -> Verdict:

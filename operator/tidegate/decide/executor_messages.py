@@ -19,6 +19,15 @@ def agent_unreachable(why: str, running: int, wanted: int, pod: str, namespace: 
     )
 
 
+def other_key(secret: str, running: int, wanted: int) -> str:
+    number = f" {running} executors run, {wanted} are wanted, and only the agent can change that." * (running != wanted)
+    keys = f"with another key than this operator's (Secret {secret})" if secret else "by an operator without keys"
+    return (
+        f"Its driver was launched {keys}: it goes on, and the operator cannot talk to its agent.{number} Snapshots, "
+        "control messages and metrics wait for its next launch: change spec.restartNonce."
+    )
+
+
 def operator_too_old(runtime: int) -> str:
     return f"The operator (protocol {PROTOCOL}) is too old for the runtime (protocol {runtime}). Upgrade the operator."
 

@@ -15,7 +15,7 @@ from tidegate.decide.actions import Action, PublishEvent, SetExecutors
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import Observation, has_other_key
 from tidegate.observe.pods import PodRecord, of_driver, process_of
 from tidegate.resources.names import SHARED_ACCESS_NAME, driver_pod_name
 from tidegate_spark.control_protocol import MessageState
@@ -135,7 +135,10 @@ def name_silence(o: Observation) -> Problem | None:
         return None
     pod, namespace = driver_pod_name(o.app.metadata.name), o.app.metadata.namespace
     running, wanted = running_executors(o), target_executors(o)
-    message = executor_messages.agent_unreachable(o.silence, running, wanted, pod, namespace)
+    if o.driver is not None and has_other_key(o, o.driver):
+        message = executor_messages.other_key(o.driver.agent_secret, running, wanted)
+    else:
+        message = executor_messages.agent_unreachable(o.silence, running, wanted, pod, namespace)
     return Problem(Reason.AGENT_UNREACHABLE, message)
 
 

@@ -7,15 +7,18 @@ from tidegate.decide.actions import (
     AddFinalizer,
     DeleteExecutor,
     EnsureAccess,
-    EnsureAgentSecret,
+    EnsureLaunchSecrets,
     PublishEvent,
     RememberTold,
 )
 from tidegate.decide.upgrades.orders import order_copies
-from tidegate.observe.observation import Observation, lacks_access
+from tidegate.observe.observation import Observation, has_other_key, lacks_access
 from tidegate.observe.pods import PodRecord, of_driver
 from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.reasons import reason_from
+
+VOLUME_PATIENCE = 30.0
+"""Seconds from a pod's creation after which what it wants to mount is looked after."""
 
 
 def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
@@ -25,11 +28,19 @@ def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
     actions: tuple[Action, ...] = ()
     if FINALIZER not in o.app.metadata.finalizers:
         actions = (*actions, AddFinalizer())
-    if o.memory.secret_missing:
-        actions = (*actions, EnsureAgentSecret())
     if lacks_access(o):
         actions = (*actions, EnsureAccess())
+    waits = any(_waits_for_volumes(pod, now) for pod in (o.driver, *o.executors))
+    # Nobody can look whether a Secret is there. Those of another key have other names, and what was in them is unknown.
+    if waits and not has_other_key(o, o.driver):
+        actions = (*actions, EnsureLaunchSecrets(o.driver.epoch))
     return actions
+
+
+def _waits_for_volumes(pod: PodRecord, now: float) -> bool:
+    """Return whether a pod is on a node for a while, and no container of it says why it does not start."""
+    quiet = pod.phase == "Pending" and bool(pod.node) and pod.waiting is None and not pod.terminating
+    return quiet and now - pod.created_at > VOLUME_PATIENCE
 
 
 def remove_leftover_executors(o: Observation, now: float) -> tuple[Action, ...]:

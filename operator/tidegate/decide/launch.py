@@ -1,7 +1,7 @@
 """Rules for an application without a driver pod: launch it, or say why not. No I/O.
 
-The order of a launch is finalizer, access, Secret, epoch in status, pod. Whatever is interrupted in between is taken up
-by the next observation: an epoch that was recorded and never used costs nothing.
+The order of a launch is finalizer, access, Secrets, epoch in status, pod. Whatever is interrupted in between is taken
+up by the next observation: an epoch that was recorded and never used costs nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from tidegate.decide.actions import (
     AddFinalizer,
     ConfirmDriverGone,
     CreateDriver,
+    DeleteLaunchSecrets,
     EnsureAccess,
-    EnsureAgentSecret,
+    EnsureLaunchSecrets,
 )
 from tidegate.decide.executors import target_executors
 from tidegate.decide.origin import lineage_to_launch, with_beginning
@@ -123,10 +124,12 @@ def launch(o: Observation, now: float) -> Verdict | None:
     before: tuple[Action, ...] = _finalizer(o)
     if lacks_access(o):
         before = (*before, EnsureAccess())
-    before = (*before, EnsureAgentSecret())
+    before = (*before, EnsureLaunchSecrets(epoch))
     if o.app.status.epoch > 0:
-        # For the first launch the API server itself settles it: the pod's name is constant.
-        before = (*before, ConfirmDriverGone(driver_pod_name(o.app.metadata.name)))
+        # For the first launch the API server itself settles it: the pod's name is constant. Where the pod of before
+        # comes up after all, its epoch is an earlier one: it is stopped, and needs no Secrets for that.
+        gone = ConfirmDriverGone(driver_pod_name(o.app.metadata.name))
+        before = (*before, gone, DeleteLaunchSecrets(o.app.status.epoch))
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,

@@ -12,6 +12,7 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
 from tidegate.observe.snapshot_observation import PodProgress
+from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import AgentReport
 from tidegate_spark.reasons import Reason
@@ -89,8 +90,6 @@ class Memory:
     """Which driver process refused the last order about its executors, and why."""
     orders_refused: tuple[str, str] = ("", "")
     """The same of the last orders about snapshots."""
-    secret_missing: bool = False
-    """The agent's Secret was looked for and is not there."""
     snapshot_refusal: SnapshotRefusal | None = None
     dividing: PodProgress | None = None
     """What the pod told that repartitions the state."""
@@ -144,6 +143,11 @@ class Observation:
 def lacks_access(o: Observation) -> bool:
     """Return whether the driver's access has to be made or looked at; one with an account of its own needs none."""
     return not o.access_ready and not o.app.spec.service_account_name
+
+
+def has_other_key(o: Observation, driver: PodRecord) -> bool:
+    """Return whether a driver was launched with another key than this operator's: then neither can reach the other."""
+    return driver.agent_secret != agent_secret_name(driver.app, driver.app_uid, driver.epoch, o.platform.key_id)
 
 
 def is_told(ended: Exit, status: StreamingAppStatus) -> bool:

@@ -105,6 +105,10 @@ class PodRecord:
     """As which it runs."""
     executor_slots: int = 0
     """Of a driver: tasks that each of its executors runs at a time, as it was launched; 0: it does not say."""
+    agent_secret: str = ""
+    """Of a driver: name of the Secret of its agent's keys; empty: an operator of before those launched it."""
+    signs: bool = False
+    """Of a driver: the operator that launched it gave it a runtime that signs. Else its image's own may be older."""
     owner_uid: str = ""
     """Of its controlling owner: the application, a snapshot, or an executor's driver pod."""
     watched: bool = True
@@ -182,6 +186,8 @@ class Launch(msgspec.Struct):
     namespace: str = ""
     epoch: int = 0
     executor: _Executor = msgspec.field(default_factory=_Executor)
+    injected: bool = True
+    agent_secret: str = ""
     spark_conf: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -293,6 +299,8 @@ def build_record(pod: Pod) -> PodRecord:
         cpu_limit=_cpu_limit(pod),
         service_account=pod.spec.serviceAccountName,
         executor_slots=task_slots(launch.executor.cores, launch.spark_conf) if launch else 0,
+        agent_secret=launch.agent_secret if launch else "",
+        signs=launch is not None and launch.injected and bool(launch.agent_secret),
         owner_uid=whose.owner_uid,
         watched=labels.get(protocol.LABEL_MANAGED_BY) == protocol.MANAGED_BY,
         tainted=_is_tainted(conditions.get("DisruptionTarget")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from tidegate.model.spec_hash import spec_hash
@@ -30,6 +31,7 @@ from tidegate_spark.protocol import (
     ROLE_DRIVER,
     STATUS_PORT,
     TERMINATION_LOG,
+    DriverConfig,
     to_json,
 )
 
@@ -59,9 +61,10 @@ def build_driver_pod(
     pod, user_env = pod_parts.build_users_pod(
         app, DRIVER_CONTAINER, _DEFAULTS, app.spec.driver.pod_template, DRIVER_FIELD
     )
-    config = build_driver_config(app, epoch, lineage, platform, failures)
+    agents = agent_secret_name(app.metadata.name, app.metadata.uid, epoch, platform.key_id)
+    config = dataclasses.replace(build_driver_config(app, epoch, lineage, platform, failures), agent_secret=agents)
     env = [*pod_parts.owned_env(app, user_env, platform), *_launch_env(to_json(config))]
-    spec = _owned_spec(app, platform, env)
+    spec = _owned_spec(app, platform, env, config)
     if config.start_from is not None and config.start_from.credentials_secret:
         _mount_origins_credentials(spec, config.start_from.credentials_secret)
     mount_credentials(spec, app)
@@ -88,9 +91,11 @@ def _launch_env(config: str) -> list[dict[str, Any]]:
     ]
 
 
-def _owned_spec(app: StreamingApp, platform: Platform, env: list[dict[str, Any]]) -> dict[str, Any]:
+def _owned_spec(
+    app: StreamingApp, platform: Platform, env: list[dict[str, Any]], config: DriverConfig
+) -> dict[str, Any]:
     application = app.spec.application
-    token = {"secretName": agent_secret_name(app.metadata.name), "defaultMode": 0o440}
+    token = {"secretName": config.agent_secret, "defaultMode": 0o440}
     token_mount = {"name": _AGENT_VOLUME, "mountPath": AGENT_TOKEN_FILE.rpartition("/")[0], "readOnly": True}
     container = {
         "name": DRIVER_CONTAINER,
@@ -108,7 +113,8 @@ def _owned_spec(app: StreamingApp, platform: Platform, env: list[dict[str, Any]]
         "volumeMounts": [*pod_parts.owned_mounts(app), token_mount, *spark_auth_mounts(app)],
         **_probes(),
     }
-    volumes = [*pod_parts.owned_volumes(app), {"name": _AGENT_VOLUME, "secret": token}, *spark_auth_volumes(app)]
+    spark = spark_auth_volumes(app, config.epoch, platform)
+    volumes = [*pod_parts.owned_volumes(app), {"name": _AGENT_VOLUME, "secret": token}, *spark]
     spec: dict[str, Any] = {
         "restartPolicy": _restart_policy(app),
         "serviceAccountName": service_account(app),

@@ -90,7 +90,7 @@ def _owned(
         "volumeMounts": [*pod_parts.owned_mounts(app), *spark_auth_mounts(app)],
         **_other_resources(app),
     }
-    volumes = [*pod_parts.owned_volumes(app), *spark_auth_volumes(app)]
+    volumes = [*pod_parts.owned_volumes(app), *spark_auth_volumes(app, epoch, platform)]
     spec: dict[str, Any] = {
         "containers": [container],
         "volumes": volumes,

@@ -6,6 +6,8 @@ An application's name has at most 40 characters. The longest name made of it is 
 
 from __future__ import annotations
 
+import hashlib
+
 ACCESS_PREFIX = "tidegate-driver-"
 """Of the ServiceAccount, Role and RoleBinding of each application. The chart's admission policy knows drivers by it."""
 SHARED_ACCESS_NAME = "tidegate-driver"
@@ -38,9 +40,28 @@ def executor_prefix(app_name: str, epoch: int) -> str:
     return f"{app_name}-e{epoch}"
 
 
-def agent_secret_name(app_name: str) -> str:
-    """Return the name of the Secret that holds the agent's bearer token."""
-    return f"{app_name}-agent"
+def agent_secret_name(app_name: str, app_uid: str, epoch: int, key_id: str) -> str:
+    """Return the name of the Secret of one launch's agent.
+
+    Name and content follow from the same: what has the name has this content, or somebody else has put it there, who
+    cannot know the name before it is there. So it need not be read.
+
+    Args:
+        app_name: of the application.
+        app_uid: of the application.
+        epoch: of the launch.
+        key_id: of the operator's key, from which the content is derived.
+    """
+    return f"{app_name}-agent-{epoch}-{_launch_digest(app_uid, epoch, key_id)}"
+
+
+def spark_secret_name(app_name: str, app_uid: str, epoch: int, key_id: str) -> str:
+    """Return the name of the Secret of what driver and executors of one launch show each other; likewise."""
+    return f"{app_name}-spark-{epoch}-{_launch_digest(app_uid, epoch, key_id)}"
+
+
+def _launch_digest(app_uid: str, epoch: int, key_id: str) -> str:
+    return hashlib.sha256(f"{key_id}/{app_uid}/{epoch}".encode()).hexdigest()[:10]
 
 
 def purge_pod_name(app_name: str) -> str:

@@ -1,7 +1,8 @@
 """What an application's driver and executors show each other on Spark's own ports: a file from a Secret. No I/O.
 
-It is a key of the agent's Secret, of which executors get this key and not the token. Spark would also make one up by
-itself and give it to the executors in a variable, which everybody reads who may list pods.
+It is in a Secret of its own, made once for each launch and never replaced: while a driver runs, its executors need the
+very same. Spark would also make one up by itself and give it to the executors in a variable, which everybody reads who
+may list pods.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.resources.names import agent_secret_name
+from tidegate.resources.names import spark_secret_name
+from tidegate.resources.platform import Platform
 from tidegate.spark.settings import authenticates
 from tidegate_spark.protocol import SPARK_SECRET_FILE
 
@@ -19,16 +21,15 @@ _JAVA_OPTION = "SPARK_JAVA_OPT_9000"
 """A variable as Spark hands executors their JVM's options in; its own are numbered from 0."""
 
 
-def spark_auth_volumes(app: StreamingApp) -> list[dict[str, Any]]:
-    """Return the volume with the file; none if ``spec.sparkConf`` switches authentication off.
+def spark_auth_volumes(app: StreamingApp, epoch: int, platform: Platform) -> list[dict[str, Any]]:
+    """Return the volume with the file of a launch; none if ``spec.sparkConf`` switches authentication off.
 
     Not optional: a pod without the file would wait for nobody, and be let in by nobody.
     """
     if not authenticates(app.spec.spark_conf):
         return []
-    items = [{"key": SPARK_SECRET_KEY, "path": SPARK_SECRET_KEY}]
-    secret = {"secretName": agent_secret_name(app.metadata.name), "items": items, "defaultMode": 0o440}
-    return [{"name": _VOLUME, "secret": secret}]
+    name = spark_secret_name(app.metadata.name, app.metadata.uid, epoch, platform.key_id)
+    return [{"name": _VOLUME, "secret": {"secretName": name, "defaultMode": 0o440}}]
 
 
 def spark_auth_mounts(app: StreamingApp) -> list[dict[str, Any]]:

@@ -31,7 +31,8 @@ EXAMPLES = """examples, in the driver's pod (kubectl exec APP-driver -- python3 
   sources                                  offsets and lag of every query
 
 from elsewhere, with kubectl port-forward pod/APP-driver 8091:
-  --agent http://127.0.0.1:8091 and the token of Secret APP-agent in the variable TIDEGATE_TOKEN
+  --agent http://127.0.0.1:8091 and the token of the launch, from the Secret that the pod mounts as the volume
+  tidegate-agent, in the variable TIDEGATE_TOKEN
 """
 
 

@@ -71,7 +71,6 @@ class Reason(str, Enum):
     LAUNCH_REFUSED = "LaunchRefused"
     NAMESPACE_TERMINATING = "NamespaceTerminating"
     POD_NAME_TAKEN = "PodNameTaken"
-    SECRET_NAME_TAKEN = "SecretNameTaken"  # noqa: S105 - a word, not a secret
     ACCESS_NAME_TAKEN = "AccessNameTaken"
     DRIVER_NOT_GONE = "DriverNotGone"
     POD_NOT_GONE = "PodNotGone"
@@ -313,6 +312,7 @@ _FORMER = {
     "State": Reason.STATE_INCOMPATIBLE,
     "Plan": Reason.PLAN_INCOMPATIBLE,
     "Exception": Reason.APPLICATION_FAILED,
+    "SecretNameTaken": Reason.LAUNCH_REFUSED,
 }
 
 ForeignReason = NewType("ForeignReason", str)

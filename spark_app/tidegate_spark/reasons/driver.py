@@ -73,11 +73,15 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             (
-                "The driver runs, and the kubelet reaches its agent, but the operator does not. Batches continue; "
-                "rescaling, snapshots, control messages, metrics and repartitions wait, and an upgrade starts "
-                "without a copy of the state."
+                "The driver runs, and its agent, which the kubelet reaches, does not answer the operator. Batches "
+                "continue; rescaling, snapshots, control messages, metrics and repartitions wait, and an upgrade "
+                "starts without a copy of the state. The same holds of a driver that was launched with another key "
+                "than the operator has; the message says so."
             ),
-            remedy="Allow pods of the operator to reach port 8091 of the driver pod (network policies).",
+            remedy=(
+                "Allow pods of the operator to reach port 8091 of the driver pod (network policies). If the message "
+                "names another key, change spec.restartNonce: the next driver is launched with the operator's."
+            ),
             after="The operator asks the agent again.",
         ),
         Entry(

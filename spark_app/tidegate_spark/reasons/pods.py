@@ -183,17 +183,6 @@ AREA = Area(
             after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
         Entry(
-            Reason.SECRET_NAME_TAKEN,
-            Fault.CLUSTER,
-            (Place.APP,),
-            "The Secret <app>-agent exists and is not Tidegate's.",
-            remedy=(
-                "Whoever owns the Secret copies it to another name, then deletes it: its content cannot be restored. A "
-                "new application can have another name instead, under which it starts without the state of this one."
-            ),
-            after="Tidegate retries after 5 seconds to 5 minutes.",
-        ),
-        Entry(
             Reason.ACCESS_NAME_TAKEN,
             Fault.CLUSTER,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),

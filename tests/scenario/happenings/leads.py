@@ -3,7 +3,7 @@
 from tests.scenario.happenings import people, pods
 from tests.scenario.world import BILLING, ORDERS, World
 
-_AT_AN_END = ("RemoveFinalizer", "DeleteAgentSecret", "CreatePurge", "DeletePurge")
+_AT_AN_END = ("RemoveFinalizer", "DeleteLaunchSecrets", "CreatePurge", "DeletePurge")
 _OF_REPARTITIONS = ("CreateRepartition", "DeleteRepartition")
 _AT_ITS_END = 0.3
 """How often what ends applications is helped on: there would not be many left."""
@@ -21,8 +21,6 @@ def lead_to(w: World, action: str, effect: str) -> str:
     elif action == "EnsureAccess" and effect.startswith("DELETE"):
         # Looked at with the next launch, if that is not within a minute of the last one, or of another process.
         told = f"{people.change_rights(w) or ''}, {people.restart(w) or ''}"
-    elif action == "EnsureAgentSecret" and effect.startswith("DELETE"):
-        told = _create_with_an_old_secret(w)
     elif action in _OF_REPARTITIONS:
         told = people.divide_stable(w)
     elif action in _AT_AN_END and w.rng.random() < _AT_ITS_END:
@@ -37,14 +35,6 @@ def _scale_one_that_runs(w: World) -> str | None:
     driver = w.rng.choice(running)
     others = [number for number in (1, 2, 3) if number != driver.executors.wanted]
     return people.edit(w, driver.config.app, {"executor": {"instances": w.rng.choice(others)}})
-
-
-def _create_with_an_old_secret(w: World) -> str | None:
-    name = next((name for name in (ORDERS, BILLING) if w.app(name) is None), None)
-    if name is None or w.api.find(w.secret_path(name)) is not None:
-        return None
-    people.put_secret(w, name, ours=True)
-    return f"there is an old Secret, and {people.create(w, name)}"
 
 
 def _create_with_old_access(w: World) -> str | None:

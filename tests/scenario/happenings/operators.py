@@ -82,3 +82,14 @@ def jump_clock(w: World) -> str | None:
         return None
     w.leader.skew += w.rng.choice((-3600.0, -90.0, -5.0, 5.0, 90.0, 3600.0))
     return f"{w.leader.name}'s clock is {w.leader.skew:.0f} s ahead now"
+
+
+@happening(0.3)
+def lose_the_key(w: World) -> str | None:
+    """The operator is installed anew, without the Secret that it had: what runs was launched with another key."""
+    if w.api.find(w.key_path) is None or not w.operators:
+        return None
+    w.api.delete(w.key_path)
+    for each in list(w.operators):
+        w.crash(each, "is installed anew")
+    return "the operator is installed anew, and its key is lost"

@@ -4,7 +4,7 @@ from tests.scenario.api_server import Body
 from tests.scenario.happenings.registry import happening
 from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate.resources.names import access_name
-from tidegate_spark.protocol import ANNOTATION_APP_UID, APP_FILE, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.protocol import APP_FILE, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
 
@@ -20,7 +20,7 @@ def create_app(w: World) -> str | None:
     name = w.rng.choice((ORDERS, ORDERS, BILLING, INNER))
     if w.app(name) is not None:
         return None
-    return create(w, name) + _put_in_the_way(w, name)
+    return create(w, name)
 
 
 def create(w: World, name: str) -> str:
@@ -64,25 +64,6 @@ def _upgrade_rules(w: World) -> Body:
         "timeoutSeconds": w.rng.choice((60, 600)),
         "rollbackPolicy": w.rng.choice(("OnFailure", "OnFailure", "OnFailure", "Never")),
     }
-
-
-def _put_in_the_way(w: World, name: str) -> str:
-    """Have a Secret of the agent's name there, sometimes: an earlier application's, or people's own."""
-    drawn = w.rng.random()
-    if drawn > 0.2 or w.api.find(w.secret_path(name)) is not None:
-        return ""
-    put_secret(w, name, ours=drawn < 0.15)
-    return ", and a Secret is in its way"
-
-
-def put_secret(w: World, name: str, *, ours: bool) -> None:
-    """Have a Secret of the agent's name there."""
-    metadata: Body = {"name": f"{name}-agent", "namespace": NAMESPACE}
-    if ours:
-        metadata["labels"] = {LABEL_APP: name, LABEL_MANAGED_BY: MANAGED_BY}
-        metadata["annotations"] = {ANNOTATION_APP_UID: "old"}
-        metadata["ownerReferences"] = [{"kind": "StreamingApp", "name": name, "uid": "old"}]
-    w.api.create(w.secret_path(name).rpartition("/")[0], {"metadata": metadata, "stringData": {"token": "old"}})
 
 
 def put_old_access(w: World, name: str) -> None:

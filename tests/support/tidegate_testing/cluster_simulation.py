@@ -40,7 +40,8 @@ class Cluster:
     now: float = NOW
     pods: dict[str, PodRecord] = field(default_factory=dict)
     access: bool = False
-    secret: bool = False
+    secrets: set[int] = field(default_factory=set)
+    """Epochs of launches whose Secrets are there."""
     executors_wanted: int = 1
     quota: bool = False
     """Pods are refused."""
@@ -92,8 +93,10 @@ class Cluster:
                 self._set_finalizers(tuple(f for f in self.app.metadata.finalizers if f != FINALIZER))
             case do.EnsureAccess():
                 self.access = True
-            case do.EnsureAgentSecret() | do.DeleteAgentSecret():
-                self.secret = isinstance(action, do.EnsureAgentSecret)
+            case do.EnsureLaunchSecrets(epoch=epoch):
+                self.secrets.add(epoch)
+            case do.DeleteLaunchSecrets(epoch=epoch):
+                self.secrets.discard(epoch)
             case do.ConfirmDriverGone(pod_name=name):
                 return name not in self.pods
             case do.RecordLaunch(status=status) | do.WriteStatus(status=status):

@@ -6,17 +6,20 @@ from typing import Any
 
 import msgspec
 
+from tidegate.agent.keys import OperatorKeys
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, decode_app
 from tidegate.observe.observation import Memory, Observation, TimedReport
 from tidegate.observe.pods import Exit, PodRecord, Waiting
+from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import FINALIZER, AgentReport, DriverState, Termination, to_json
 from tidegate_spark.reasons import Reason
 from tidegate_testing.values import body
 
 NOW = 1_800_000_000.0
-PLATFORM = Platform("example/tidegate-operator:1")
+KEYS = OperatorKeys(b"the operator's key of all tests ..")
+PLATFORM = Platform("example/tidegate-operator:1", key_id=KEYS.id)
 UID = "u-1"
 
 
@@ -58,7 +61,9 @@ def driver_of(app: StreamingApp, **fields: Any) -> PodRecord:
         "phase": "Pending",
         "created_at": NOW - 100,
     }
-    return PodRecord(**{**known, **fields})
+    fields = {**known, **fields}
+    secret = agent_secret_name(fields["app"], fields["app_uid"], fields["epoch"], PLATFORM.key_id)
+    return PodRecord(**{"agent_secret": secret, **fields})
 
 
 def running_driver(app: StreamingApp, **fields: Any) -> PodRecord:

@@ -1,7 +1,6 @@
 """What actions do to a cluster that holds more than Tidegate's objects. The API server is a dictionary; no I/O."""
 
 import asyncio
-import base64
 import contextlib
 from typing import Any
 
@@ -10,17 +9,19 @@ import pytest
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
+from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.keys import OperatorKeys
 from tidegate.decide.actions import (
     Action,
     ConfirmRecord,
     CreateDriver,
     CreatePurge,
     CreateSnapshot,
-    DeleteAgentSecret,
+    DeleteLaunchSecrets,
     EnsureAccess,
-    EnsureAgentSecret,
+    EnsureLaunchSecrets,
     OrderSnapshots,
     Plan,
     PublishEvent,
@@ -38,29 +39,32 @@ from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.resources.access import build_access
-from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.metadata import owner_reference
+from tidegate.resources.names import agent_secret_name, spark_secret_name
+from tidegate.resources.platform import Platform
 from tidegate.resources.stream_snapshot import build_scheduled
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.reasons import ForeignReason, Reason
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_testing.dictionary_server import ApiServer
-from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
+from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched, running_driver
 
 APP = app_with()
 KEY = ("shop", "orders")
-SECRET = "/api/v1/namespaces/shop/secrets/orders-agent"
 
 
 class World:
     """An actor on such a server; the application is known."""
 
-    def __init__(self) -> None:
-        self.api, self.index = ApiServer(), Index()
+    def __init__(self, api: ApiServer | None = None) -> None:
+        self.api, self.index = api or ApiServer(), Index()
         self.index.put_app(APP)
-        client: Any = self.api
-        agents, access, self.events = AgentClient(client, 1), AccessKeeper(client, self.index), EventPublisher(client)
-        self.actor = Actor(client, agents, self.index, access, self.events, Figures(), lambda key: None)
+        self.client: Any = self.api
+        client: Any = self.client
+        agents, access, self.events = AgentClient(KEYS, 1), AccessKeeper(client, self.index), EventPublisher(client)
+        secrets = LaunchSecrets(client, KEYS, PLATFORM)
+        self.actor = Actor(client, agents, self.index, access, secrets, self.events, Figures(), lambda key: None)
 
     @property
     def told(self) -> list[str]:
@@ -78,84 +82,75 @@ class World:
         return decide(observation, NOW)
 
 
-def peoples_secret(**metadata: Any) -> dict[str, Any]:
-    data = {"password": base64.b64encode(b"x").decode()}
-    return {"metadata": {"name": "orders-agent", "namespace": "shop", **metadata}, "data": data}
+def secrets_of(world: World) -> dict[str, dict[str, Any]]:
+    """Return what is in the Secrets, by their names."""
+    return {
+        path.rpartition("/")[2]: made["stringData"] for path, made in world.api.objects.items() if "/secrets/" in path
+    }
 
 
-OURS = {"app.kubernetes.io/managed-by": "tidegate"}
-FOREIGN = [
-    peoples_secret(),
-    peoples_secret(annotations={"tidegate.dev/app-uid": "u-0"}),
-    peoples_secret(labels=OURS),
-    peoples_secret(labels=OURS, ownerReferences=[{"kind": "StreamingApp", "name": "another"}]),
-]
+def secret_names(epoch: int) -> list[str]:
+    launch = (APP.metadata.name, APP.metadata.uid, epoch, PLATFORM.key_id)
+    return [agent_secret_name(*launch), spark_secret_name(*launch)]
 
 
-@pytest.mark.parametrize("secret", FOREIGN)
-async def test_a_secret_of_people_stays_and_the_resource_says_what_is_in_the_way(secret: dict[str, Any]) -> None:
+class ReadsNoSecret(ApiServer):
+    """Tells whoever reads a Secret that this is not granted."""
+
+    async def get(self, path: str, kind: type[Any]) -> Any:
+        assert "/secrets/" not in path
+        return await super().get(path, kind)
+
+
+async def test_each_launch_has_secrets_of_its_own_that_nobody_reads_and_that_go_when_its_driver_is_gone() -> None:
+    world = World(ReadsNoSecret())
+    for epoch in (1, 2):
+        assert await world.do(EnsureLaunchSecrets(epoch)) is None
+    made = secrets_of(world)
+    assert list(made) == secret_names(1) + secret_names(2)
+    values = [value for content in made.values() for value in content.values()]
+    assert len(set(values)) == len(values) == 6
+    assert min(map(len, values)) >= 64
+    assert await world.do(DeleteLaunchSecrets(1)) is None
+    assert list(secrets_of(world)) == secret_names(2)
+    assert await world.do(DeleteLaunchSecrets(1)) is None
+
+
+async def test_what_was_made_before_a_crash_is_what_would_be_made_again() -> None:
+    first, second = World(), World()
+    await first.do(EnsureLaunchSecrets(3))
+    for _ in range(2):
+        assert await second.do(EnsureLaunchSecrets(3)) is None
+    assert secrets_of(first) == secrets_of(second)
+
+
+async def test_an_operator_with_another_key_makes_other_secrets_beside_those_of_a_driver_that_runs() -> None:
     world = World()
-    world.api.put(SECRET, secret)
-    assert isinstance(await world.do(EnsureAgentSecret()), LookAgain)
-    plan = world.shown()
-    assert (plan.reason, "orders-agent" in plan.message) == ("SecretNameTaken", True)
-    assert world.api.objects[SECRET]["data"] == secret["data"]
+    await world.do(EnsureLaunchSecrets(3))
+    before = secrets_of(world)
+    other = OperatorKeys(b"another operator's key, made when the first was lost")
+    secrets = LaunchSecrets(world.client, other, Platform("example/tidegate-operator:1", key_id=other.id))
+    assert await secrets.ensure(APP, 3) is None
+    after = secrets_of(world)
+    assert before.items() < after.items()
+    assert len(after) == 4
 
 
-async def test_a_secret_of_people_does_not_hold_up_a_driver_that_runs() -> None:
+async def test_a_secret_of_people_by_the_name_of_the_application_is_left_alone() -> None:
     world = World()
-    world.index.put_pod(running_driver(launched(APP)))
-    world.api.put(SECRET, FOREIGN[0])
-    assert await world.do(EnsureAgentSecret()) is None
-    assert SECRET in world.api.objects
+    path = "/api/v1/namespaces/shop/secrets/orders-agent"
+    theirs = {"metadata": {"name": "orders-agent", "namespace": "shop"}, "stringData": {"password": "x"}}
+    world.api.put(path, theirs)
+    for action in (EnsureLaunchSecrets(1), DeleteLaunchSecrets(1)):
+        assert await world.do(action) is None
+    assert secrets_of(world) == {"orders-agent": {"password": "x"}}
 
 
-@pytest.mark.parametrize("secret", FOREIGN)
-async def test_a_secret_of_people_outlives_the_application(secret: dict[str, Any]) -> None:
+async def test_the_secrets_go_with_the_application() -> None:
     world = World()
-    world.api.put(SECRET, secret)
-    assert await world.do(DeleteAgentSecret()) is None
-    assert SECRET in world.api.objects
-
-
-async def test_our_own_secret_goes_with_the_application_and_may_be_gone_already() -> None:
-    world = World()
-    await world.do(EnsureAgentSecret())
-    assert SECRET in world.api.objects
-    assert await world.do(DeleteAgentSecret()) is None
-    assert SECRET not in world.api.objects
-    assert await world.do(DeleteAgentSecret()) is None
-
-
-async def test_the_secret_of_an_earlier_application_of_the_name_is_replaced() -> None:
-    world = World()
-    world.api.put(SECRET, build_agent_secret(app_with(uid="u-0"), "old", "s3cret"))
-    assert isinstance(await world.do(EnsureAgentSecret()), LookAgain)
-    assert await world.do(EnsureAgentSecret()) is None
-    assert world.api.objects[SECRET]["metadata"]["annotations"] == {"tidegate.dev/app-uid": APP.metadata.uid}
-
-
-async def test_a_secret_without_what_opens_sparks_ports_is_replaced() -> None:
-    world = World()
-    metadata = build_agent_secret(APP, "", "")["metadata"]
-    whole = {"token": "dDBrZW4=", "spark-auth": "czNjcmV0"}
-    world.api.put(SECRET, {"metadata": metadata, "data": whole})
-    assert await world.do(EnsureAgentSecret()) is None
-    assert world.api.objects[SECRET]["data"] == whole
-    world.api.put(SECRET, {"metadata": metadata, "data": {"token": whole["token"]}})
-    assert isinstance(await world.do(EnsureAgentSecret()), LookAgain)
-    assert await world.do(EnsureAgentSecret()) is None
-    assert world.api.objects[SECRET]["stringData"].keys() == whole.keys()
-
-
-async def test_each_application_has_a_secret_of_its_own_for_sparks_ports() -> None:
-    made = []
-    for world in (World(), World()):
-        await world.do(EnsureAgentSecret())
-        made.append(world.api.objects[SECRET]["stringData"])
-    values = [value for secret in made for value in secret.values()]
-    assert len(set(values)) == 4
-    assert min(len(value) for value in values) > 40
+    await world.do(EnsureLaunchSecrets(1))
+    owners = [made["metadata"]["ownerReferences"] for path, made in world.api.objects.items() if "/secrets/" in path]
+    assert owners == [[owner_reference(APP)]] * 2
 
 
 async def test_a_namespace_that_is_being_deleted_does_not_hold_up_the_deletion_of_what_is_in_it() -> None:
@@ -194,7 +189,10 @@ async def test_our_own_access_is_adopted_with_its_rules_renewed() -> None:
 @pytest.mark.parametrize("failure", [Forbidden("exceeded quota"), Invalid("no such field")])
 @pytest.mark.parametrize(
     ("action", "path"),
-    [(EnsureAgentSecret(), SECRET.rpartition("/")[0]), *((EnsureAccess(), collection_of(m)) for m in ACCESS)],
+    [
+        (EnsureLaunchSecrets(1), "/api/v1/namespaces/shop/secrets"),
+        *((EnsureAccess(), collection_of(m)) for m in ACCESS),
+    ],
 )
 async def test_what_the_api_server_refuses_before_a_launch_is_said(action: Action, path: str, failure: Failure) -> None:
     world = World()

@@ -7,6 +7,7 @@ import pytest
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
+from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.agent.client import AgentClient
 from tidegate.decide.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan
@@ -19,7 +20,7 @@ from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.reasons import ForeignReason
 from tidegate_testing.dictionary_server import ApiServer
-from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched
+from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched
 
 APP = launched(app_with({"storage.deletionPolicy": "Delete"}))
 KEY = ("shop", "orders")
@@ -35,8 +36,17 @@ class World:
         self.api, self.index, self.app = ApiServer(), Index(), app
         self.index.put_app(app)
         client: Any = self.api
-        agents, access, events = AgentClient(client, 1), AccessKeeper(client, self.index), EventPublisher(client)
-        self.actor = Actor(client, agents, self.index, access, events, Figures(), lambda key: None)
+        agents, access, events = AgentClient(KEYS, 1), AccessKeeper(client, self.index), EventPublisher(client)
+        self.actor = Actor(
+            client,
+            agents,
+            self.index,
+            access,
+            LaunchSecrets(client, KEYS, PLATFORM),
+            events,
+            Figures(),
+            lambda key: None,
+        )
 
     async def do(self, *actions: Action) -> Outcome:
         plan = Plan("rule", ForeignReason("Reason"), "message", actions)

@@ -8,6 +8,7 @@ import pytest
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
+from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
@@ -16,7 +17,7 @@ from tidegate.observe.index import Index, UnreadableApp
 from tidegate.reconcile import Reconciler
 from tidegate.workqueue import RetryLaterError
 from tidegate_spark.protocol import FINALIZER
-from tidegate_testing.observations import NOW, PLATFORM, app_with, executor_of, running_driver
+from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, executor_of, running_driver
 from tidegate_testing.values import body
 
 KEY = ("shop", "orders")
@@ -65,8 +66,10 @@ class World:
         client: Any = self.api
         poller: Any = Nobody()
         figures, events = Figures(), EventPublisher(client)
-        access, agents = AccessKeeper(client, self.index), AgentClient(client, 1)
-        actor = Actor(client, agents, self.index, access, events, figures, lambda key: None)
+        access, agents = AccessKeeper(client, self.index), AgentClient(KEYS, 1)
+        actor = Actor(
+            client, agents, self.index, access, LaunchSecrets(client, KEYS, PLATFORM), events, figures, lambda key: None
+        )
         teller = UnreadableTeller(client, events)
         self.reconciler = Reconciler(self.index, PLATFORM, actor, poller, figures, teller, lambda: NOW)
         resource = body({"application.runtime": "Unheard"})

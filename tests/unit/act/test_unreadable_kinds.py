@@ -28,7 +28,7 @@ from tidegate.reconcile_control import NO_APP, ControlReconciler
 from tidegate.workqueue import RetryLaterError
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.hostile import nested
-from tidegate_testing.observations import NOW
+from tidegate_testing.observations import KEYS, NOW
 from tidegate_testing.scripted_server import Server, talking_to
 
 PLURALS = {CONTROL_KIND: "controlmessages", SNAPSHOT_KIND: "streamsnapshots"}
@@ -148,7 +148,7 @@ class Refusing(ApiServer):
 
 
 def reconciler_of(world: World, index: Index) -> ControlReconciler:
-    figures, agents = Figures(), AgentClient(world.client, 1)
+    figures, agents = Figures(), AgentClient(KEYS, 1)
     actor = ControlActor(world.client, agents, index, world.events, figures)
     poller: Any = object()
     return ControlReconciler(index, actor, poller, figures.control, world.teller, clock=lambda: NOW)

@@ -4,14 +4,13 @@ Real HTTP on 127.0.0.1, the real client, and the real decision about what was re
 """
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import TimedReport
@@ -19,6 +18,7 @@ from tidegate_spark.protocol import AgentReport
 from tidegate_spark.snapshot_protocol import SnapshotReports
 from tidegate_testing.hostile import hostile_documents
 from tidegate_testing.observations import NOW, UID, app_with, launched, observe, running_driver
+from tidegate_testing.older_agent import older_agent
 from tidegate_testing.stored_forms import stored
 
 KEY = ("shop", "orders")
@@ -28,29 +28,11 @@ LONGEST_REASON = 2_000
 SEEDS = [pytest.param(seed, marks=[pytest.mark.long] if seed else []) for seed in range(12)]
 
 
-class NoSecrets:
-    """The API server's part: it is never asked, because the token is known."""
-
-    async def get(self, path: str, kind: type[Any]) -> Any:
-        raise AssertionError(f"asked for {path}")
-
-
-@asynccontextmanager
-async def answering(answers: Iterator[bytes], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgentClient]:
+def answering(answers: Iterator[bytes], monkeypatch: pytest.MonkeyPatch) -> AbstractAsyncContextManager[AgentClient]:
     async def answer(_: web.Request) -> web.Response:
         return web.Response(body=next(answers), content_type="application/json")
 
-    app = web.Application()
-    app.add_routes([web.get("/{path:.*}", answer)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    for port in ("COMMAND_PORT", "STATUS_PORT"):
-        monkeypatch.setattr(agent_client, port, runner.addresses[0][1])
-    async with AgentClient(NoSecrets(), 4) as client:  # type: ignore[arg-type] # only ``get`` could be called
-        client.learn_token(KEY, "secret")
-        yield client
-    await runner.cleanup()
+    return older_agent(answer, monkeypatch)
 
 
 def hostile_answers(name: str, seed: int, **said: Any) -> list[bytes]:

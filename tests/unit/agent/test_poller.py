@@ -1,23 +1,19 @@
 """Whom the poller asks, and which answers wake an application. A real agent's HTTP, on 127.0.0.1 in this process."""
 
 import asyncio
-import base64
 import dataclasses
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 from aiohttp import web
 
-from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import BIRTH_SECONDS, PACES, SILENT_QUESTIONS, AgentPoller
-from tidegate.leadership import NotLeadingError
+from tidegate.agent.session import launch_of
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
@@ -28,45 +24,31 @@ from tidegate_spark.control_protocol import ControlReport, MessageReport, Messag
 from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, to_json
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.hostile import nested
-from tidegate_testing.observations import NOW, UID, app_with, launched, running_driver
+from tidegate_testing.observations import KEYS, NOW, UID, app_with, launched, running_driver
+from tidegate_testing.older_agent import older_agent
 from tidegate_testing.upgrades import stable
 
 APP = launched(app_with())
 KEY = ("shop", "orders")
 
 
-class NoSecrets:
-    """The API server's part: it is never asked, because the token is known."""
-
-    async def get(self, path: str, kind: type[Any]) -> Any:
-        raise AssertionError(f"asked for {path}")
-
-
 @asynccontextmanager
 async def agent(report: AgentReport, monkeypatch: Any) -> AsyncIterator[tuple[AgentClient, PodRecord, list[Any]]]:
-    """A running agent and a client that knows its token; the list gets the orders the agent takes."""
-    orders: list[Any] = []
+    """A running agent of an older runtime, and a client; the list gets what the agent is asked for and the orders."""
+    taken: list[Any] = []
+    driver = running_driver(APP, ip="127.0.0.1")
+    expected = f"Bearer {KEYS.look_token(launch_of(driver))}"
 
-    async def progress(request: web.Request) -> web.Response:
-        if request.headers.get("Authorization") != "Bearer secret":
+    async def handle(request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != expected:
             return web.Response(status=401)
+        if request.path == "/v1/executors":
+            taken.append(await request.json())
+            return web.Response(status=204)
         return web.Response(text=to_json(report))
 
-    async def executors(request: web.Request) -> web.Response:
-        orders.append(await request.json())
-        return web.Response(status=204)
-
-    app = web.Application()
-    app.add_routes([web.get("/v1/progress", progress), web.post("/v1/executors", executors)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    monkeypatch.setattr(agent_client, "COMMAND_PORT", runner.addresses[0][1])
-    async with AgentClient(NoSecrets(), 4) as client:  # type: ignore[arg-type] # only ``get`` could be called
-        client.learn_token(KEY, "secret")
-        yield client, running_driver(APP, ip="127.0.0.1"), orders
-    await runner.cleanup()
+    async with older_agent(handle, monkeypatch) as client:
+        yield client, driver, taken
 
 
 REPORT = AgentReport("orders", UID, 1, DriverState.RUNNING, queries=(QueryReport("main", batch_id=3),))
@@ -83,23 +65,10 @@ async def test_an_order_for_executors_arrives(monkeypatch: Any) -> None:
     assert orders == [{"instances": 3}]
 
 
-@pytest.mark.parametrize("answers", [[False], [True, False]], ids=["before a connection", "before the body leaves"])
-async def test_an_order_is_not_sent_by_who_does_not_lead(answers: list[bool], monkeypatch: Any) -> None:
-    async with (
-        agent(REPORT, monkeypatch) as (_, driver, orders),
-        AgentClient(NoSecrets(), 4, partial(answers.pop, 0)) as client,  # type: ignore[arg-type] # as above
-    ):
-        client.learn_token(KEY, "secret")
-        with pytest.raises(NotLeadingError):
-            await client.set_executors(KEY, driver, 3)
-    assert orders == []
-
-
 async def test_an_agent_that_is_not_there_is_silent(monkeypatch: Any) -> None:
     async with agent(REPORT, monkeypatch) as (_, driver, _):
         await asyncio.sleep(0)
-    async with AgentClient(NoSecrets(), 4) as another:  # type: ignore[arg-type] # only ``get`` could be called
-        another.learn_token(KEY, "secret")
+    async with AgentClient(KEYS, 4) as another:
         answer = await another.read_progress(KEY, driver)
     # The words are shown in the application's status: without an address, which changes with every pod.
     assert isinstance(answer, Unanswered)
@@ -107,57 +76,12 @@ async def test_an_agent_that_is_not_there_is_silent(monkeypatch: Any) -> None:
     assert "127.0.0.1" not in answer.reason
 
 
-class OneSecret:
-    """The API server's part: every Secret holds this token."""
-
-    def __init__(self, token: bytes) -> None:
-        self.token = token
-
-    async def get(self, path: str, kind: type[Any]) -> Any:
-        return msgspec.convert({"data": {"token": base64.b64encode(self.token).decode()}}, kind)
-
-
-@pytest.mark.parametrize("token", [b"sec\nret", b"sec\r\nX: y", b"\xff\xfe", "caf\u00e9".encode(), b""])
-async def test_a_token_that_no_header_can_hold_is_silence(token: bytes, monkeypatch: Any) -> None:
-    async with agent(REPORT, monkeypatch) as (_, driver, _), AgentClient(OneSecret(token), 4) as client:  # type: ignore[arg-type] # only ``get`` is called
-        answer = await client.read_progress(KEY, driver)
-    assert isinstance(answer, Unanswered)
-    assert "printable ASCII" in answer.reason
-
-
-async def test_a_token_of_the_secret_opens_the_agent(monkeypatch: Any) -> None:
-    async with agent(REPORT, monkeypatch) as (_, driver, _), AgentClient(OneSecret(b"secret"), 4) as client:  # type: ignore[arg-type] # only ``get`` is called
-        assert await client.read_progress(KEY, driver) == REPORT
-
-
-async def test_an_application_that_is_gone_leaves_no_token_behind(monkeypatch: Any) -> None:
+async def test_of_an_application_that_is_gone_nothing_is_known_any_more(monkeypatch: Any) -> None:
     async with agent(REPORT, monkeypatch) as (client, driver, _):
         queue = WorkQueue(None, Figures())  # type: ignore[arg-type] # nothing is worked on
+        assert await client.read_progress(KEY, driver) == REPORT
         AgentPoller(Index(), client, queue, Figures(), 1).forget(KEY)
-        with pytest.raises(AssertionError, match=r"asked for .*orders-agent"):
-            await client.read_progress(KEY, driver)
-
-
-@asynccontextmanager
-async def odd_agent(monkeypatch: Any, answer: Any) -> AsyncIterator[tuple[AgentClient, list[web.Request]]]:
-    """An agent that answers everything its own way; the list gets what it was asked."""
-    asked: list[web.Request] = []
-
-    async def handle(request: web.Request) -> web.Response:
-        asked.append(request)
-        made: web.Response = answer()
-        return made
-
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    monkeypatch.setattr(agent_client, "COMMAND_PORT", runner.addresses[0][1])
-    async with AgentClient(NoSecrets(), 4) as client:  # type: ignore[arg-type] # only ``get`` could be called
-        client.learn_token(KEY, "secret")
-        yield client, asked
-    await runner.cleanup()
+        assert client._known == {}
 
 
 LONG = to_json(REPORT).encode() + b" " * 1024 * 1024
@@ -174,7 +98,13 @@ ODD_ANSWERS = {
 async def test_an_agent_can_neither_fill_the_memory_nor_end_or_misdirect_the_operator(
     how: str, monkeypatch: Any
 ) -> None:
-    async with odd_agent(monkeypatch, ODD_ANSWERS[how]) as (client, asked):
+    asked: list[web.Request] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        asked.append(request)
+        return ODD_ANSWERS[how]()
+
+    async with older_agent(handle, monkeypatch) as client:
         assert isinstance(await client.read_progress(KEY, running_driver(APP, ip="127.0.0.1")), Unanswered)
     assert [(request.path, request.headers["Accept-Encoding"]) for request in asked] == [("/v1/progress", "identity")]
 

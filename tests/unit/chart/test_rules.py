@@ -23,7 +23,7 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("tidegate.dev", "controlmessages"): {"get", "list", "watch", "create", "delete"},
     ("tidegate.dev", "controlmessages/status"): {"patch"},
     ("", "pods"): {"get", "list", "watch", "create", "delete"},
-    ("", "secrets"): {"get", "create", "delete"},
+    ("", "secrets"): {"create", "delete"},
     ("", "serviceaccounts"): {"get", "create", "delete"},
     ("rbac.authorization.k8s.io", "roles"): {"get", "create", "delete"},
     ("rbac.authorization.k8s.io", "rolebindings"): {"get", "create", "delete"},
@@ -31,6 +31,7 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("", "events"): {"create", "list"},
 }
 # In its own namespace alone.
+KEY_CALLS: set[Grant] = {("", "secrets", verb) for verb in ("get", "create")}
 LEASE_CALLS: set[Grant] = {("coordination.k8s.io", "leases", verb) for verb in ("get", "create", "patch")}
 
 
@@ -40,7 +41,7 @@ def all_rules() -> list[Mapping[str, Any]]:
         for part in (TEMPLATES / "user-roles.yaml").read_text().split("---")
     ]
     of_users = [rule for document in documents for rule in document["rules"]]
-    of_operators = [rules_of(f"tidegate.{kind}Rules") for kind in ("operator", "driver", "lease")]
+    of_operators = [rules_of(f"tidegate.{kind}Rules") for kind in ("operator", "driver", "key", "lease")]
     return [*chain.from_iterable(of_operators), *of_users]
 
 
@@ -56,16 +57,25 @@ def test_the_operator_may_create_leases_and_change_the_one_of_its_release() -> N
     assert unnamed == [["create"]]
 
 
+def test_the_operator_reads_no_secret_but_the_one_with_its_key() -> None:
+    rules = rules_of("tidegate.keyRules")
+    assert grants(rules) == KEY_CALLS
+    unnamed = [rule["verbs"] for rule in rules if rule.get("resourceNames") != ['{{ include "tidegate.keyName" . }}']]
+    assert unnamed == [["create"]]
+
+
 # Whose names the operator learns from others: applications, snapshots, messages, namespaces. RBAC has no patterns.
 NAMED_BY_OTHERS = {resource.partition("/")[0] for _, resource in OPERATOR_CALLS}
 
 
 def test_what_has_one_name_is_granted_by_that_name_alone() -> None:
-    rules = [*rules_of("tidegate.operatorRules"), *rules_of("tidegate.leaseRules")]
+    rules = [*rules_of("tidegate.operatorRules"), *rules_of("tidegate.leaseRules"), *rules_of("tidegate.keyRules")]
     by_name = {name for rule in rules if "resourceNames" in rule for name in rule["resources"]}
     free = {name.partition("/")[0] for rule in rules for name in rule["resources"] if rule["verbs"] != ["create"]}
-    assert by_name == {"leases"}
+    assert by_name == {"leases", "secrets"}
     assert free - by_name <= NAMED_BY_OTHERS
+    of_its_own = [*rules_of("tidegate.leaseRules"), *rules_of("tidegate.keyRules")]
+    assert all("resourceNames" in rule or rule["verbs"] == ["create"] for rule in of_its_own)
 
 
 CLUSTER_SCOPED = {
@@ -137,5 +147,5 @@ def test_the_install_page_lists_exactly_the_operators_rules() -> None:
         for resource in resources.split("`, `")
         for verb in verbs.split(", ")
     }
-    kinds = ("operator", "driver", "lease")
+    kinds = ("operator", "driver", "key", "lease")
     assert documented == set(chain.from_iterable(grants(rules_of(f"tidegate.{kind}Rules")) for kind in kinds))

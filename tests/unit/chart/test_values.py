@@ -129,6 +129,7 @@ def test_what_the_deployment_sets_the_operator_reads() -> None:
         "metrics_port",
         "runtime_log_format",
         "lease_name",
+        "key_name",
     )
     assert all(getattr(settings, name) != getattr(defaults, name) for name in of_the_chart)
     assert len(variables) == len(of_the_chart) + 2

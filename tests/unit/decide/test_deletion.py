@@ -7,9 +7,9 @@ import pytest
 from tidegate.decide.actions import (
     ConfirmDriverGone,
     CreatePurge,
-    DeleteAgentSecret,
     DeleteDriver,
     DeleteExecutor,
+    DeleteLaunchSecrets,
     DeletePurge,
     EnsureAccess,
     Plan,
@@ -38,7 +38,7 @@ EMPTIED = deleted(launched(app_with({"storage.deletionPolicy": "Delete"})))
 
 
 def destructive(plan: Plan) -> list[type]:
-    kinds = (DeleteDriver, DeleteExecutor, CreatePurge, DeletePurge, DeleteAgentSecret, RemoveFinalizer)
+    kinds = (DeleteDriver, DeleteExecutor, CreatePurge, DeletePurge, DeleteLaunchSecrets, RemoveFinalizer)
     return [type(action) for action in plan.actions if isinstance(action, kinds)]
 
 
@@ -62,7 +62,7 @@ def test_executors_follow_the_driver() -> None:
 
 
 def test_the_finalizer_goes_last() -> None:
-    assert destructive(decide(observe(GOING), NOW)) == [DeleteAgentSecret, RemoveFinalizer]
+    assert destructive(decide(observe(GOING), NOW)) == [DeleteLaunchSecrets, RemoveFinalizer]
 
 
 def test_storage_is_emptied_if_asked_when_nothing_runs_any_more() -> None:
@@ -75,7 +75,7 @@ def test_the_resource_stays_while_its_storage_is_emptied() -> None:
 
 def test_the_resource_goes_when_its_storage_is_empty() -> None:
     plan = decide(observe(EMPTIED, purge=purge_pod(phase="Succeeded")), NOW)
-    assert destructive(plan) == [DeleteAgentSecret, DeletePurge, RemoveFinalizer]
+    assert destructive(plan) == [DeleteLaunchSecrets, DeletePurge, RemoveFinalizer]
 
 
 def test_a_purge_that_failed_is_begun_anew() -> None:
@@ -128,7 +128,7 @@ def test_a_purge_whose_image_is_not_there_names_tidegates_image() -> None:
 def test_a_namespace_that_is_being_deleted_keeps_the_storage_and_lets_the_resource_go() -> None:
     refusal = Refusal("orders-purge", "", 1, Reason.NAMESPACE_TERMINATING, "takes no pod", NOW - 1, 1)
     plan = decide(observe(EMPTIED, memory=Memory(refusal=refusal)), NOW)
-    assert destructive(plan) == [DeleteAgentSecret, RemoveFinalizer]
+    assert destructive(plan) == [DeleteLaunchSecrets, RemoveFinalizer]
     (told,) = [action for action in plan.actions if isinstance(action, PublishEvent)]
     assert (told.reason, told.warning, "s3://streams/apps/shop/orders" in told.message) == (
         "StorageRetained",
@@ -139,7 +139,7 @@ def test_a_namespace_that_is_being_deleted_keeps_the_storage_and_lets_the_resour
 
 def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
     never = deleted(app_with({"storage.deletionPolicy": "Delete"}))
-    assert destructive(decide(observe(never), NOW)) == [DeleteAgentSecret, RemoveFinalizer]
+    assert destructive(decide(observe(never), NOW)) == [RemoveFinalizer]
 
 
 def test_without_our_finalizer_nothing_is_done() -> None:
@@ -158,7 +158,7 @@ def test_what_runs_of_an_unreadable_application_is_stopped_in_the_usual_order() 
     assert destructive(of_unreadable(driver=running_driver(going, delete_by=NOW + 30), executors=executors)) == []
     assert destructive(of_unreadable(executors=executors)) == [DeleteExecutor, DeleteExecutor]
     purge = purge_pod(phase="Running", running=True)
-    assert destructive(of_unreadable(purge=purge)) == [DeleteAgentSecret, DeletePurge, RemoveFinalizer]
+    assert destructive(of_unreadable(purge=purge)) == [DeletePurge, RemoveFinalizer]
 
 
 def test_an_unreadable_application_keeps_its_storage_and_says_so() -> None:

@@ -6,8 +6,9 @@ from tidegate.decide.actions import (
     AddFinalizer,
     ConfirmDriverGone,
     CreateDriver,
+    DeleteLaunchSecrets,
     EnsureAccess,
-    EnsureAgentSecret,
+    EnsureLaunchSecrets,
     Plan,
     PublishEvent,
     RecordLaunch,
@@ -34,7 +35,7 @@ def test_a_new_application_gets_everything_in_the_order_that_survives_a_crash() 
     assert [type(action) for action in plan.actions] == [
         AddFinalizer,
         EnsureAccess,
-        EnsureAgentSecret,
+        EnsureLaunchSecrets,
         RecordLaunch,
         CreateDriver,
         PublishEvent,
@@ -50,7 +51,15 @@ def test_the_epoch_in_status_is_that_of_the_pod() -> None:
 
 def test_a_lost_driver_gets_a_new_epoch_after_a_live_look_that_it_is_gone() -> None:
     plan = decide(observe(launched(app_with(), epoch=4)), NOW)
-    assert kinds(plan) == ["EnsureAgentSecret", "ConfirmDriverGone", "RecordLaunch", "CreateDriver", "PublishEvent"]
+    assert kinds(plan) == [
+        "EnsureLaunchSecrets",
+        "ConfirmDriverGone",
+        "DeleteLaunchSecrets",
+        "RecordLaunch",
+        "CreateDriver",
+        "PublishEvent",
+    ]
+    assert (EnsureLaunchSecrets(5), DeleteLaunchSecrets(4)) == (plan.actions[0], plan.actions[2])
     assert status_of(plan).epoch == 5
     assert ConfirmDriverGone("orders-driver") in plan.actions
 

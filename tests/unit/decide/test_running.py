@@ -8,7 +8,7 @@ import pytest
 from tidegate.decide.actions import (
     DeleteDriver,
     DeleteExecutor,
-    EnsureAgentSecret,
+    EnsureLaunchSecrets,
     PublishEvent,
     RememberTold,
     SetExecutors,
@@ -215,10 +215,52 @@ def test_executors_left_by_an_earlier_process_are_removed_and_working_ones_are_n
     assert [a.pod for a in plan.actions if isinstance(a, DeleteExecutor)] == [old, dead]
 
 
-def test_a_secret_that_is_gone_is_made_again() -> None:
-    driver = running_driver(APP)
-    plan = decide(observe(APP, driver=driver, memory=Memory(secret_missing=True)), NOW)
-    assert EnsureAgentSecret() in plan.actions
+MOUNTING = {"phase": "Pending", "running": False, "node": "node0", "created_at": NOW - 60}
+STARTING = [
+    (MOUNTING, 1),
+    ({**MOUNTING, "created_at": NOW - 10}, 0),
+    ({**MOUNTING, "node": ""}, 0),
+    ({**MOUNTING, "waiting": waiting("ErrImagePull")}, 0),
+    ({**MOUNTING, "delete_by": NOW + 30}, 0),
+]
+
+
+@pytest.mark.parametrize(("pod", "times"), STARTING)
+def test_secrets_that_somebody_removed_before_a_pod_had_them_are_put_back(pod: dict[str, Any], times: int) -> None:
+    for driver, executors in (
+        (driver_of(APP, **pod), ()),
+        (running_driver(APP), (executor_of(APP, 1, **pod),)),
+    ):
+        plan = decide(observe(APP, driver=driver, executors=executors), NOW)
+        assert [action for action in plan.actions if action == EnsureLaunchSecrets(1)] == [
+            EnsureLaunchSecrets(1)
+        ] * times
+
+
+def test_secrets_of_a_driver_of_another_key_are_not_made_under_it() -> None:
+    driver = running_driver(APP, agent_secret="orders-agent-1-another")
+    plan = decide(observe(APP, driver=driver, executors=(executor_of(APP, 1, **MOUNTING),)), NOW)
+    assert not [action for action in plan.actions if isinstance(action, EnsureLaunchSecrets)]
+
+
+@pytest.mark.parametrize(
+    ("secret", "said"), [("orders-agent-1-another", "orders-agent-1-another"), ("", "without keys")]
+)
+def test_a_driver_of_another_key_goes_on_and_the_resource_says_when_it_is_reached_again(secret: str, said: str) -> None:
+    driver = running_driver(APP, agent_secret=secret, ready=True, ready_time=NOW - 60)
+    plan = decide(observe(APP, driver=driver, silence="it was launched with another key than this operator has"), NOW)
+    assert plan.reason == Reason.AGENT_UNREACHABLE
+    assert said in plan.message
+    assert "spec.restartNonce" in plan.message
+    assert not acts(plan, DeleteDriver)
+
+
+@pytest.mark.parametrize("change", [{"suspend": True}, {"restartNonce": 1}])
+def test_a_driver_of_another_key_is_stopped_when_somebody_asks_for_it(change: dict[str, Any]) -> None:
+    driver = running_driver(APP, agent_secret="orders-agent-1-another", ready=True, ready_time=NOW - 60)
+    asked = app_with(change, status=APP.status)
+    plan = decide(observe(asked, driver=driver, silence="it was launched with another key"), NOW)
+    assert acts(plan, DeleteDriver)
 
 
 def test_a_notice_of_the_agent_is_told_once() -> None:

@@ -1,6 +1,7 @@
 """When work begins, and that the process ends whenever it is asked to. Runs a process, and a server for it."""
 
 import asyncio
+import base64
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tidegate.agent.keys import KEY_BYTES
 from tidegate.main import DRAIN_SECONDS, Operator, _drain
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
@@ -23,7 +25,8 @@ from tidegate_testing.waiting import wait_for
 
 ORDERS = app_with(resourceVersion="7")
 BILLS = app_with(resourceVersion="8", name="bills", uid="u-2")
-ALONE = {"TIDEGATE_LEADER_ELECTION": "false"}
+ALONE = {"TIDEGATE_LEADER_ELECTION": "false", "POD_NAMESPACE": "system"}
+KEY_PATH = "/api/v1/namespaces/system/secrets/tidegate-agent-key"
 
 
 def operator_with(index: Index, queue: WorkQueue) -> Operator:
@@ -83,12 +86,31 @@ def test_an_operator_that_has_begun_nothing_ends_at_once() -> None:
     assert run_in_virtual_time(seconds_of_the_end()) < DRAIN_SECONDS
 
 
+def refusal(code: int) -> web.Response:
+    return web.json_response({"kind": "Status", "code": code}, status=code)
+
+
+def key_secret() -> web.Response:
+    return web.json_response({"data": {"key": base64.b64encode(b"k" * KEY_BYTES).decode()}})
+
+
 async def test_an_operator_that_waits_for_its_crd_ends_when_it_is_asked_to(tmp_path: Path) -> None:
-    server = Server(web.json_response({"kind": "Status", "code": 404}, status=404))
+    server = Server(key_secret(), refusal(404))
     async with talking_to(server) as client, asyncio.timeout(60):
         operator = OperatorProcess(write_kubeconfig(tmp_path, client.server), tmp_path / "log", ALONE)
         operator.start()
-        await asyncio.to_thread(wait_for, "a question for the CRD", lambda: server.asked, 30, 0.05)
+        await asyncio.to_thread(wait_for, "a question for the CRD", lambda: server.asked[1:], 30, 0.05)
         status = await asyncio.to_thread(operator.end, signal.SIGTERM)
     assert status == 0, operator.log.read_text()
-    assert [request.path for request in server.asked][:1] == ["/apis/tidegate.dev/v1alpha1"]
+    assert [request.path for request in server.asked][:2] == [KEY_PATH, "/apis/tidegate.dev/v1alpha1"]
+
+
+async def test_an_operator_that_may_not_read_its_key_says_so_and_ends_when_it_is_asked_to(tmp_path: Path) -> None:
+    server = Server(refusal(403))
+    async with talking_to(server) as client, asyncio.timeout(60):
+        operator = OperatorProcess(write_kubeconfig(tmp_path, client.server), tmp_path / "log", ALONE)
+        operator.start()
+        await asyncio.to_thread(wait_for, "a word of the key", lambda: "no key" in operator.log.read_text(), 30, 0.05)
+        status = await asyncio.to_thread(operator.end, signal.SIGTERM)
+    assert status == 0, operator.log.read_text()
+    assert "system/tidegate-agent-key" in operator.log.read_text()

@@ -37,7 +37,7 @@ async def lines_of(access: Access, *actions: Any) -> list[dict[str, Any]]:
     """Return what is logged when a worker carries out a plan, as the processors of the real log see it."""
     nothing: Any = None
     keeper: Any = access
-    actor = Actor(nothing, nothing, Index(), keeper, nothing, Figures(), lambda key: None)
+    actor = Actor(nothing, nothing, Index(), keeper, nothing, nothing, Figures(), lambda key: None)
 
     async def work(key: Key) -> None:
         structlog.contextvars.bind_contextvars(reason="Deleting")

@@ -23,12 +23,12 @@ def test_every_setting_has_an_environment_variable() -> None:
         "TIDEGATE_AGENT_CONCURRENCY": "4",
         "TIDEGATE_LEADER_ELECTION": "false",
         "TIDEGATE_LEASE_NAME": "gate",
+        "TIDEGATE_KEY_NAME": "gates-key",
         "POD_NAMESPACE": "system",
     }
     image = "example/tidegate-operator:1"
-    expected = Settings(
-        image, "Always", ("a", "b"), 9090, "console", "debug", 3, 4, False, lease_name="gate", lease_namespace="system"
-    )
+    names = {"lease_name": "gate", "lease_namespace": "system", "key_name": "gates-key"}
+    expected = Settings(image, "Always", ("a", "b"), 9090, "console", "debug", 3, 4, False, **names)
     assert read_settings([], environment) == expected
 
 

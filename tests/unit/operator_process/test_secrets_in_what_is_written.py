@@ -13,6 +13,7 @@ from aiohttp import web
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.session import Answer
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.kube.failures import Forbidden, Invalid, failure_from_response
@@ -24,7 +25,7 @@ from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.protocol import ROLE_DRIVER, AgentReport, DriverState, Fault, Termination, to_json
 from tidegate_spark.reasons import ForeignReason, Reason
 from tidegate_spark.secret_shapes import REDACTED
-from tidegate_testing.observations import NOW, PLATFORM, app_with, driver_of, launched, observe, running_driver
+from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, driver_of, launched, observe, running_driver
 from tidegate_testing.plans import written
 from tidegate_testing.scripted_server import Server, talking_to
 from tidegate_testing.values import body
@@ -151,13 +152,11 @@ class Answering(AgentClient):
     """A client of agents to which one answer comes, whatever it asks."""
 
     def __init__(self, content: bytes) -> None:
-        nothing: Any = None
-        super().__init__(nothing, 1)
-        self.learn_token(("shop", "orders"), "t")
+        super().__init__(KEYS, 1)
         self.content = content
 
-    async def _send(self, *_: Any) -> tuple[bytes | Unanswered, int]:
-        return self.content, 200
+    async def _send(self, authorization: str, *_: Any) -> Answer | Unanswered:
+        return Answer(200 if authorization else 401, self.content)
 
 
 async def test_a_report_of_a_runtime_of_another_version_shows_none() -> None:

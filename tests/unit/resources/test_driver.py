@@ -1,5 +1,6 @@
 """The driver pod, whole."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -10,6 +11,7 @@ from tidegate.model.streaming_app import SpecError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.executor import build_executor_template
+from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate_spark.control_protocol import ControlSettings, ModelSettings
 from tidegate_spark.protocol import PROTOCOL, DriverConfig, ExecutorSettings, Storage, from_json
@@ -67,7 +69,9 @@ def test_the_pod_of_an_app_with_credentials() -> None:
     )
     pod = build_driver_pod(orders, 3, 1, PLATFORM)
     config = driver_of(pod)["env"][-1]
-    assert from_json(DriverConfig, config["value"]) == build_driver_config(orders, 3, 1, PLATFORM)
+    name = agent_secret_name("orders", "u-1", 3, PLATFORM.key_id)
+    expected = dataclasses.replace(build_driver_config(orders, 3, 1, PLATFORM), agent_secret=name)
+    assert from_json(DriverConfig, config["value"]) == expected
     assert_golden(__file__, "driver_pod", pod)
 
 

@@ -6,13 +6,15 @@ import pytest
 
 from tidegate.resources import names
 from tidegate.resources.access import build_access
-from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.event import MESSAGE_LIMIT, build_event
+from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.resources.metadata import executor_selector, labels
+from tidegate.resources.platform import Platform
 from tidegate_spark.reasons import ForeignReason, Reason
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
 
+PLATFORM = Platform("operator:1", key_id="key")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OWNED = {"app.kubernetes.io/managed-by": "tidegate"}
 METADATA = {"name": "tidegate-driver", "namespace": "shop", "labels": OWNED}
@@ -21,7 +23,8 @@ METADATA = {"name": "tidegate-driver", "namespace": "shop", "labels": OWNED}
 def test_names_follow_from_the_apps_name() -> None:
     assert names.driver_pod_name("orders") == "orders-driver"
     assert names.executor_prefix("orders", 3) == "orders-e3"
-    assert names.agent_secret_name("orders") == "orders-agent"
+    assert names.agent_secret_name("orders", "u-1", 3, "key") == "orders-agent-3-65fa21fb56"
+    assert names.spark_secret_name("orders", "u-1", 3, "key") == "orders-spark-3-65fa21fb56"
     assert names.purge_pod_name("orders") == "orders-purge"
     assert names.access_name("orders") == "tidegate-driver-orders"
 
@@ -46,8 +49,13 @@ def test_a_driver_may_work_with_pods_and_nothing_else_and_its_access_goes_with_i
     assert_golden(__file__, "access", build_access(app()))
 
 
-def test_the_agents_secret_goes_with_its_app() -> None:
-    assert_golden(__file__, "agent_secret", build_agent_secret(app(), "t0ken", "s3cret"))
+def test_the_secrets_of_a_launch_go_with_its_app() -> None:
+    secrets = [build_agent_secret(app(), 3, PLATFORM, "t0ken", "2a"), build_spark_secret(app(), 3, PLATFORM, "s3cret")]
+    assert_golden(__file__, "agent_secret", secrets)
+
+
+def test_the_longest_name_of_a_secret_is_a_name_of_a_label() -> None:
+    assert len(names.agent_secret_name("a" * 40, "uid", 99_999, "key")) <= 63
 
 
 def test_an_event_says_what_happened_to_whom() -> None:

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from tidegate.resources.agent_secret import build_agent_secret
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage, build_driver_config
 from tidegate.resources.executor import build_executor_template
+from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.resources.platform import Platform
+from tidegate_spark.protocol import AGENT_NUMBER_FILE, AGENT_TOKEN_FILE
+from tidegate_testing.observations import app_with
 from tidegate_testing.values import app
 
 PLATFORM = Platform(operator_image="tidegate/operator:1")
@@ -25,13 +27,13 @@ def files(pod: dict[str, Any], container: str) -> dict[str, str]:
     """Return each file of a Secret that a container has, and the key that it is of."""
     (found,) = [c for c in pod["spec"]["containers"] if c["name"] == container]
     volumes = {v["name"]: v["secret"] for v in pod["spec"]["volumes"] if "secret" in v}
-    secret = build_agent_secret(app(), "t0ken", "s3cret")["stringData"]
-    all_keys = [{"key": key, "path": key} for key in secret]
+    agent = build_agent_secret(app(), 1, PLATFORM, "t0ken", "2a")
+    made = {each["metadata"]["name"]: each for each in (agent, build_spark_secret(app(), 1, PLATFORM, "s3cret"))}
     return {
-        f"{mount['mountPath']}/{item['path']}": item["key"]
+        f"{mount['mountPath']}/{key}": key
         for mount in found["volumeMounts"]
-        if volumes.get(mount["name"], {}).get("secretName") == "orders-agent"
-        for item in volumes[mount["name"]].get("items", all_keys)
+        if volumes.get(mount["name"], {}).get("secretName") in made
+        for key in made[volumes[mount["name"]]["secretName"]]["stringData"]
     }
 
 
@@ -63,3 +65,25 @@ def test_an_application_that_leaves_its_ports_open_has_no_file() -> None:
     for role, pod in pods({"sparkConf": {"spark.authenticate": "false"}}).items():
         assert "tidegate-spark-auth" not in [volume["name"] for volume in pod["spec"]["volumes"]]
         assert not [file for file in files(pod, role) if file.endswith("/spark-auth") and "/spark/" in file]
+
+
+def test_the_driver_has_what_its_agent_needs_from_a_secret_of_its_launch() -> None:
+    assert {file for file in files(pods()["driver"], "driver") if "/agent/" in file} == {
+        AGENT_TOKEN_FILE,
+        AGENT_NUMBER_FILE,
+    }
+
+
+def test_each_launch_and_each_key_of_the_operator_has_secrets_of_other_names() -> None:
+    names = {
+        volume["secret"]["secretName"]
+        for epoch in (1, 2)
+        for key_id in ("one", "another")
+        for uid in ("u-1", "u-2")
+        for volume in build_driver_pod(app_with(uid=uid), epoch, 1, Platform("operator:1", key_id=key_id))["spec"][
+            "volumes"
+        ]
+        if "secret" in volume
+    }
+    assert len(names) == 16
+    assert all(len(name) <= 63 for name in names)

@@ -5,7 +5,6 @@ what is not known and which side is too old.
 """
 
 import asyncio
-import base64
 import dataclasses
 import json
 import os
@@ -15,25 +14,20 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
-from devcluster.control import free_port
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.agent.session import launch_of
 from tidegate.decide.faults import read_termination
 from tidegate.decide.snapshots import pods
 from tidegate.observe.pods import Exit, PodRecord
-from tidegate_spark.agent import Agent
 from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageEnd, MessageState
-from tidegate_spark.environment import Environment
 from tidegate_spark.json_form import NewerOrderError, from_json, from_order, to_json, to_order
 from tidegate_spark.places import Storage
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import CONFIG_VARIABLE, EXIT_APPLICATION, ExecutorTarget
 from tidegate_spark.reasons import Reason
-from tidegate_spark.redaction import Secrets
 from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, RepartitionEnd
 from tidegate_spark.snapshot_protocol import (
     ORDERS_VARIABLE,
@@ -47,11 +41,13 @@ from tidegate_spark.snapshot_protocol import (
     VerifyOrder,
 )
 from tidegate_testing.agent_commands import commands
-from tidegate_testing.driver_process import TOKEN, driver_config
-from tidegate_testing.observations import app_with, launched, running_driver
+from tidegate_testing.driver_process import driver_config
+from tidegate_testing.observations import KEYS, app_with, launched, running_driver
+from tidegate_testing.signing_agent import signing_agent
 from tidegate_testing.stored_forms import LATER, Form, each, stored
 
 KEY = ("shop", "orders")
+DRIVER = running_driver(launched(app_with()), ip="127.0.0.1", signs=True)
 NOW = 1767225600.25
 SNAPSHOTS = SnapshotOrders(
     take=(
@@ -164,33 +160,17 @@ def test_an_order_says_nothing_of_what_it_does_not_ask_for(form: Form) -> None:
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """A running agent that the operator's client asks; the list gets what the agent has its driver do."""
     done: list[Any] = []
-    (tmp_path / "token").write_text(TOKEN)
-    variables = {
-        "TIDEGATE_BIND_ADDRESS": "127.0.0.1",
-        "TIDEGATE_COMMAND_PORT": str(free_port()),
-        "TIDEGATE_STATUS_PORT": str(free_port()),
-        "TIDEGATE_AGENT_TOKEN_FILE": str(tmp_path / "token"),
-    }
     given = commands(order_snapshots=done.append, give_messages=done.append, set_executors=done.append)
     config = driver_config("orders", "main.py", Storage("s3://bucket/tests/app"))
-    agent = Agent(Environment.read(variables), Progress(config), CollectorRegistry(), given, Secrets())
-    agent.start()
-    monkeypatch.setattr(agent_client, "COMMAND_PORT", int(variables["TIDEGATE_COMMAND_PORT"]))
-    yield done
-    agent.close()
-
-
-class OneSecret:
-    """The API server's part: every Secret holds the token."""
-
-    async def get(self, path: str, kind: type[Any]) -> Any:
-        return msgspec.convert({"data": {"token": base64.b64encode(TOKEN.encode()).decode()}}, kind)
+    with signing_agent(tmp_path, launch_of(DRIVER), Progress(config), given) as port:
+        monkeypatch.setattr(agent_client, "COMMAND_PORT", port)
+        yield done
 
 
 def give(order: Callable[[AgentClient, PodRecord], Awaitable[Unanswered | None]]) -> Unanswered | None:
     async def ask() -> Unanswered | None:
-        async with AgentClient(OneSecret(), 4) as client:  # type: ignore[arg-type] # only ``get`` is called
-            return await order(client, running_driver(launched(app_with()), ip="127.0.0.1"))
+        async with AgentClient(KEYS, 4) as client:
+            return await order(client, DRIVER)
 
     return asyncio.run(ask())
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.faults import read_termination
 from tidegate.decide.snapshots import pods
@@ -69,6 +68,7 @@ from tidegate_spark.snapshot_protocol import (
 from tidegate_spark.termination import termination_text
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.observations import app_with, launched, running_driver
+from tidegate_testing.older_agent import older_agent
 from tidegate_testing.stored_forms import Form, assert_read, assert_written, each, each_written, stored
 
 NOW = 1767225600.25
@@ -229,13 +229,6 @@ REPORT = AgentReport(
 )
 
 
-class NoSecrets:
-    """The API server's part: it is never asked, because the token is known."""
-
-    async def get(self, path: str, kind: type[Any]) -> Any:
-        raise AssertionError(f"asked for {path}")
-
-
 def asked(body: bytes, ask: Callable[[AgentClient, Any], Awaitable[Any]]) -> Any:
     """Return what the operator makes of a pod that answers every question with this."""
 
@@ -243,18 +236,9 @@ def asked(body: bytes, ask: Callable[[AgentClient, Any], Awaitable[Any]]) -> Any
         async def answer(_: web.Request) -> web.Response:
             return web.Response(body=body)
 
-        pod = web.Application()
-        pod.add_routes([web.get("/{path:.*}", answer)])
-        runner = web.AppRunner(pod)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
         with pytest.MonkeyPatch.context() as patch:
-            for port in ("COMMAND_PORT", "STATUS_PORT"):
-                patch.setattr(agent_client, port, runner.addresses[0][1])
-            async with AgentClient(NoSecrets(), 4) as client:  # type: ignore[arg-type] # only ``get`` could be called
-                client.learn_token(("shop", "orders"), "secret")
+            async with older_agent(answer, patch) as client:
                 found = await ask(client, running_driver(launched(app_with()), ip="127.0.0.1"))
-        await runner.cleanup()
         return found
 
     return asyncio.run(question())
@@ -302,7 +286,7 @@ WITH_CONTROL = dataclasses.replace(
     protocol=1,
     control=ControlSettings(ModelSettings(("s3://models/orders/", "file:///opt/models/"), 1 << 20), 30.0),
 )
-
+WITH_OPENING = dataclasses.replace(WITH_CONTROL, opening=OPENS_FROM_SNAPSHOT, adopt=True)
 FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
@@ -311,9 +295,11 @@ FORMS = [
     Form("driver-config-with-protocol", dataclasses.replace(CONFIG, protocol=1), configured, None),
     # From before it said why the launch may be in another lineage than the one that the storage names.
     Form("driver-config-with-control", WITH_CONTROL, configured, None),
+    # From before the operator signed.
+    Form("driver-config-with-opening", WITH_OPENING, configured, None),
     Form(
-        "driver-config-with-opening",
-        dataclasses.replace(WITH_CONTROL, opening=OPENS_FROM_SNAPSHOT, adopt=True),
+        "driver-config-with-agent-secret",
+        dataclasses.replace(WITH_OPENING, agent_secret="orders-agent-6-5d1a0e9c77"),
         configured,
         lambda value: to_json(value).encode(),
     ),

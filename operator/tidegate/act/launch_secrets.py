@@ -1,0 +1,59 @@
+"""The Secrets of a launch: made and removed, and never looked at. Does I/O."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from tidegate.agent.keys import OperatorKeys
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import FAILURES, AlreadyExists, Failure, NotFound
+from tidegate.kube.paths import collection_of, item
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
+from tidegate.resources.names import agent_secret_name, spark_secret_name
+from tidegate.resources.platform import Platform
+from tidegate_spark.agent_protocol import Launch
+
+
+class LaunchSecrets:
+    """Derives what is in them from the operator's key."""
+
+    def __init__(self, client: KubeClient, keys: OperatorKeys, platform: Platform) -> None:
+        """Prepare.
+
+        Args:
+            client: talks to the API server.
+            keys: the operator's.
+            platform: has the id of the same key, by which pods name the Secrets that they want.
+        """
+        self._client, self._keys, self._platform = client, keys, platform
+
+    async def ensure(self, app: StreamingApp, epoch: int) -> Failure | None:
+        """Have both Secrets of a launch; returns why one could not be made.
+
+        One that is there is left as it is: its name says that it was made of the same key, for the same launch.
+        """
+        metadata = app.metadata
+        launch = Launch(metadata.namespace, metadata.name, metadata.uid, epoch)
+        token, number = self._keys.look_token(launch), self._keys.number(launch)
+        made = await asyncio.gather(
+            self._make(build_agent_secret(app, epoch, self._platform, token, number)),
+            self._make(build_spark_secret(app, epoch, self._platform, self._keys.spark_secret(launch))),
+        )
+        return next((failure for failure in made if failure is not None), None)
+
+    async def remove(self, app: StreamingApp, epoch: int) -> Failure | None:
+        """Remove both Secrets of a launch, if they are there; returns why one could not be removed."""
+        for name_of in (agent_secret_name, spark_secret_name):
+            name = name_of(app.metadata.name, app.metadata.uid, epoch, self._platform.key_id)
+            answer = await self._client.delete(item("Secret", app.metadata.namespace, name))
+            if isinstance(answer, FAILURES) and not isinstance(answer, NotFound):
+                return answer
+        return None
+
+    async def _make(self, manifest: dict[str, Any]) -> Failure | None:
+        answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
+        return answer if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists) else None
