@@ -86,7 +86,7 @@ def missing_object(text: str) -> str:
 def missing_for_admission(answer: str) -> str:
     """Return which object the API server's own admission misses for a pod, with its kind; empty if none.
 
-    Policies and webhooks begin with their names, so that none of them can say this.
+    Policies and webhooks put their names first, so that none of them can say this.
     """
     found = _NOT_ADMITTED.match(answer)
     if found is None:

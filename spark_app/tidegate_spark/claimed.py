@@ -39,7 +39,7 @@ class Opening:
     what: str
     """One of the protocol's words."""
     startFrom: StartFrom | None = None  # noqa: N815 - as it is stored
-    """What it begins with, if that is a snapshot."""
+    """What it starts with, if that is a snapshot."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Claim:
     sparkVersion: str = ""  # noqa: N815 - as it is stored
     """:data:`CLAIMED_SPARK`."""
     opening: Opening | None = None
-    """Of the lineage, if it is not the first one, which begins with nothing."""
+    """Of the lineage, if it is not the first one, which starts with nothing."""
     earlier: tuple[str, ...] = ()
     """Uids of applications that the place was taken over from, the oldest first."""
 
@@ -71,7 +71,7 @@ class Known:
     epoch: int
     lineage: int
     otherwise: bool = False
-    """The lineage did not begin with what the launch was to begin it with."""
+    """The lineage did not start with what the launch was to begin it with."""
     adopted_from: str = ""
     """Uid that the place was taken over from just now."""
 

@@ -53,7 +53,7 @@ def _words_of(place: str, config: DriverConfig, known: Known) -> str:
             f"{known.epoch} and lineage {known.lineage}."
         )
     if known.otherwise:
-        return f"{place}: lineage {known.lineage} did not begin with what this driver was to begin it with."
+        return f"{place}: lineage {known.lineage} did not start with what this driver was to begin it with."
     if known.epoch < config.epoch or (known.epoch == config.epoch and known.lineage != config.lineage):
         return (
             f"{place} names lineage {known.lineage} of this application; this driver is to run in lineage "
@@ -85,7 +85,7 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
 
     Raises:
         FaultError: STORAGE_OWNED if it, or storage around it, belongs to another application; CLAIM_DAMAGED if it is
-            missing beside lineages; NOTHING_TO_ADOPT; LINEAGE_NOT_EMPTY if one that is to begin with nothing has
+            missing beside lineages; NOTHING_TO_ADOPT; LINEAGE_NOT_EMPTY if one that is to start with nothing has
             something; as :func:`read_claim`.
         BehindError: the storage knows another epoch or lineage of this application, or was taken over just now.
     """
@@ -160,14 +160,14 @@ def _refuse_to_begin_with_something(client: S3Client, config: DriverConfig) -> N
     attempt = _is_there(client, config.storage, f"{REPARTITION_PREFIX}/{config.lineage}.json")
     if not attempt and _has_lineage(client, config.storage, config.lineage):
         message = (
-            f"Lineage {config.lineage} is to begin with nothing (spec.upgrade.mode Stateless), and there are files "
+            f"Lineage {config.lineage} is to start with nothing (spec.upgrade.mode Stateless), and there are files "
             f"below {config.storage.uri}/{LINEAGE_PREFIX}/{config.lineage}."
         )
         raise FaultError(Fault(Reason.LINEAGE_NOT_EMPTY, message))
 
 
 def _has_lineage(client: S3Client, place: Storage, lineage: int) -> bool:
-    # Its files, or what says beside them what it is to begin with or was filled with.
+    # Its files, or what says beside them what it is to start with or was filled with.
     return any(_is_there(client, place, f"{LINEAGE_PREFIX}/{lineage}{end}") for end in "/.")
 
 

@@ -228,8 +228,8 @@ class Pin:
 
 
 OPENS_NOTHING, OPENS_FROM_SNAPSHOT, OPENS_REPARTITIONED, OPENS_EMPTY = "none", "snapshot", "repartition", "empty"
-"""Why a launch may be in another lineage than the one that the storage names: it begins with a snapshot, its state was
-repartitioned, or it is to begin with nothing. With nothing of that it goes on where the application is."""
+"""Why a launch may be in another lineage than the one that the storage names: it starts with a snapshot, its state was
+repartitioned, or it is to start with nothing. With nothing of that it goes on where the application is."""
 
 
 PROTOCOL = 1
@@ -491,7 +491,7 @@ class Termination:
     adopt_lineage: int = 0
     """What the storage knows of this application, if that is another than what this driver was told at its start."""
     adopt_opening: bool = False
-    """That lineage did not begin with what this driver was told to begin it with."""
+    """That lineage did not start with what this driver was told to begin it with."""
     adopted_from: str = ""
     """Uid of the application that the storage was taken over from just now."""
     rehearsal: RehearsalEnd | None = None

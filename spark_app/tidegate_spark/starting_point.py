@@ -294,7 +294,7 @@ def _intent_key(own: Library, lineage: int) -> str:
 
 
 def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
-    """Return what a lineage is to begin with and was not filled with, None if there is no such thing.
+    """Return what a lineage is to start with and was not filled with, None if there is no such thing.
 
     By the claim, which says so with the number itself, or else by what a rollback wrote down when it began to fill it.
     Only a process that has the fence, is to run in the lineage, and has started no query yet, may call it.

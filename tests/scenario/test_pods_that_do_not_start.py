@@ -23,7 +23,7 @@ BOUND = 45.0
 CAUSES = ("ReferenceMissing", "UpgradeGate", "UpgradeRollingBack")
 """What may be said of an application whose driver lacks a volume; at the gate, the cause is in the message."""
 BACK = 90.0
-"""Seconds within which the version before runs again once its successor was given up."""
+"""Seconds within which the previous version runs again once its successor was given up."""
 VOLUME = {"podTemplate": {"spec": {"volumes": [{"name": "rules", "configMap": {"name": "rules"}}]}}}
 _CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 _APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"

@@ -51,7 +51,7 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
   resources: [resourcequotas]
   verbs: [list]
 # What was decided, reported as Kubernetes Events. Their names are deterministic, so none is ever changed. Read, of one pod
-# at a time by its uid, where a pod's containers have not started for a while: why, nothing else tells. There is no watch.
+# at a time by its uid, where a pod's containers have not started for a while: nothing else reports why. There is no watch.
 - apiGroups: [""]
   resources: [events]
   verbs: [create, list]

@@ -21,7 +21,7 @@ MOST_DIGITS = 400
 _MARK = "\N{HEAVY BALLOT X} tidegate: "
 TOO_DEEP = f"{_MARK}nested deeper than {DEEPEST} levels"
 TOO_LONG = f"{_MARK}a number of more than {MOST_DIGITS} digits"
-# A text without an end goes on to the end of all, and a number begins where no digit is before it: whoever tried anew
+# A text without an end goes on to the end of all, and a number begins where no digit is before it: whoever tried again
 # from each quotation mark, or from each digit, would never be done.
 _TEXT = rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
 _TEXTS = re.compile(_TEXT, re.DOTALL)

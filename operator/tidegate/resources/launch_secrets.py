@@ -42,7 +42,7 @@ def build_spark_secret(app: StreamingApp, epoch: int, platform: Platform, secret
 
 
 def _secret(app: StreamingApp, name: str, content: dict[str, str]) -> dict[str, Any]:
-    # Not immutable: the kubelet brings a Secret that was removed and made anew into a running pod only if it watches
+    # Not immutable: the kubelet brings a Secret that was removed and made again into a running pod only if it watches
     # it, and those that are immutable it does not.
     return {
         "apiVersion": "v1",

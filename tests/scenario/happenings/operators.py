@@ -86,10 +86,10 @@ def jump_clock(w: World) -> str | None:
 
 @happening(0.3)
 def lose_the_key(w: World) -> str | None:
-    """The operator is installed anew, without the Secret that it had: what runs was launched with another key."""
+    """The operator is installed again, without the Secret that it had: what runs was launched with another key."""
     if w.api.find(w.key_path) is None or not w.operators:
         return None
     w.api.delete(w.key_path)
     for each in list(w.operators):
-        w.crash(each, "is installed anew")
-    return "the operator is installed anew, and its key is lost"
+        w.crash(each, "is installed again")
+    return "the operator is installed again, and its key is lost"

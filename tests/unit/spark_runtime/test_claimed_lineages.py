@@ -178,7 +178,7 @@ def test_an_empty_place_is_begun_in_the_first_lineage_whatever_number_a_status_h
     assert objects == {}
 
 
-# --- begin with nothing ---
+# --- start with nothing ---
 
 
 @pytest.mark.parametrize("left", ["lineages/3/main/offsets/0", "lineages/3.json", "lineages/3.begin"])

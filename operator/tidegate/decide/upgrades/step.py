@@ -99,7 +99,7 @@ def taken_over(status: StreamingAppStatus, epoch: int, lineage: int, opening: bo
         status: what there is.
         epoch: of the last launch that the storage knows.
         lineage: in which the application is; 0 if that was not told.
-        opening: whether that did not begin with what the status says.
+        opening: whether that did not start with what the status says.
     """
     lineage = lineage or status.lineage
     epoch = max(status.epoch, epoch)
@@ -126,7 +126,7 @@ def _beginning_left(began: StartedFrom | None, lineage: int, opening: bool) -> S
 
 
 def _upgrade_left(upgrade: UpgradeStatus | None, opening: bool) -> UpgradeStatus | None:
-    """Return the record of an upgrade that is over; one under way is begun anew, by what the spec says."""
+    """Return the record of an upgrade that is over; one under way is begun again, by what the spec says."""
     return None if upgrade is None or opening or upgrade.phase in UNDER_WAY else upgrade
 
 
@@ -238,7 +238,7 @@ def runs_ready(o: Observation) -> bool:
 
 
 def missing_queries(o: Observation, upgrade: UpgradeStatus, now: float) -> tuple[str, ...]:
-    """Return the queries of the version before that the new one has not started, as long as they are waited for.
+    """Return the queries of the previous version that the new one has not started, as long as they are waited for.
 
     After the gate's timeout they count as dropped: a new version may have fewer.
     """
@@ -247,7 +247,7 @@ def missing_queries(o: Observation, upgrade: UpgradeStatus, now: float) -> tuple
 
 
 def unstarted_queries(o: Observation, upgrade: UpgradeStatus) -> tuple[str, ...]:
-    """Return the queries of the version before that the process which runs now has not started."""
+    """Return the queries of the previous version that the process which runs now has not started."""
     if o.agent is None:
         return ()
     started = {query.name for query in o.agent.report.queries}
