@@ -270,7 +270,7 @@ def left_behind(kubectl: Kubectl, space: str, uid: str) -> list[str]:
         f"{item['kind']}/{item['metadata']['name']}": {o["uid"] for o in item["metadata"].get("ownerReferences", [])}
         for item in found
     }
-    return [name for name, uids in owners.items() if uids != {uid} or name.startswith(("Pod/", "Secret/"))]
+    return [name for name, uids in owners.items() if uids != {uid} or name.startswith("Pod/")]
 
 
 def test_deletion_leaves_nothing(kubectl: Kubectl, space: str) -> None:
@@ -280,6 +280,7 @@ def test_deletion_leaves_nothing(kubectl: Kubectl, space: str) -> None:
     kubectl.delete("streamingapp", "orders", space)
     wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
     assert left_behind(kubectl, space, uid) == []
+    assert kubectl.list("secrets", space) == []
 
 
 def test_the_resource_stays_until_its_storage_is_empty(kubectl: Kubectl, space: str) -> None:
