@@ -174,7 +174,7 @@ class OperatorProcess:
         return self.alive and self.world.leads(self)
 
     def start(self) -> None:
-        """Begin to watch; work begins with :meth:`lead`, and once the operator's key is there."""
+        """Begin to watch; work starts with :meth:`lead`, and once the operator's key is there."""
         self._spawn(self._find_keys())
         self._spawn(Operator.watch_pods(cast(Operator, self), ""))
         self._spawn(Operator.watch_ends(cast(Operator, self), ""))

@@ -57,7 +57,7 @@ def test_what_is_no_json_harms_nobody(body: bytes) -> None:
 )
 @pytest.mark.parametrize("start", [b"[" * (DEEPEST + 1), b'["'])
 def test_a_megabyte_of_anything_is_read_in_one_go(piece: bytes, start: bytes) -> None:
-    """What tries anew from each quotation mark or each digit needs 10**12 steps for these, and is never done."""
+    """What starts over from each quotation mark or each digit needs 10**12 steps for these, and is never done."""
     body = start + piece * (1024 * 1024 // len(piece))
     assert is_fit(bounded(body)) or not is_valid(body)
 
