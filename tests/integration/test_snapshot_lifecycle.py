@@ -14,6 +14,7 @@ import pytest
 
 from devcluster.apiserver import ApiServer
 from tidegate_spark import protocol
+from tidegate_spark.agent_protocol import GREETING_PATH
 from tidegate_spark.protocol import AgentReport, DriverConfig, DriverState, from_json, to_json
 from tidegate_spark.snapshot_protocol import (
     SNAPSHOT_COMMAND,
@@ -73,12 +74,15 @@ class Agent(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Two addresses of the command port."""
+    """Two addresses of the command port, as a runtime from before signed requests has them."""
 
     server: Agent
 
     def do_GET(self) -> None:
-        self._answer(200, self.server.report())
+        if self.path.startswith(GREETING_PATH):
+            self._answer(404, "")
+        else:
+            self._answer(200, self.server.report())
 
     def do_POST(self) -> None:
         assert self.path == SNAPSHOT_COMMAND
