@@ -83,6 +83,7 @@ def test_an_object_stored_before_the_defaults_existed_reads_as_if_it_had_them(
 def test_everything_that_can_be_set_is_stored_as_it_was_written(api_kubectl: Kubectl, namespace: str) -> None:
     app = copy.deepcopy(MINIMAL)
     app["spec"] = {
+        "podStartTimeoutSeconds": 30,
         "application": {
             "image": "images.example:5000/streams/app@sha256:" + "0" * 64,
             "imagePullPolicy": "Always",

@@ -55,7 +55,9 @@ def test_the_operator_asks_and_orders_and_who_has_the_token_looks_and_orders_not
         found = asyncio.run(asked())
         return found if isinstance(found, AgentReport) else None
 
-    assert wait_for("a report", reported, timeout=120, interval=0.2).uid == POD.app_uid
+    first = wait_for("a report", reported, timeout=120, interval=0.2)
+    assert first is not None
+    assert first.uid == POD.app_uid
     order = {"instances": 7}
     assert driver.command("POST", "/v1/executors", order, token=TOKEN)[0] == 403
     assert driver.command("POST", "/v1/stop", {}, token=TOKEN)[0] == 403
