@@ -33,7 +33,7 @@ from tidegate_spark.protocol import (
 from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import NOW, UID, app_with, driver_of, launched, observe, report_of, running_driver
 from tidegate_testing.plans import acts, status_of, written
-from tidegate_testing.upgrades import IMAGE, PIN, B, old_app, under_test, upgraded
+from tidegate_testing.upgrades import COPY, IMAGE, PIN, B, old_app, runs, under_test, upgraded
 
 BEGAN = StartedFrom(snapshot_name=PIN, id=PIN, app_uid=UID, lineage=3, uri="s3://streams/apps/shop/orders")
 
@@ -171,3 +171,21 @@ def test_one_that_was_refused_opens_nothing() -> None:
     refused = under_test(UpgradePhase.REFUSED, mode=UpgradeMode.STATELESS)
     assert refused.status.upgrade is not None
     assert launch_of(with_status(app, upgrade=refused.status.upgrade)).opening == OPENS_NOTHING
+
+
+def test_a_version_whose_driver_runs_already_is_put_to_the_test_with_nothing_to_roll_back_to() -> None:
+    app = under_test(UpgradePhase.STOPPING)
+    seen = observe(app, **runs(app, committed=1))
+    plan = decide(seen, NOW)
+    upgrade = status_of(plan).upgrade
+    assert upgrade is not None
+    assert (upgrade.phase, upgrade.epoch, upgrade.rollback_snapshot) == (UpgradePhase.GATE, 2, None)
+    assert set(upgrade.obsolete) == {PIN, COPY}
+    assert not acts(plan, DeleteDriver)
+
+
+@pytest.mark.parametrize("fields", [{"mode": UpgradeMode.STATELESS}, {"to_spec_hash": "another"}])
+def test_a_driver_of_another_lineage_or_version_is_still_to_stop(fields: dict[str, Any]) -> None:
+    app = under_test(UpgradePhase.STOPPING, **fields)
+    upgrade = status_of(decide(observe(app, **runs(app, committed=1)), NOW)).upgrade
+    assert upgrade is None or upgrade.phase is not UpgradePhase.GATE

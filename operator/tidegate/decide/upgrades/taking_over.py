@@ -9,8 +9,9 @@ from __future__ import annotations
 from tidegate.decide import messages
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.ends import ended_for_good_with
-from tidegate.decide.upgrades.step import Step
-from tidegate.model.streaming_app import StreamingAppStatus
+from tidegate.decide.upgrades import messages as upgrade_messages
+from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, ids_of, moved
+from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate_spark.protocol import DriverState, Termination
 from tidegate_spark.reasons import Reason
@@ -27,6 +28,27 @@ def follow_running_driver(o: Observation, now: float) -> Step | None:
     if (report.epoch, report.lineage) == (status.epoch, status.lineage):
         return None
     return Step(adopt=(report.epoch, report.lineage), warning=True)
+
+
+def begin_test_of_running_version(o: Observation, now: float) -> Step | None:
+    """Put the version to the test whose driver runs already: what was taken over does not say that it was launched.
+
+    Otherwise the upgrade would wait for ever for a driver of the previous version to stop. Nothing was kept to roll
+    back to: the state has moved on with the new version.
+    """
+    upgrade, driver = o.app.status.upgrade, o.driver
+    if upgrade is None or upgrade.phase is not UpgradePhase.STOPPING or driver is None or driver.terminating:
+        return None
+    if upgrade.mode is UpgradeMode.STATELESS or upgrade.repartition is not None:
+        return None  # their versions run in another lineage than this one
+    if not upgrade.from_spec_hash != upgrade.to_spec_hash == o.spec_hash == driver.spec_hash:
+        return None
+    if driver.app_uid != o.app.metadata.uid or driver.epoch != o.app.status.epoch:
+        return None
+    never_taken = ids_of(upgrade.rollback_snapshot) if upgrade.rollback_snapshot is not None else ()
+    obsolete = (*upgrade.obsolete, *(name for name in never_taken if name))[-MOST_OBSOLETE:]
+    fields = {"epoch": driver.epoch, "rollback_snapshot": None, "obsolete": obsolete}
+    return Step(moved(upgrade, UpgradePhase.GATE, Reason.LAUNCHED, upgrade_messages.STARTED, now, **fields))
 
 
 def tell_taken_over(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
