@@ -69,6 +69,8 @@ class Wishes:
     """It was deleted while its storage was to go with it."""
     status_lost: bool = False
     ever_lost: bool = False
+    ever_restored: bool = False
+    """Likewise, and another status took its place: an earlier one, or one that somebody edited."""
 
 
 @dataclass
@@ -92,6 +94,8 @@ class Invariants:
     committed_batches: dict[tuple[str, int], int] = field(default_factory=dict)
     runs_in: dict[str, int] = field(default_factory=dict)
     """Prefix -> lineage in which a batch was committed last."""
+    written_over: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    """Uid and a lineage that somebody wrote into the status -> what stood there."""
     opened_after: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     """Uid and lineage of each that a launch was recorded to open -> those that were left for it, by the status."""
     run_in: set[tuple[str, int]] = field(default_factory=set)
@@ -148,9 +152,15 @@ class Invariants:
         """Return the hash of an application's present spec."""
         return self.wishes[app["metadata"]["uid"]].hashes[-1][1]
 
-    def lose_status(self, uid: str) -> None:
-        """Somebody or something removed an application's status."""
-        self.wishes[uid].status_lost = self.wishes[uid].ever_lost = True
+    def lose_status(self, uid: str, *, restored: bool) -> None:
+        """Somebody or something removed an application's status, or put another one in its place."""
+        wishes = self.wishes[uid]
+        wishes.status_lost = wishes.ever_lost = True
+        wishes.ever_restored = wishes.ever_restored or restored
+
+    def write_lineage(self, uid: str, before: int, after: int) -> None:
+        """Somebody wrote another lineage into a status."""
+        self.written_over.setdefault((uid, after), set()).add(before)
 
     def _check_app(self, change: Change) -> None:
         before, after, place = change.before or {}, change.body, change.place
@@ -282,7 +292,12 @@ class Invariants:
             return True
         if labels.get(LABEL_ROLE) == ROLE_EXECUTOR:
             return self._is_leftover(change)
-        return self._wants_driver_gone(change, wishes, notes.get(ANNOTATION_SPEC_HASH, ""))
+        if self._wants_driver_gone(change, wishes, notes.get(ANNOTATION_SPEC_HASH, "")):
+            return True
+        if wishes.ever_restored:
+            # It says what was in force then, another number of partitions for instance: a restart, and no more.
+            self.count("a driver replaced by what a restored status said")
+        return wishes.ever_restored
 
     def _wants_driver_gone(self, change: Change, wishes: Wishes, known: str) -> bool:
         born, status = self._born(change.body), change.body.get("status", {})
@@ -357,12 +372,18 @@ class Invariants:
             self.violated(f"{holder.process} runs in lineage {holder.lineage} of {prefix}, after lineage {before}")
         left = {holder.lineage}
         while before and left and before not in left:
-            left = {old for new in left for old in self.opened_after.get((holder.uid, new), ()) if before <= old < new}
+            left = {old for new in left for old in self._left_for(holder, new) if before <= old < new}
         if before and not left:
             self.violated(
                 f"lineage {holder.lineage} of {prefix} does not follow {before}, and the application ran there"
             )
         self.runs_in[prefix] = holder.lineage
+
+    def _left_for(self, holder: Holder, lineage: int) -> set[int]:
+        """Return the lineages that were left for another one; what people wrote in between is none that was run in."""
+        left = self.opened_after.get((holder.uid, lineage), set())
+        written = self.written_over.get((holder.uid, lineage), set()) if lineage != holder.lineage else set()
+        return left | written
 
     def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
         """The lineage of a process starts from what another one was after a batch."""

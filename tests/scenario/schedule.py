@@ -13,6 +13,7 @@ from tests.scenario import happenings
 from tests.scenario.api_server import APPS, Body
 from tests.scenario.desired import NO_STATE, OWNED, UNCLAIMED, UNREACHABLE, differences
 from tests.scenario.happenings.people import create_app, is_unusable, make_usable_again
+from tests.scenario.happenings.registry import Happening
 from tests.scenario.loop import StuckError, VirtualLoop
 from tests.scenario.restart_rules import FOR_GOOD, reason_of
 from tests.scenario.weather import Pair
@@ -56,7 +57,7 @@ def run(seed: int, note: Note | None = None) -> Result:
         seed: everything random follows from it.
         note: is told everything that happens, with time and name.
     """
-    return run_course(seed, _misfortune_and_rest, note)
+    return run_course(seed, misfortune(happenings.choose), note)
 
 
 def run_course(seed: int, course: Course, note: Note | None = None) -> Result:
@@ -105,18 +106,27 @@ async def _run(seed: int, course: Course, note: Note | None) -> Result:
     return result
 
 
-async def _misfortune_and_rest(world: World, result: Result) -> None:
-    await _misfortune(world, result)
-    if not world.violations:
-        await _rest(world)
+def misfortune(choose: Callable[[World], Happening]) -> Course:
+    """Return what happens in a world where one thing after the other comes, and then everything comes to rest.
+
+    Args:
+        choose: returns what comes next.
+    """
+
+    async def happens(world: World, result: Result) -> None:
+        await _misfortune(world, result, choose)
+        if not world.violations:
+            await _rest(world)
+
+    return happens
 
 
-async def _misfortune(world: World, result: Result) -> None:
+async def _misfortune(world: World, result: Result, choose: Callable[[World], Happening]) -> None:
     for _ in range(world.replicas):
         world.start_operator()
     world.weather.crashes = world.rng.choice((0.0, 0.0, 0.01, 0.05))
     for number in range(world.rng.randint(5, 20)):
-        function = create_app if number == 0 else happenings.choose(world)
+        function = create_app if number == 0 else choose(world)
         what = function(world)
         if what:
             world.trace("***", what)

@@ -19,10 +19,7 @@ from tidegate.decide.upgrades import table, unusable
 from tidegate.observe import pods
 from tidegate.observe.pod_owner import Belonging, _role_of, belonging
 from tidegate.resources import names
-from tidegate_spark import claiming, fence
-from tidegate_spark.claimed import Claim, Known
-from tidegate_spark.fence import Holder
-from tidegate_spark.protocol import DriverConfig
+from tidegate_spark import fence
 from tidegate_spark.repartition import attempts
 from tidegate_testing.mistakes import Course, planted
 
@@ -70,22 +67,6 @@ def without_taking_lineages_over(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attempts, "_has_own_batches", lambda own, lineage: False)
 
 
-def without_comparing_lineages(patch: pytest.MonkeyPatch) -> None:
-    def by_epochs(claim: Claim, config: DriverConfig, is_there: Callable[[int], bool]) -> Known | None:
-        return Known(claim.epoch, claim.lineage) if claim.epoch > config.epoch else None
-
-    def is_ahead(holder: Holder, me: Holder) -> bool:
-        return is_ahead_by_both(dataclasses.replace(holder, lineage=0), me)
-
-    is_ahead_by_both = fence._is_ahead
-    patch.setattr(claiming, "known_beside", by_epochs)
-    patch.setattr(fence, "_is_ahead", is_ahead)
-
-
-def without_what_the_claim_says_of_the_beginning(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Claim, "opened", None)
-
-
 def with_pods_taken_by_their_labels(patch: pytest.MonkeyPatch) -> None:
     def believing(name: str, owners: Any, labelled: str) -> Belonging:
         return belonging(name, owners, labelled) if owners else Belonging(labelled, _role_of(name, labelled), "", "x")
@@ -117,8 +98,6 @@ MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
         (without_a_line_of_messages, "which was sent later"),
         (without_taking_lineages_over, "is removed, and nobody wants that"),
         (with_pods_taken_by_their_labels, "which only has its labels"),
-        (without_comparing_lineages, "runs in lineage"),
-        (without_what_the_claim_says_of_the_beginning, "which is not whole"),
         (without_a_look_after_secrets, "its driver does not run"),
         (with_one_nonce_for_all_requests, "because of AgentUnreachable"),
         (with_secrets_whose_names_tell_no_key, "because of AgentUnreachable"),

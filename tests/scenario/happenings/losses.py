@@ -75,7 +75,9 @@ def _without(status: Body, field: str) -> Body:
 
 
 def _put_status(w: World, app: Body, status: Body | None) -> None:
-    w.check.lose_status(app["metadata"]["uid"])
+    uid = app["metadata"]["uid"]
+    w.check.lose_status(uid, restored=status is not None)
+    w.check.write_lineage(uid, app["status"].get("lineage", 0), (status or {}).get("lineage", 0))
     path = w.app_path(app["metadata"]["name"]) + "/status"
     w.api.patch(path, {"status": None})
     if status is not None:
