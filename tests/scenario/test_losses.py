@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.happenings import choose_among, losses, people, pods, surroundings
+from tests.scenario.happenings import choose_among, losses, people
 from tests.scenario.schedule import misfortune, run_course
 from tidegate_spark import claiming, fence
 from tidegate_spark.claimed import Claim, Known
@@ -32,9 +32,6 @@ LOSSES = misfortune(
         people.ask_for_rollback,
         people.break_next_version,
         people.suspend_or_resume,
-        pods.crash_driver,
-        pods.delete_pod,
-        surroundings.lose_node,
     )
 )
 
