@@ -11,7 +11,7 @@ from tests.scenario.schedule import run
 from tidegate import reconcile
 from tidegate.act.carry_out import Actor
 from tidegate.agent.session import Session
-from tidegate.decide import housekeeping, plan, restarting
+from tidegate.decide import plan, restarting
 from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch
 from tidegate.decide.control import dispatch
 from tidegate.decide.plan import decide
@@ -74,10 +74,6 @@ def with_pods_taken_by_their_labels(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pods, "belonging", believing)
 
 
-def without_a_look_after_secrets(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(housekeeping, "_waits_for_volumes", lambda pod, now: False)
-
-
 def with_one_nonce_for_all_requests(patch: pytest.MonkeyPatch) -> None:
     sign = Session.sign
     patch.setattr(Session, "sign", lambda *given: dataclasses.replace(sign(*given), nonce="the-only-one"))
@@ -98,7 +94,6 @@ MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
         (without_a_line_of_messages, "which was sent later"),
         (without_taking_lineages_over, "is removed, and nobody wants that"),
         (with_pods_taken_by_their_labels, "which only has its labels"),
-        (without_a_look_after_secrets, "its driver does not run"),
         (with_one_nonce_for_all_requests, "because of AgentUnreachable"),
         (with_secrets_whose_names_tell_no_key, "because of AgentUnreachable"),
     )
