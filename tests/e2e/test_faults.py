@@ -50,18 +50,6 @@ def cure_image(world: World) -> None:
     world.kubectl.patch("sapp", "missing-image", NAMESPACE, {"spec": image})
 
 
-def missing_volume(world: World) -> dict[str, Any]:
-    """Return an application whose pods have a volume for which there is no ConfigMap."""
-    volume = {"name": "rules", "configMap": {"name": "rules-made-later"}}
-    spec = {"podTemplate": {"spec": {"volumes": [volume]}}, "podStartTimeoutSeconds": 10}
-    return counting(world, "missing-volume", **spec)
-
-
-def make_rules(world: World) -> None:
-    metadata = {"name": "rules-made-later", "namespace": NAMESPACE}
-    world.kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"rules": "none"}})
-
-
 def missing_bucket(world: World) -> dict[str, Any]:
     world.remove_bucket(ABSENT_BUCKET)
     return counting(world, "missing-bucket", storage={"uri": f"s3://{ABSENT_BUCKET}/apps"})
@@ -115,13 +103,6 @@ def to_counting(name: str) -> Callable[[World], None]:
 
 ONE_OF_EACH_KIND = (
     Fault("missing-image", "ImagePullFailed", ("no-such-image",), missing_image, cure_image),
-    Fault(
-        "missing-volume",
-        "ReferenceMissing",
-        ("ConfigMap rules-made-later does not exist", "missing-volume-driver"),
-        missing_volume,
-        make_rules,
-    ),
     Fault(
         LEAKING,
         "RestartBudgetExhausted",
