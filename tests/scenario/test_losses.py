@@ -69,12 +69,7 @@ def shows(broken: str, seed: Course) -> bool:
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_about_lineages_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take_out, broken = MISTAKES[name]
-    PLANTED.assert_noticed(
-        name,
-        lambda: take_out(monkeypatch),
-        partial(shows, broken),
-        lambda: next((seed for seed in range(SCHEDULES) if shows(broken, seed)), None),
-    )
+    PLANTED.assert_noticed_by_schedules(name, lambda: take_out(monkeypatch), partial(shows, broken), SCHEDULES)
 
 
 def test_there_is_a_schedule_for_each_mistake_and_for_nothing_else() -> None:

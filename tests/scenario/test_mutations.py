@@ -110,12 +110,7 @@ def shows(broken: str, seed: Course) -> bool:
 @pytest.mark.parametrize("name", MISTAKES)
 def test_schedules_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take_out, broken = MISTAKES[name]
-    PLANTED.assert_noticed(
-        name,
-        lambda: take_out(monkeypatch),
-        partial(shows, broken),
-        lambda: next((seed for seed in range(SCHEDULES) if shows(broken, seed)), None),
-    )
+    PLANTED.assert_noticed_by_schedules(name, lambda: take_out(monkeypatch), partial(shows, broken), SCHEDULES)
 
 
 @pytest.mark.long

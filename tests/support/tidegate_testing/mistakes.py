@@ -58,6 +58,12 @@ class Planted:
     names: tuple[str, ...]
     record: Path = field(default=RECORD, kw_only=True)
 
+    def assert_noticed_by_schedules(
+        self, name: str, plant: Callable[[], object], shows: Callable[[Course], bool], count: int
+    ) -> None:
+        """Assert that a mistake is noticed, as :meth:`assert_noticed`; a search tries so many seeds, from 0."""
+        self.assert_noticed(name, plant, shows, lambda: next((seed for seed in range(count) if shows(seed)), None))
+
     def assert_noticed(
         self,
         name: str,

@@ -41,7 +41,8 @@ def begin_test_of_running_version(o: Observation, now: float) -> Step | None:
         return None
     if upgrade.mode is UpgradeMode.STATELESS or upgrade.repartition is not None:
         return None  # their versions run in another lineage than this one
-    if not upgrade.from_spec_hash != upgrade.to_spec_hash == o.spec_hash == driver.spec_hash:
+    runs_new_version = driver.spec_hash == upgrade.to_spec_hash == o.spec_hash
+    if not runs_new_version or upgrade.from_spec_hash == upgrade.to_spec_hash:
         return None
     if driver.app_uid != o.app.metadata.uid or driver.epoch != o.app.status.epoch:
         return None
