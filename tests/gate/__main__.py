@@ -66,7 +66,7 @@ async def _until_interrupted(request: Request) -> list[Ended]:
 
 
 def _request(options: argparse.Namespace, record: durations.Durations) -> Request:
-    """Build the request from options and environment; raise ValueError for what can not be asked."""
+    """Build the request from options and environment; raise ValueError for what cannot be asked."""
     selection = EVERYTHING if options.all or options.slice else GATE
     files: Mapping[str, Sequence[str]] = {}
     if options.slice:

@@ -90,7 +90,7 @@ def changed_files(base: str, root: Path = ROOT) -> list[str]:
     git = git_in(root)
     differing, unknown = git("diff", "--name-only", "--no-renames", "-z", base), git(*_UNKNOWN)
     if differing is None or unknown is None:
-        raise UnknownBaseError(f"git can not compare this checkout with {base}.")
+        raise UnknownBaseError(f"git cannot compare this checkout with {base}.")
     return sorted({name for name in (differing + unknown).split("\0") if name})
 
 

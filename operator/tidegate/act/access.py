@@ -145,7 +145,7 @@ class AccessKeeper:
         else:
             # Of an earlier application of the name, whose end would take it along; of an earlier version of the
             # operator; or changed by somebody. It is replaced, not patched: the operator needs no right to change
-            # roles, and whose role a binding refers to can not be changed at all.
+            # roles, and whose role a binding refers to cannot be changed at all.
             log.info("access replaced", reason="AccessChanged", object=path_of(manifest))
             gone = await self._client.delete(path_of(manifest), uid=found.metadata.uid)
             if isinstance(gone, FAILURES) and not isinstance(gone, NotFound):

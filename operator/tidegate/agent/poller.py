@@ -2,7 +2,7 @@
 
 One heap of due times and a few workers serve every application: a thousand of them are no thousand tasks.
 
-An agent that can not be reached holds its worker until the connection times out, and there may be any number of them.
+An agent that cannot be reached holds its worker until the connection times out, and there may be any number of them.
 So those that answered last time are asked first, then those that were never asked, then the others, the longer silent
 the later; and a quarter of the workers asks only those that answered.
 """
@@ -32,7 +32,7 @@ from tidegate_spark.snapshot_protocol import SnapshotState
 PACES = {"running": (5.0, 30.0, 1.5), "starting": (2.0, 10.0, 1.25), "silent": (2.0, 60.0, 2.0)}
 """First and longest interval in seconds, and the factor from one to the next, as long as the answer is of a kind.
 
-A pod that can not be reached costs a connection that times out, each time.
+A pod that cannot be reached costs a connection that times out, each time.
 """
 BIRTH_SECONDS = 2.0
 """How long after its process began an agent that the kubelet has not found ready is not asked yet.

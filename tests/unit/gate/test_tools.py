@@ -84,7 +84,7 @@ from tests.gate.tools import pytest_collection_modifyitems, pytest_configure
             (tmp_path / name).mkdir(exist_ok=True)
             (tmp_path / name / "test_it.py").write_text(f"def test_{name}() -> None:\n    pass\n")
         environment = {**os.environ, CHANGED_VARIABLE: json.dumps(changed or [])}
-        # Of another run: the process that a person starts decides anew.
+        # Of another run: the process that a person starts decides for itself.
         environment[LONG_VARIABLE] = json.dumps(["other"])
         command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *arguments, str(tmp_path)]
         result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
