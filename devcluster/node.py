@@ -166,6 +166,9 @@ def api_server_flags(identity: Pki) -> list[str]:
         # It may stay up for days.
         *("--audit-log-maxsize", "50", "--audit-log-maxbackup", "1"),
         *("--bind-address", _TO_ALL, "--advertise-address", ADDRESS, "--enable-admission-plugins", "NodeRestriction"),
+        # Policies that change objects stand in for a service mesh's webhook. They are on by default from 1.36.
+        *("--feature-gates", "MutatingAdmissionPolicy=true"),
+        *("--runtime-config", "admissionregistration.k8s.io/v1beta1=true"),
         # By default exec and logs would look up the node's name by DNS.
         *("--kubelet-preferred-address-types", "InternalIP"),
         *("--kubelet-client-certificate", str(identity.kubelet_client.certificate)),

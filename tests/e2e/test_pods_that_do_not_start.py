@@ -19,7 +19,10 @@ RULES = "rules"
 
 
 def volume(name: str, **source: Any) -> dict[str, Any]:
-    return {"podTemplate": {"spec": {"volumes": [{"name": name, **source}]}}, "podStartTimeoutSeconds": PATIENCE}
+    """Return a spec whose driver mounts a volume: of one that no container mounts, the kubelet wants nothing."""
+    container = {"name": "driver", "volumeMounts": [{"name": name, "mountPath": "/volume"}]}
+    template = {"spec": {"volumes": [{"name": name, **source}], "containers": [container]}}
+    return {"driver": {"podTemplate": template}, "podStartTimeoutSeconds": PATIENCE}
 
 
 STUCK: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {

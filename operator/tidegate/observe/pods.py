@@ -70,6 +70,8 @@ class PodRecord:
     app_uid: str
     """Of the application that made it."""
     phase: str
+    """Of its main container, if that has ended for good: a sidecar, of a service mesh for instance, keeps the pod's
+    own phase at Running for as long as it runs itself."""
     created_at: float
     node: str = ""
     ip: str = ""
@@ -123,7 +125,7 @@ class PodRecord:
 
     @property
     def finished(self) -> bool:
-        """Whether none of its containers will ever run again."""
+        """Whether its main container will never run again."""
         return self.phase in _FINISHED
 
 
@@ -235,6 +237,7 @@ class _Spec(msgspec.Struct):
     serviceAccountName: str = ""  # noqa: N815
     containers: list[_Container] = []
     initContainers: list[_Container] = []  # noqa: N815
+    restartPolicy: str = "Always"  # noqa: N815
 
 
 class _PodStatus(msgspec.Struct):
@@ -278,7 +281,7 @@ def build_record(pod: Pod) -> PodRecord:
         epoch=whose.epoch or (launch.epoch if launch else 0) or _number(labels.get(protocol.LABEL_EPOCH, "")),
         spec_hash=meta.annotations.get(protocol.ANNOTATION_SPEC_HASH, ""),
         app_uid=whose.app_uid or meta.annotations.get(protocol.ANNOTATION_APP_UID, ""),
-        phase=status.phase,
+        phase=_phase(pod, main),
         created_at=_seconds(meta.creationTimestamp),
         node=pod.spec.nodeName,
         ip=status.podIP,
@@ -311,6 +314,17 @@ def build_record(pod: Pod) -> PodRecord:
 def _main_status(pod: Pod) -> _ContainerStatus | None:
     # By name: a pod template may bring sidecars, and the kubelet lists states in an order of its own.
     return next((c for c in pod.status.containerStatuses if c.name in _MAIN_CONTAINERS), None)
+
+
+def _phase(pod: Pod, main: _ContainerStatus | None) -> str:
+    """Return the pod's phase as it would be without what a template or a webhook has put beside the main container."""
+    ended = main.state.terminated if main is not None else None
+    if ended is None or pod.status.phase in _FINISHED:
+        return pod.status.phase
+    # https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy
+    if ended.exitCode == 0:
+        return pod.status.phase if pod.spec.restartPolicy == "Always" else "Succeeded"
+    return "Failed" if pod.spec.restartPolicy == "Never" else pod.status.phase
 
 
 def _cpu_limit(pod: Pod) -> str:

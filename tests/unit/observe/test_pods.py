@@ -190,3 +190,28 @@ def test_a_pod_whose_claim_does_not_exist_is_not_one_for_which_there_is_no_room(
     assert (pod.unschedulable, pod.silent_since) == ("", 0.0)
     assert pod.delay is not None
     assert pod.delay.name == "PersistentVolumeClaim data"
+
+
+@pytest.mark.parametrize(
+    ("policy", "exit_code", "phase"),
+    [
+        ("OnFailure", 0, "Succeeded"),
+        ("Never", 0, "Succeeded"),
+        ("Never", 1, "Failed"),
+        ("OnFailure", 1, "Running"),  # the kubelet starts it again
+        ("Always", 0, "Running"),
+        ("Always", 1, "Running"),
+    ],
+)
+def test_a_pod_ends_with_its_main_container_whatever_runs_beside_it(policy: str, exit_code: int, phase: str) -> None:
+    states = [container("proxy", {"running": {}}), container("driver", {"terminated": {"exitCode": exit_code}})]
+    metadata = {"name": "orders-driver", "namespace": "shop", "uid": "pod-1", "resourceVersion": "10"}
+    status = {"phase": "Running", "containerStatuses": states}
+    pod = {"metadata": metadata, "spec": {"restartPolicy": policy}, "status": status}
+    found = build_record(msgspec.json.decode(json.dumps(pod), type=Pod))
+    assert (found.phase, found.finished) == (phase, phase != "Running")
+
+
+def test_a_pod_that_was_evicted_has_failed_although_its_container_completed() -> None:
+    states = [container("driver", {"terminated": {"exitCode": 0}})]
+    assert record({"phase": "Failed", "reason": "Evicted", "containerStatuses": states}).phase == "Failed"
