@@ -224,7 +224,10 @@ def snapshot_failed(name: str) -> str:
     return f"StreamSnapshot {name} has failed. Delete it and create one of the same name, or {_ANOTHER_START}"
 
 
-_ANOTHER_START = "delete this application and create it with another spec.startFrom."
+_ANOTHER_START = (
+    "delete this application and create it with another spec.startFrom. If the application has run before and its status "
+    "was lost, set spec.startFrom.adopt to true: it continues where it ended, without the snapshot."
+)
 
 
 def snapshot_not_ready(name: str, phase: str) -> str:

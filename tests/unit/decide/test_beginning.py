@@ -65,6 +65,15 @@ def test_an_application_that_begins_with_an_export_waits_for_nothing_and_its_dri
     assert config_of(observe(app_with())).export == ""
 
 
+def test_a_fork_that_lost_its_status_and_its_snapshot_continues_once_it_is_told_to_take_over_what_is_there() -> None:
+    waiting = decide(observe(FORK), NOW)
+    assert waiting.reason == "SnapshotNotFound"
+    assert "spec.startFrom.adopt" in waiting.message
+    told = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}, "adopt": True}}, name="variant", uid="u-9")
+    found = config_of(observe(told))
+    assert (found.adopt, found.start_from) == (True, None)
+
+
 def with_phase(phase: SnapshotPhase) -> StreamSnapshot:
     return snapshot(begun(ORIGIN_APP, phase=phase))
 
