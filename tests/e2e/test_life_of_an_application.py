@@ -141,9 +141,8 @@ def delete_and_keep_the_state(world: World) -> None:
     assert world.snapshot_keys(NAME, NAMESPACE) != []
     world.kubectl.delete("sapp", NAME, NAMESPACE)
     wait_for("the resource to be gone", lambda: world.kubectl.get("sapp", NAME, NAMESPACE) is None, timeout=300)
-    left = world.kubectl.list("pods,secrets,serviceaccounts,roles,rolebindings,configmaps", NAMESPACE, "")
-    ours = [f"{o['kind']}/{o['metadata']['name']}" for o in left if belongs_to_tidegate(o)]
-    assert ours == []
+    # What the resource owns goes some time after it: Kubernetes' garbage collector takes it.
+    wait_for("all that belongs to it to be gone", lambda: nothing_is_left(world), timeout=120)
 
     last_batch(world)
     keys = world.keys(NAME, NAMESPACE)
@@ -151,6 +150,13 @@ def delete_and_keep_the_state(world: World) -> None:
     assert len(driver_logs) == 2, "one of each driver"
     assert [k for k in driver_logs if "counting" not in world.read(k)] == []
     assert [k for k in keys if "/logs/" in k and "/executor-" in k] != []
+
+
+def nothing_is_left(world: World) -> bool:
+    left = world.kubectl.list("pods,secrets,serviceaccounts,roles,rolebindings,configmaps", NAMESPACE, "")
+    ours = [f"{o['kind']}/{o['metadata']['name']}" for o in left if belongs_to_tidegate(o)]
+    assert ours == []
+    return True
 
 
 def belongs_to_tidegate(item: dict[str, Any]) -> bool:

@@ -225,8 +225,8 @@ def snapshot_failed(name: str) -> str:
 
 
 _ANOTHER_START = (
-    "delete this application and create it with another spec.startFrom. If the application has run before and its status "
-    "was lost, set spec.startFrom.adopt to true: it continues where it ended, without the snapshot."
+    "delete this application and create it with another spec.startFrom. If the application has run before and its "
+    "status was lost, set spec.startFrom.adopt to true: it continues where it ended, without the snapshot."
 )
 
 
