@@ -1,4 +1,4 @@
-"""Fields of the CRDs that have another name by now: the API server refuses them, and names the new one. Pure.
+"""Fields of the CRDs that were renamed: the API server refuses them, and names the new one. Pure.
 
 They are part of the schema, because the API server only says "unknown field" of one that is not. Nothing else knows
 them: references and models are without. They go after version 0.2.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 DESCRIPTION = "Former name of "
-REFUSAL = " has another name: use "
+REFUSAL = " was renamed: use "
 _EITHER_NAME = re.compile(r"has\(self\.(\w+)\) \|\| has\(self\.(\w+)\)")
 """Rule of a required field that has a former name: with ``required``, nobody would see the new one."""
 

@@ -62,7 +62,7 @@ def test_a_former_name_is_refused_with_the_new_one(
     with pytest.raises(KubectlError) as refused:
         create(api_kubectl, namespace, written(kind, former))
     old = former.path.replace("[]", "")
-    assert re.fullmatch(rf"{re.escape(old)} has another name: use [A-Za-z.]+(,| |$).*", former.refusal), former.refusal
+    assert re.fullmatch(rf"{re.escape(old)} was renamed: use [A-Za-z.]+(,| |$).*", former.refusal), former.refusal
     lines = [line for line in str(refused.value).splitlines() if former.refusal in line]
     assert len(lines) == 1, refused.value
 
