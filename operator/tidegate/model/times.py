@@ -85,11 +85,11 @@ def fault_of(schedule: str, time_zone: str = "") -> str:
     except CronSimError as error:
         if _names_fields(schedule):
             return (
-                f"{schedule!r} never comes: no month that it names has such a day. Name days that one of them has, "
-                "such as 28"
+                f"{schedule!r} never occurs: none of its months has that day. Name a day that one of them has, such as "
+                "28"
             )
         return f"{schedule!r} is no schedule ({error}). A range starts with the smaller one, such as 8-17 or MON-FRI"
-    return "" if next(times, None) is not None else f"{schedule!r} never comes. Name days that come"
+    return "" if next(times, None) is not None else f"{schedule!r} never occurs. Name days that occur"
 
 
 def _names_fields(schedule: str) -> bool:

@@ -13,19 +13,25 @@ OWNED_KEYS: dict[str, str] = {
     "spark.app.id": "Tidegate derives it from the name and the epoch",
     "spark.driver.host": "Tidegate sets it to the pod's address",
     "spark.driver.bindAddress": "Tidegate sets it to the pod's address",
-    "spark.driver.memoryOverhead": "use driver.resources.requests.memory, which is the whole container's",
-    "spark.driver.memoryOverheadFactor": "use driver.resources.requests.memory, which is the whole container's",
+    "spark.driver.memoryOverhead": "use driver.resources.requests.memory, which covers the whole container",
+    "spark.driver.memoryOverheadFactor": "use driver.resources.requests.memory, which covers the whole container",
     "spark.executor.instances": "use executor.instances",
     "spark.executor.cores": "use executor.cores",
-    "spark.executor.memoryOverhead": "use executor.resources.requests.memory, which is the whole container's",
-    "spark.executor.memoryOverheadFactor": "use executor.resources.requests.memory, which is the whole container's",
+    "spark.executor.memoryOverhead": "use executor.resources.requests.memory, which covers the whole container",
+    "spark.executor.memoryOverheadFactor": "use executor.resources.requests.memory, which covers the whole container",
     "spark.dynamicAllocation.enabled": "use executor.instances, or scale the StreamingApp",
     "spark.sql.shuffle.partitions": "use state.partitions",
     "spark.sql.streaming.checkpointLocation": "use storage.uri",
     "spark.sql.streaming.minBatchesToRetain": "use state.minBatchesToRetain",
-    "spark.hadoop.fs.s3a.endpoint": "use storage.endpoint, or a key of one bucket for inputs",
-    "spark.hadoop.fs.s3a.endpoint.region": "use storage.region, or a key of one bucket for inputs",
-    "spark.hadoop.fs.s3a.path.style.access": "use storage.pathStyleAccess, or a key of one bucket for inputs",
+    "spark.hadoop.fs.s3a.endpoint": (
+        "use storage.endpoint; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.endpoint"
+    ),
+    "spark.hadoop.fs.s3a.endpoint.region": (
+        "use storage.region; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.endpoint.region"
+    ),
+    "spark.hadoop.fs.s3a.path.style.access": (
+        "use storage.pathStyleAccess; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.path.style.access"
+    ),
     "spark.kubernetes.namespace": "an application runs in its resource's namespace",
     "spark.kubernetes.container.image": "use application.image",
     "spark.kubernetes.driver.container.image": "use application.image",

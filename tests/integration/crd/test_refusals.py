@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
                 {"schedule": "0 8 31 2 *", "durationSeconds": 7200},
             ],
         },
-        ["spec.autoscaling.excludedPeriods[1].schedule", "never comes", "name days that one of them has"],
+        ["spec.autoscaling.excludedPeriods[1].schedule", "never occurs", "name a day that one of them has"],
     ),
     "an excluded period over midnight": (
         "spec/autoscaling",
@@ -181,7 +181,7 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "snapshots on a day that never comes": (
         "spec/snapshots",
         {"schedule": "30 4 30,31 feb *"},
-        ["spec.snapshots.schedule", "never comes", "name days that one of them has"],
+        ["spec.snapshots.schedule", "never occurs", "name a day that one of them has"],
     ),
     "snapshots over midnight": (
         "spec/snapshots",
@@ -370,9 +370,13 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
     "negative memory": (
         "spec/executor",
         driver(memory="-2Gi"),
-        ["executor.resources.requests.memory", "at least 512Mi"],
+        ["executor.resources.requests.memory", "at least 750Mi", "at least 512Mi"],
     ),
-    "memory without a unit": ("spec/driver", driver(memory=2), ["driver.resources.requests.memory", "at least 512Mi"]),
+    "memory without a unit": (
+        "spec/driver",
+        driver(memory=2),
+        ["driver.resources.requests.memory", "at least 750Mi", "at least 512Mi"],
+    ),
     "memory that is a word": (
         "spec/driver",
         driver(memory="2GB"),

@@ -148,10 +148,10 @@ def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespac
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        (None, START, "startFrom can only be set when the application is created"),
-        (START, None, "startFrom can only be set when the application is created"),
-        (START, {"snapshotRef": {"name": "another"}}, "startFrom cannot be changed"),
-        (START, {"snapshotRef": None, "exportedState": {"uri": EXPORT}}, "startFrom cannot be changed"),
+        (None, START, "snapshotRef and startFrom.exportedState can only be set when the application is created"),
+        (START, None, "snapshotRef and startFrom.exportedState can only be set when the application is created"),
+        (START, {"snapshotRef": {"name": "another"}}, "startFrom.exportedState cannot be changed"),
+        (START, {"snapshotRef": None, "exportedState": {"uri": EXPORT}}, "startFrom.exportedState cannot be changed"),
     ],
 )
 def test_what_an_application_begins_with_is_decided_at_its_creation(

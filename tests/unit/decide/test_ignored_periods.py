@@ -59,8 +59,8 @@ def test_a_period_that_never_comes_is_named_with_what_to_write_instead() -> None
     assert (world.condition.status, world.condition.reason) == ("True", Reason.SCHEDULE_INVALID)
     assert world.condition.message == (
         "The autoscaler ignores this period and follows the others until that is corrected. "
-        "spec.autoscaling.excludedPeriods[1].schedule: '0 8 31 2 *' never comes: no month that it names has such a "
-        "day. Name days that one of them has, such as 28."
+        "spec.autoscaling.excludedPeriods[1].schedule: '0 8 31 2 *' never occurs: none of its months has that "
+        "day. Name a day that one of them has, such as 28."
     )
     (event,) = world.said
     assert (event.message, event.warning) == (world.condition.message, True)
@@ -70,7 +70,7 @@ def test_of_several_each_is_named() -> None:
     world = World(NONE, GOOD, NEVER)
     assert world.condition is not None
     assert "excludedPeriods[0].schedule: '0 8 * * FRI-1' is no schedule (Bad day-of-week)" in world.condition.message
-    assert "excludedPeriods[2].schedule: '0 8 31 2 *' never comes" in world.condition.message
+    assert "excludedPeriods[2].schedule: '0 8 31 2 *' never occurs" in world.condition.message
     assert "excludedPeriods[1]" not in world.condition.message
 
 

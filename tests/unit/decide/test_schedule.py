@@ -177,7 +177,7 @@ def test_a_schedule_of_a_day_that_never_comes_is_told_to_be_that() -> None:
     look = look_at_schedule(observe(app({"schedule": "0 8 31 2 *"})), NOW)
     (told,) = look.actions
     assert isinstance(told, PublishEvent)
-    assert told.message.startswith("spec.snapshots.schedule: '0 8 31 2 *' never comes: no month that it names has")
+    assert told.message.startswith("spec.snapshots.schedule: '0 8 31 2 *' never occurs: none of its months has")
     assert (look.status is not None, look.wake_after) == (True, None)
 
 

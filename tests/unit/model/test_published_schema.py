@@ -191,7 +191,7 @@ def test_a_reference_that_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_upgrade_names_exactly_the_fields_whose_edit_makes_a_version() -> None:
     text = SPEC["properties"]["upgrade"]["description"]
-    (listed,) = re.findall(r": one of (.*?)\. A version is stable", text)
+    (listed,) = re.findall(r"streamingapp\.md\): (.*?)\. A version is stable", text)
     named = set(re.findall(r"[a-z]\w*(?:\.[a-z]\w*)*", listed)) & set(schema_fields(SPEC))
     making = {*fields_of(ChangeClass.RESTART), "state.partitions"}
     assert {each for each in CHANGE_CLASSES if any(f"{each}.".startswith(f"{name}.") for name in named)} == making
