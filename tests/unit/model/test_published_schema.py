@@ -99,6 +99,20 @@ def test_the_number_of_executors_is_one_of_numbers_for_scale_and_a_text_for_peop
     assert (column["type"], column["jsonPath"]) == ("string", ".status.executors.summary")
 
 
+@pytest.mark.parametrize("role", ["driver", "executor"])
+def test_the_two_limits_of_memory_are_one_sentence_whichever_is_broken(role: str) -> None:
+    """Who corrects the memory as the first refusal says is not refused again."""
+    rules = [*rules_of(), *rules_of(role, "resources", "requests")]
+    broken = {
+        limit: message
+        for limit in ("750Mi", "512Mi")
+        for rule, message in rules
+        if f"('{limit}')" in rule and role in message
+    }
+    assert len(broken) == 2
+    assert len(set(broken.values())) == 1
+
+
 def test_each_setting_that_tidegate_owns_has_its_rule() -> None:
     rules = SPEC["properties"]["sparkConf"]["x-kubernetes-validations"]
     owned = {rule["rule"]: rule["message"] for rule in rules if rule["rule"].startswith("!(")}
