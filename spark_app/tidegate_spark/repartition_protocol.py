@@ -44,6 +44,7 @@ OPERATORS = frozenset(
 WITH_STATE = "transformWithState"
 """How the names begin of operators whose state Spark lets a query start with."""
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
+_BACK = "spec.state.partitions back to the number in status.statePartitions"
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version:
         first = ".".join(map(str, FIRST_SPARK))
         message = (
             f"Spark {spark_version} cannot repartition state; Spark {first} is the first that can. Set "
-            f"spec.state.partitions back and spec.application.image to one with Spark {first} or newer, and change "
+            f"{_BACK}. Then set spec.application.image to one with Spark {first} or newer, and change "
             "spec.state.partitions when that version is stable."
             f"{second_way(queries, partitions)}"
         )
@@ -168,22 +169,23 @@ def _why_query_unfit(name: str, facts: StateFacts) -> Unfit | None:
     if facts.provider != ROCKSDB:
         message = (
             f"The state of query {name!r} is kept by the provider {facts.provider or 'of an unknown name'}, and Spark "
-            f"repartitions only that of {ROCKSDB}. Set spec.state.partitions back: another "
-            "spark.sql.streaming.stateStore.providerClass takes effect only in a new lineage, which gives up the state."
+            f"repartitions only that of {ROCKSDB}. Set {_BACK}. Another spark.sql.streaming.stateStore.providerClass "
+            "(spec.sparkConf) takes effect only when the application starts without the state that it has "
+            "(spec.upgrade.mode Stateless)."
         )
         return Unfit(Reason.UNSUPPORTED_PROVIDER, message)
     unknown = sorted(set(facts.operators) - OPERATORS)
     if unknown:
         message = (
             f"Query {name!r} has state of {', '.join(unknown)}, and Spark cannot determine the keys there. Set "
-            "spec.state.partitions back: without that operator the query no longer fits its checkpoint, and needs a "
-            "new lineage, which gives up the state."
+            f"{_BACK}. Without that operator, the query no longer fits its checkpoint, and has to start without the "
+            "state that it has (spec.upgrade.mode Stateless)."
         )
         return Unfit(Reason.UNSUPPORTED_OPERATOR, message)
     if facts.one_place:
         message = (
             f"Query {name!r} aggregates without a key: that state is all in the first partition, and Spark's "
-            "repartition would put it where the query does not look. Set spec.state.partitions back."
+            f"repartition would put it where the query does not look. Set {_BACK}."
         )
         return Unfit(Reason.STATE_IN_ONE_PLACE, message)
     return None

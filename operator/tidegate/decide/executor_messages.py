@@ -84,8 +84,9 @@ def lingering(executor: str, since: str, others: int, pod: tuple[str, str], *, s
     waits = f"; Spark starts no others instead before {goes} gone" if short else ""
     see = f"pod {name} ({logs(name, namespace)})" if name else "its pod"
     return (
-        f"{who} should have ended at {since}, and still {runs} tasks{waits}. See the log and node of {see}; deleting "
-        "the pod ends it, and others run its tasks again, so what these wrote outside of Spark may be written twice."
+        f"{who} should have ended at {since}, and still {runs} tasks{waits}. See the log and node of {see}. If you "
+        "delete the pod, other executors run its tasks again, so what the tasks wrote outside of Spark may be written "
+        "twice."
     )
 
 

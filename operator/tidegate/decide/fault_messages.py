@@ -118,8 +118,8 @@ def out_of_service(node: str) -> str:
     """Return what to do about a node whose pods are to be given up; it is for a machine that is off, and only then."""
     return (
         f'If the machine of the node is off, run "kubectl taint nodes {node} '
-        'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which removes all its pods, and remove the taint '
-        "before the machine starts again."
+        'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which removes all its pods, and before the machine '
+        f'starts again "kubectl taint nodes {node} node.kubernetes.io/out-of-service-", which removes the taint.'
     )
 
 

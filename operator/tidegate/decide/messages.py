@@ -155,7 +155,8 @@ def node_tainted(pod: str, node: str) -> str:
 def grace_period_exceeded(seconds: int) -> str:
     return (
         f"The grace period of {seconds} s ended inside a batch. The next start runs it again, and outputs that are not "
-        "idempotent may get its rows twice; raise spec.driver.stopGracePeriodSeconds if batches take longer."
+        "idempotent may get the rows of that batch twice. If batches take longer than "
+        "spec.driver.stopGracePeriodSeconds, raise it."
     )
 
 
@@ -197,8 +198,9 @@ def epoch_adopted(stored: tuple[int, int], known: tuple[int, int], earlier: str 
 
 def fenced(by: str) -> str:
     return (
-        f"{by} The driver does not restart by itself. If the storage belongs to this application, suspend or delete "
-        "the other one, then change spec.restartNonce."
+        f"{by} The driver does not restart by itself. If the folder belongs to this application, suspend the other "
+        "one, or delete it with spec.storage.deletionPolicy Retain (with Delete, the files of both are lost); then "
+        "change spec.restartNonce."
     )
 
 

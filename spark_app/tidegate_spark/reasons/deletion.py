@@ -31,7 +31,10 @@ AREA = Area(
             Reason.ORIGIN_RELEASING,
             Fault.NONE,
             (Place.APP,),
-            "The application is being deleted before it started; the snapshot that it was to start from is released.",
+            (
+                "The application is being deleted before it started; Tidegate records in the storage that it no longer "
+                "needs the snapshot that it was to start from."
+            ),
             page="guide.md#delete-a-snapshot",
         ),
         Entry(
@@ -39,13 +42,13 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.EVENT,),
             (
-                "A deleted application or import could not release the snapshot that it was to start from, or "
-                "that it imported."
+                "A deleted application or import is still recorded in the storage as one that needs a snapshot (as its "
+                "holder), because the record could not be changed."
             ),
             remedy=(
-                "Before you delete the StreamSnapshot that took the snapshot, annotate it as the message says: "
-                '"kubectl annotate streamsnapshot NAME -n NAMESPACE --overwrite '
-                'tidegate.dev/release-holders=HOLDER"; without that, its files stay.'
+                'Before you delete the StreamSnapshot that took that snapshot, annotate it: "kubectl annotate '
+                'streamsnapshot NAME -n NAMESPACE --overwrite tidegate.dev/release-holders=HOLDER", with the HOLDER '
+                "in the message; without the annotation, the files of the snapshot are not deleted."
             ),
             page="guide.md#delete-a-snapshot",
         ),
@@ -53,7 +56,7 @@ AREA = Area(
             Reason.FINAL_SNAPSHOT,
             Fault.NONE,
             (Place.APP,),
-            "The application is being deleted, and its final snapshot is taken.",
+            "The application is being deleted, and its final snapshot is being taken.",
             page="guide.md#take-them-by-themselves",
         ),
         Entry(
@@ -66,8 +69,8 @@ AREA = Area(
             ),
             remedy=(
                 "Nothing is lost: the state itself is still there (<spec.storage.uri>/<namespace>/<name>/). To "
-                "continue from it, create the application again with the same name and spec.storage.uri, and delete "
-                "app.json there once no driver writes."
+                "continue from it, make sure that no driver writes there, and create the application again with the "
+                "same name and spec.storage.uri, and with spec.startFrom.adopt true."
             ),
             page="guide.md#take-them-by-themselves",
         ),
@@ -75,16 +78,16 @@ AREA = Area(
             Reason.STORAGE_PURGING,
             Fault.NONE,
             (Place.APP,),
-            "The application is being deleted, and a pod purges its storage.",
+            "The application is being deleted, and a pod deletes all files of its folder.",
         ),
         Entry(
             Reason.PURGE_FAILED,
             Fault.ENVIRONMENT,
             (Place.APP,),
-            "The process that purges the storage ended without a termination message.",
+            "The process that deletes the files of the application's folder ended without a termination message.",
             remedy=(
-                'If it recurs, see "kubectl logs POD -n NAMESPACE --previous". To finish the deletion, set '
-                "spec.storage.deletionPolicy to Retain: the files then stay, and can be deleted by hand."
+                'If it recurs, see "kubectl logs POD -n NAMESPACE --previous". To finish the deletion of the '
+                "resource, set spec.storage.deletionPolicy to Retain: the files then stay, and can be deleted by hand."
             ),
             after="The container restarts and continues where it was.",
         ),
@@ -92,16 +95,16 @@ AREA = Area(
             Reason.STORAGE_PURGED,
             Fault.NONE,
             (Place.EVENT,),
-            "The storage of the deleted application was purged.",
+            "All files of the folder of the deleted application were deleted.",
         ),
         Entry(
             Reason.STORAGE_RETAINED,
             Fault.NONE,
             (Place.EVENT,),
-            "The storage of the deleted application was not purged; the message says why.",
+            "The files of the deleted application were not deleted; the message says why.",
             remedy=(
-                "Delete the folder that the message names by hand if neither the state nor a snapshot in it is needed; "
-                "StreamSnapshots and forks of the application may need them."
+                "If neither the state nor a snapshot in the folder that the message names is needed, delete that "
+                "folder by hand; StreamSnapshots and forks of the application may need it."
             ),
         ),
     ),

@@ -37,8 +37,9 @@ AREA = Area(
             Fault.NONE,
             (Place.LAST_EXIT, Place.APP, Place.UPGRADE, Place.REHEARSAL),
             (
-                "The process was asked to stop from outside, and stopped at a batch boundary; as the cause of a "
-                "rehearsal: spec.upgrade.rehearsal was removed before there was a result."
+                "The process was asked to stop (by Tidegate, or because its pod is removed, as when a node is "
+                "drained), and stopped at a batch boundary. In status.upgrade.rehearsal.cause: the rehearsal ended "
+                "before it had a result, for example because spec.upgrade.rehearsal was removed."
             ),
             after="A driver starts again unless the application is suspended. An upgrade continues.",
         ),
@@ -60,12 +61,12 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             (
-                "The application was running, and now a query of it has ended or not started again; or neither the "
-                "driver's agent nor the kubelet confirms that the queries run."
+                "The application was running. Now a query has ended, or has not started again; or nobody (neither the "
+                "driver's agent nor the kubelet) confirms that the queries run."
             ),
             remedy=(
-                'If a query has ended, "kubectl logs POD -n NAMESPACE" of the driver pod says why. If nothing answers, '
-                "check the node of the pod, and network policies for its port 8091."
+                'If a query has ended, "kubectl logs POD -n NAMESPACE" of the driver pod says why. If nothing '
+                "answers, check the node of the pod, and network policies for its port 8091."
             ),
         ),
         Entry(
@@ -73,14 +74,14 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             (
-                "The driver runs, and its agent, which the kubelet reaches, does not answer the operator. Batches "
-                "continue; rescaling, snapshots, control messages, metrics and repartitions wait, and an upgrade "
-                "starts without a copy of the state. The same holds of a driver that was launched with another key "
-                "than the operator has; the message says so."
+                "The driver runs and the kubelet reaches it, but its agent (port 8091) does not answer the operator. "
+                "Batches continue; rescaling, snapshots, control messages, metrics and repartitions wait, and an "
+                "upgrade starts without a copy of the state. It is the same if the driver was launched with another "
+                "key (by which operator and agent know each other) than the operator has now; the message says so."
             ),
             remedy=(
                 "Allow pods of the operator to reach port 8091 of the driver pod (network policies). If the message "
-                "names another key, change spec.restartNonce: the next driver is launched with the operator's."
+                "names another key, change spec.restartNonce: the next driver gets the operator's present key."
             ),
             after="The operator asks the agent again.",
         ),
@@ -89,15 +90,15 @@ AREA = Area(
             Fault.NONE,
             (Place.APP,),
             "The application has finished, and spec.restart.policy is Always.",
-            after="The driver starts again, after 10 seconds to 5 minutes if it ends quickly.",
+            after="The driver starts again: at once or, if the last one ended quickly, after 10 seconds to 5 minutes.",
         ),
         Entry(
             Reason.RESTART_BUDGET_EXHAUSTED,
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "More failures came within the window than spec.restart.maxFailures allows. The message has the last "
-                "exception."
+                "More than spec.restart.maxFailures failures came within spec.restart.windowSeconds. The message has "
+                "the last exception."
             ),
             remedy=(
                 "Fix the application and change the spec: spec.application.image, or spec.restartNonce if nothing else "
@@ -124,8 +125,8 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "A query made no progress for spec.restart.stallTimeoutSeconds. The condition Stalled is "
-                "something else: it is True when a resource cannot continue by itself."
+                "A query made no progress for spec.restart.stallTimeoutSeconds. This reason is not the condition "
+                "Stalled, which is True when a resource cannot continue by itself."
             ),
             remedy=(
                 'See what its tasks waited for: "kubectl logs POD -n NAMESPACE --previous" of the driver pod. Raise '
@@ -138,11 +139,12 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.REPARTITION, Place.UPGRADE),
             (
-                "Another process of this application took over the storage (fence.json has its epoch): the application "
-                "also runs elsewhere, such as in another cluster."
+                "Another process of this application took over the application's folder (fence.json has its epoch): "
+                "the application also runs elsewhere, such as in another cluster."
             ),
             remedy=(
-                "If the storage belongs to this application, suspend or delete the other one, then change "
+                "If the folder belongs to this application, suspend the other one, or delete it with "
+                "spec.storage.deletionPolicy Retain (with Delete, the files of both are lost); then change "
                 "spec.restartNonce. If it belongs to the other one, delete this application with "
                 "spec.storage.deletionPolicy Retain."
             ),
@@ -152,7 +154,11 @@ AREA = Area(
             Reason.EPOCH_ADOPTED,
             Fault.NONE,
             (Place.APP, Place.EVENT),
-            "The status was lost, and the storage has a later epoch. The application continues from there.",
+            (
+                "The status was lost, and has an earlier launch number (epoch) or lineage than the storage, or the "
+                "application took over the folder of an earlier one. The application continues with those of the "
+                "storage."
+            ),
         ),
         Entry(
             Reason.SPEC_CHANGED,
@@ -187,7 +193,7 @@ AREA = Area(
             Fault.NONE,
             (Place.APP,),
             "A pod of a deleted application of the same name still exists.",
-            after="It is deleted first.",
+            after="Tidegate stops that pod, then starts a driver.",
         ),
         Entry(
             Reason.RELAUNCH_DELAYED,
@@ -222,13 +228,14 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
                 "A query cannot run safely: two share a checkpoint, a fork would write where its original writes, an "
-                "export was not read completely, a file sink would leave batches out, or an old checkpoint is without "
-                "the control stream. The message says which."
+                "export was not read completely, a file sink would leave batches out, or the checkpoint is from before "
+                "the query used tidegate_spark.control.controlled(). The message says which."
             ),
             remedy=(
-                "Change the query as the message says, and the spec with it: spec.application.image, or "
-                "spec.restartNonce if nothing else changes. A fork whose original is stopped for good may write to its "
-                "outputs with spec.startFrom.outputs TakeOver and another spec.restartNonce."
+                "Change the query as the message says; then set spec.application.image to the changed image, or change "
+                "spec.restartNonce if nothing else in the spec changes. If the original of a fork is stopped for good, "
+                "the fork may write where the original wrote: set spec.startFrom.outputs of the fork to TakeOver, and "
+                "change its spec.restartNonce."
             ),
             after="Tidegate tries again only after a change of the spec.",
             page="guide.md#write-your-application",
@@ -300,9 +307,9 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.UPGRADE, Place.REPARTITION, Place.SNAPSHOT, Place.MESSAGE, Place.EXPORT),
             (
-                "No pod can be built from the spec: memory that does not fit, a template that cannot be merged, fields "
-                "or values that no pod may have. Or the resource was stored under another version of the CRD, and this "
-                "operator cannot read it."
+                "No pod can be built from the spec: memory settings that do not fit into the memory request, a "
+                "template that cannot be merged, fields or values that no pod may have. Or the resource was stored "
+                "under another version of the CRD, and this operator cannot read it."
             ),
             remedy=(
                 "Correct the field that the message names; a ControlMessage cannot be changed, so send it again under "
@@ -316,10 +323,10 @@ AREA = Area(
             Fault.VERSION,
             (Place.PLAINTEXT_SECRETS, Place.EVENT),
             (
-                "The spec has a value that looks like a secret, by the name of the field or by its own shape. "
-                "Everybody reads it who may read the resource or its pods. The application runs."
+                "The spec has a value that looks like a secret, by the name of its field or by its text. Everybody who "
+                "may read the resource or its pods can read it. The application runs."
             ),
-            remedy="Move the value to a Secret, and name that in the field that the message names.",
+            remedy="Move the value to a Secret, and refer to the Secret as the message says.",
             after="The value is redacted in status, events, logs and snapshots.",
             page="design/secrets.md",
         ),
@@ -328,10 +335,10 @@ AREA = Area(
             Fault.VERSION,
             (Place.EVENT,),
             (
-                "The grace period ended inside a batch, which the next start runs again. No input is lost, and outputs "
-                "that are not idempotent, such as foreachBatch, may get its rows twice."
+                "The grace period ended inside a batch, which the next start runs again. No input is lost, but outputs "
+                "that are not idempotent, such as foreachBatch, may get the rows of that batch twice."
             ),
-            remedy="Raise spec.driver.stopGracePeriodSeconds if batches take longer.",
+            remedy="If batches take longer than spec.driver.stopGracePeriodSeconds, raise it.",
         ),
         Entry(
             Reason.RESCALED,
@@ -354,7 +361,7 @@ AREA = Area(
             Reason.CONFIGURATION_IGNORED,
             Fault.NONE,
             (Place.EVENT,),
-            "The script sets something that Tidegate decides.",
+            "The script sets something that Tidegate decides; the message names it.",
             remedy="Remove the setting from the script.",
             page="guide.md#write-your-application",
         ),

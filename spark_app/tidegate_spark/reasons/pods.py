@@ -14,8 +14,8 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP, Place.AUTOSCALING),
             (
-                "Executors cannot be started; the message says how many run and what the others lack. The application "
-                "is Ready as long as at least one runs."
+                "Executors cannot be started; the message says how many run and what the others lack. While at least "
+                "one runs, the application is Ready, but slower."
             ),
             remedy=(
                 "Correct what the message names: the image, spec.executor.resources, the nodes, a ResourceQuota, an "
@@ -28,19 +28,19 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             (
-                "All executors run, but a surplus one has not finished its tasks for ten minutes; the "
-                "message names its pod."
+                "All executors run, but a surplus one has not finished its tasks for ten minutes; the message names "
+                "its pod."
             ),
             remedy=(
-                'See "kubectl logs POD -n NAMESPACE" and the node of that pod. Deleting the pod ends it: others run '
-                "its tasks again, so what these wrote outside of Spark may be written twice."
+                'See "kubectl logs POD -n NAMESPACE" and the node of that pod. If you delete the pod, other '
+                "executors run its tasks again, so what the tasks wrote outside of Spark may be written twice."
             ),
         ),
         Entry(
             Reason.EXECUTORS_STOPPING,
             Fault.NONE,
             (Place.APP,),
-            "The application is being deleted, and its executors are deleted.",
+            "The application is being deleted, and so are its executors.",
         ),
         Entry(
             Reason.NODE_TAINTED,
@@ -49,8 +49,9 @@ AREA = Area(
             "The node of the driver was tainted: it is being drained, or does not answer.",
             remedy=(
                 'Nothing has to be done while the node is drained. If the machine of the node is off, run "kubectl '
-                'taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which removes all pods of '
-                "the node, and remove the taint before the machine starts again."
+                'taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which removes all pods '
+                'of the node, and before the machine starts again "kubectl taint nodes NODE '
+                'node.kubernetes.io/out-of-service-", which removes the taint.'
             ),
             after="A new driver follows when the old pod is gone.",
         ),
@@ -58,10 +59,14 @@ AREA = Area(
             Reason.IMAGE_PULL_FAILED,
             Fault.ENVIRONMENT,
             (Place.APP, Place.EXPORT),
-            "The image cannot be pulled: the application's, or Tidegate's own in an init container or a storage pod.",
+            (
+                "The image cannot be pulled: the application's, or Tidegate's own (in an init container, or in a pod "
+                "that copies or deletes files)."
+            ),
             remedy=(
                 "Correct spec.application.image (for an export spec.export.image, with another spec.export.nonce) or "
-                "spec.application.imagePullSecrets; Tidegate's own image is set in the values of its chart."
+                "spec.application.imagePullSecrets. Tidegate's own image is image.repository, image.tag and "
+                "image.digest in the values of its chart."
             ),
             after="The kubelet tries again. An export fails after two minutes.",
         ),
@@ -100,14 +105,14 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             (
-                "A ConfigMap, Secret or PersistentVolumeClaim that a volume of the pod refers to does not exist, or "
-                "the ConfigMap or Secret has not the key that the volume names; or a ServiceAccount, PriorityClass or "
-                "RuntimeClass that an edit names. The message names it."
+                "A ConfigMap, Secret or PersistentVolumeClaim of a volume of the pod does not exist, or the ConfigMap "
+                "or Secret lacks the key that the volume names; or a ServiceAccount, PriorityClass or RuntimeClass in "
+                "an edit does not exist. The message names it."
             ),
             remedy="Create it, or correct the reference in the spec.",
             after=(
-                "The kubelet tries again. A new version for which it is missing for spec.podStartTimeoutSeconds is "
-                "rolled back; one that was not launched for want of an account or class begins once that exists."
+                "The kubelet tries again. If a volume still lacks it after spec.podStartTimeoutSeconds, a new version "
+                "is rolled back. If an account or class is missing, a new version is not launched until that exists."
             ),
             page="guide.md#a-pod-that-does-not-start",
         ),
@@ -145,11 +150,11 @@ AREA = Area(
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             (
                 "No container of the pod has started for longer than spec.podStartTimeoutSeconds, and neither the pod "
-                "nor its events name a cause, or the operator may not read events."
+                "nor its events name a cause, or the operator is not permitted to read events."
             ),
             remedy=(
-                'See "kubectl describe pod POD -n NAMESPACE", the node of the pod and its kubelet, and schedulerName '
-                "in the pod templates."
+                'See "kubectl describe pod POD -n NAMESPACE", the node of the pod and its kubelet, and '
+                "schedulerName in spec.podTemplate, spec.driver.podTemplate and spec.executor.podTemplate."
             ),
             after="Tidegate reads the events again after 15 seconds to 5 minutes.",
             page="guide.md#a-pod-that-does-not-start",
@@ -175,10 +180,10 @@ AREA = Area(
             Reason.POD_NAME_TAKEN,
             Fault.CLUSTER,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "A pod with the name that Tidegate needs exists, and does not (or no longer) belong to this resource.",
+            "A pod that does not belong to this resource (any more) has the name that Tidegate needs.",
             remedy=(
-                "Delete that pod, or the object that creates it (its metadata.ownerReferences). A new application can "
-                "have another name instead, under which it starts without the state of this one."
+                "Delete that pod, or the object that creates it (its metadata.ownerReferences). An application can "
+                "also be created under another name; it then starts without the state of this one."
             ),
             after="Tidegate retries after 5 seconds to 5 minutes.",
         ),
@@ -188,8 +193,8 @@ AREA = Area(
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             "A ServiceAccount, Role or RoleBinding tidegate-driver-<app> exists and is not Tidegate's.",
             remedy=(
-                "Whoever uses that object moves to another name, then deletes it: pods that use it lose their access "
-                "at once. Or set spec.serviceAccountName to a ServiceAccount of your own, which restarts the "
+                "Let those who use that object move to another one, then delete it: pods that still use it lose their "
+                "access at once. Or set spec.serviceAccountName to a ServiceAccount of your own, which restarts the "
                 "application."
             ),
             after="Tidegate retries after 5 seconds to 5 minutes.",
@@ -205,8 +210,9 @@ AREA = Area(
             remedy=(
                 "If the node hangs or is cut off, restart its machine or its network. If the machine of the node is "
                 'off, run "kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which '
-                "removes all pods of the node, and remove the taint before the machine starts again. Never delete the "
-                "driver pod with --force."
+                'removes all pods of the node, and before the machine starts again "kubectl taint nodes NODE '
+                'node.kubernetes.io/out-of-service-", which removes the taint. Never delete the driver pod with '
+                "--force."
             ),
             after="Tidegate continues when the node answers again, or the pod is gone.",
         ),
@@ -221,7 +227,8 @@ AREA = Area(
             remedy=(
                 "If the node hangs or is cut off, restart its machine or its network. If the machine of the node is "
                 'off, run "kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which '
-                "removes all pods of the node, and remove the taint before the machine starts again."
+                'removes all pods of the node, and before the machine starts again "kubectl taint nodes NODE '
+                'node.kubernetes.io/out-of-service-", which removes the taint.'
             ),
             after="Tidegate continues when the node answers again, or the pod is gone.",
         ),

@@ -13,7 +13,7 @@ AREA = Area(
             Reason.REHEARSAL_PASSED,
             Fault.NONE,
             (Place.EVENT, Place.UPGRADE),
-            "The rehearsal passed.",
+            "The rehearsal passed: the new version works on a copy of the state.",
         ),
         Entry(
             Reason.REHEARSAL_FAILED,
@@ -22,25 +22,31 @@ AREA = Area(
             "The rehearsal failed, and the new version is not started; status.upgrade.rehearsal says why.",
             remedy=(
                 "Fix the new version and change the spec; another spec.restartNonce rehearses the same version again. "
-                "Without spec.upgrade.rehearsal, the same version starts at once, and only its gate protects from its "
-                "faults."
+                "If you remove spec.upgrade.rehearsal, the same version starts at once, and is rolled back only if it "
+                "fails before it is stable."
             ),
         ),
         Entry(
             Reason.REHEARSAL_INCONCLUSIVE,
             Fault.NONE,
             (Place.EVENT, Place.UPGRADE),
-            "The rehearsal showed nothing for or against the new version; the upgrade continues to the gate.",
+            (
+                "The rehearsal showed nothing for or against the new version; the upgrade continues, and the new "
+                "version starts."
+            ),
         ),
         Entry(
             Reason.PLAN_INCOMPATIBLE,
             Fault.VERSION,
             (Place.REHEARSAL,),
-            "A query has other operators or sources than its checkpoint, or Spark or Tidegate does not accept it.",
+            (
+                "A query does not have the operators or sources of its checkpoint, or Spark or Tidegate does not "
+                "accept the query."
+            ),
             remedy=(
                 "Give the query the operators and sources that its checkpoint has. To give up the state instead, run "
-                '"kubectl annotate streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE" with '
-                "the number in status.lineage, then in one edit remove spec.upgrade.rehearsal and set "
+                '"kubectl annotate streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE", '
+                "where LINEAGE is the number in status.lineage, then in one edit remove spec.upgrade.rehearsal and set "
                 "spec.upgrade.mode to Stateless."
             ),
         ),
@@ -50,15 +56,15 @@ AREA = Area(
             (Place.REHEARSAL,),
             "The state has other columns or types than the new version expects.",
             remedy=(
-                "Give the state the columns and types that it had. Or export a snapshot of it, and create another "
-                "StreamingApp with spec.startFrom.exportedState."
+                "Give the state the columns and types that it had. Or create a StreamSnapshot with spec.export, and "
+                "another StreamingApp that starts from what it exported (spec.startFrom.exportedState)."
             ),
         ),
         Entry(
             Reason.START_FAILED,
             Fault.VERSION,
             (Place.REHEARSAL, Place.REPARTITION),
-            "The process does not start: its image, program or libraries.",
+            "The process does not start, because of its image, program or libraries.",
             remedy=(
                 "Correct what the message names; if that is outside of the spec, change spec.restartNonce to try again."
             ),
@@ -98,9 +104,8 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.REHEARSAL, Place.REPARTITION),
             (
-                "The pod found no node or was not admitted: that of a rehearsal within "
-                "spec.upgrade.rehearsal.timeoutSeconds, that of a repartition within five minutes. Or three pods of a "
-                "repartition were lost."
+                "The pod found no node or was not admitted in time: spec.upgrade.rehearsal.timeoutSeconds for a "
+                "rehearsal, five minutes for a repartition. Or three pods of a repartition were lost."
             ),
             remedy=(
                 "Free resources or add nodes, raise the ResourceQuota of the namespace, or lower "
@@ -113,7 +118,7 @@ AREA = Area(
             Reason.DEADLINE_EXCEEDED,
             Fault.VERSION,
             (Place.REHEARSAL, Place.REPARTITION, Place.EXPORT),
-            "It was not complete in time; the message says how far it was.",
+            "The rehearsal, repartition or export was not complete in time; the message says how far it was.",
             remedy=(
                 "Raise the timeoutSeconds, or the resources, that the message names. After a repartition also change "
                 "spec.restartNonce, and after an export spec.export.nonce; after a rehearsal, the upgrade continues "
@@ -126,14 +131,14 @@ AREA = Area(
             Fault.NONE,
             (Place.APP, Place.EVENT, Place.UPGRADE),
             (
-                "spec.state.partitions differs from the number that the state has, and does not take effect yet: the "
-                "running version is not stable, or the application started from a snapshot whose state has its own "
-                "number."
+                "spec.state.partitions differs from the number of partitions that the state has, and does not take "
+                "effect yet: the running version is not stable, or the application started from a snapshot with "
+                "another number of partitions."
             ),
             remedy=(
                 "While the running version is not stable, wait. After a start from a snapshot, set "
-                "spec.state.partitions to the number that the state has and, when the application is stable, to the "
-                "wanted one."
+                "spec.state.partitions to the number in status.statePartitions and, when the application is stable, to "
+                "the wanted one."
             ),
             after="In the first case, the state is repartitioned when the running version is stable.",
             page="guide.md#repartition-the-state",
@@ -151,8 +156,9 @@ AREA = Area(
             (Place.UPGRADE, Place.REPARTITION),
             "Spark before 4.2 cannot repartition state.",
             remedy=(
-                "Set spec.state.partitions back. Then set spec.application.image to one with Spark 4.2 or newer, and "
-                "change spec.state.partitions when that version is stable."
+                "Set spec.state.partitions back to the number in status.statePartitions. Then set "
+                "spec.application.image to one with Spark 4.2 or newer, and change spec.state.partitions when that "
+                "version is stable."
             ),
             page="guide.md#repartition-the-state",
         ),
@@ -162,8 +168,9 @@ AREA = Area(
             (Place.UPGRADE, Place.REPARTITION),
             "The state store is not RocksDB.",
             remedy=(
-                "Set spec.state.partitions back. RocksDB (spark.sql.streaming.stateStore.providerClass in "
-                "spec.sparkConf) takes effect only in a new lineage, which gives up the state."
+                "Set spec.state.partitions back to the number in status.statePartitions. RocksDB "
+                "(spark.sql.streaming.stateStore.providerClass in spec.sparkConf) takes effect only when the "
+                "application starts without the state that it has (spec.upgrade.mode Stateless)."
             ),
             page="guide.md#repartition-the-state",
         ),
@@ -171,10 +178,11 @@ AREA = Area(
             Reason.UNSUPPORTED_OPERATOR,
             Fault.VERSION,
             (Place.UPGRADE, Place.REPARTITION),
-            "Spark cannot determine the keys of an operator, such as a limit.",
+            "Spark cannot determine the keys of an operator of the query; a limit is such an operator.",
             remedy=(
-                "Set spec.state.partitions back. Without that operator, the query no longer fits its checkpoint and "
-                "needs a new lineage, which gives up the state."
+                "Set spec.state.partitions back to the number in status.statePartitions. Without that operator, the "
+                "query no longer fits its checkpoint, and has to start without the state that it has "
+                "(spec.upgrade.mode Stateless)."
             ),
             page="guide.md#repartition-the-state",
         ),
@@ -183,7 +191,10 @@ AREA = Area(
             Fault.VERSION,
             (Place.UPGRADE, Place.REPARTITION),
             "An aggregation without a key has all of its state in the first partition.",
-            remedy="Set spec.state.partitions back. More partitions would not help.",
+            remedy=(
+                "Set spec.state.partitions back to the number in status.statePartitions. More partitions would not "
+                "help."
+            ),
             page="guide.md#repartition-the-state",
         ),
         Entry(
@@ -192,9 +203,9 @@ AREA = Area(
             (Place.UPGRADE, Place.REPARTITION, Place.EXPORT),
             "The state cannot be read: files are missing or damaged, or another Spark wrote it.",
             remedy=(
-                "Restore the files that the message names, or use an image with the Spark that wrote the state: "
-                "spec.application.image, for an export spec.export.image. Then change spec.restartNonce, for an export "
-                "spec.export.nonce."
+                "Restore the files that the message names. Or, if another Spark wrote the state, set "
+                "spec.application.image (for an export spec.export.image) to an image with that Spark. Then change "
+                "spec.restartNonce, for an export spec.export.nonce."
             ),
             page="guide.md#repartition-the-state",
         ),
@@ -202,11 +213,14 @@ AREA = Area(
             Reason.BATCH_UNCOMMITTED,
             Fault.NONE,
             (Place.UPGRADE, Place.REPARTITION),
-            "The previous version was ended inside a batch, and runs it again under the same number first.",
-            remedy="Raise spec.driver.stopGracePeriodSeconds if batches take longer.",
+            (
+                "The previous version was ended inside a batch, and has to run that batch again, under the same "
+                "number, before its state can be repartitioned."
+            ),
+            remedy="If batches take longer than spec.driver.stopGracePeriodSeconds, raise it.",
             after=(
-                "The repartition is tried again when that version is stable once more or waits for input, at most "
-                "twice; then it is refused."
+                "The repartition is tried again, at most twice, when that version is stable again or waits for input. "
+                "After that, the upgrade is refused."
             ),
             page="guide.md#repartition-the-state",
         ),
@@ -217,7 +231,7 @@ AREA = Area(
             "Spark could not repartition the state; the message has its exception.",
             remedy=(
                 "Correct what the message names, then change spec.restartNonce; to cancel, set spec.state.partitions "
-                "back."
+                "back to the number in status.statePartitions."
             ),
             page="guide.md#repartition-the-state",
         ),
@@ -225,9 +239,10 @@ AREA = Area(
             Reason.STATE_DIFFERS,
             Fault.CLUSTER,
             (Place.UPGRADE, Place.REPARTITION),
-            "The state was not the same after the repartition. The new lineage is not used.",
+            "The state was not the same after the repartition. What the repartition wrote is not used.",
             remedy=(
-                "Report it to the developers of Tidegate, with the message and, if it still exists, the log of the pod."
+                "Report it to the developers of Tidegate, with the message and, if the pod still exists, its log: "
+                '"kubectl logs POD -n NAMESPACE".'
             ),
             after="The previous version continues with the state as it was.",
             page="guide.md#repartition-the-state",
@@ -237,8 +252,8 @@ AREA = Area(
             Fault.NONE,
             (Place.EVENT,),
             (
-                "The log of a file sink got an entry for the batch of a repartition, which wrote nothing. No output is "
-                "lost or repeated."
+                "A repartition counts as a batch, which writes no file; it was added to the log of a file sink (its "
+                "folder _spark_metadata), so that the batches in it stay without a gap. No output is lost or repeated."
             ),
             page="guide.md#repartition-the-state",
         ),

@@ -15,8 +15,8 @@ AREA = Area(
             (Place.APP,),
             "The storage overlaps that of another, older application of the namespace.",
             remedy=(
-                "Create this application again with another spec.storage.uri. Delete the older one only if it is not "
-                "needed: with its spec.storage.deletionPolicy Delete, its state and snapshots are deleted too."
+                "Delete this application, and create it with another spec.storage.uri. Delete the older one only if it "
+                "is not needed: if its spec.storage.deletionPolicy is Delete, its state and snapshots are deleted too."
             ),
             after="Tidegate continues when the older one is deleted.",
         ),
@@ -25,15 +25,18 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
-                "app.json names another application, such as an earlier one of the same name: its files are in "
-                "this application's folder. Or this folder is inside the folder of an application in another "
-                "namespace."
+                "app.json, which says whose the application's folder is, names another application, such as an earlier "
+                "one of the same name. Or the folder is inside the folder of an application in another namespace; the "
+                "message says so."
             ),
             remedy=(
-                "Make sure that no driver in any cluster writes to that folder "
+                "If the folder is inside another one, delete this application, and create it with another "
+                "spec.storage.uri. Otherwise make sure that no driver in any cluster writes to the folder "
                 "(<spec.storage.uri>/<namespace>/<name>/). To continue from the state there, if an earlier application "
-                "of this namespace and name left it, set spec.startFrom.adopt to true; to start without it, delete the "
-                "folder, which loses the state and all snapshots in it."
+                "of this namespace and name left it, set spec.startFrom.adopt to true. If this application has had the "
+                "folder and another one took it over, this one does not get it again: delete it with "
+                "spec.storage.deletionPolicy Retain, and create it with spec.startFrom.adopt. To start without the "
+                "state, delete the folder, which loses the state and all snapshots in it."
             ),
             after="A new driver checks again within 5 minutes.",
         ),
@@ -42,12 +45,12 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
-                "A newer Tidegate wrote app.json, fence.json, the catalog of the snapshots or a manifest; an older one "
-                "neither reads nor replaces them."
+                "A newer Tidegate wrote an object of the application's folder (app.json, fence.json, the catalog of "
+                "the snapshots or a manifest; the message names it); this older one neither reads nor replaces it."
             ),
             remedy=(
-                "Upgrade Tidegate, or with spec.application.runtime Image use an image with a newer runtime; change "
-                "spec.restartNonce if the application runs."
+                "Upgrade Tidegate; if spec.application.runtime is Image, use an image with a newer runtime. If the "
+                "application still runs, then change spec.restartNonce, so that its driver gets the newer runtime."
             ),
             after="A new driver checks again within 5 minutes.",
         ),
@@ -56,14 +59,17 @@ AREA = Area(
             Fault.DATA,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
-                "app.json or fence.json lacks a field or has one of another type, or app.json is missing beside other "
-                "objects, so nobody can determine whose they are; Tidegate neither takes nor deletes them."
+                "app.json or fence.json in the application's folder is damaged (lacks a field, or has one of another "
+                "type), or app.json is missing although other objects are there: whose they are is not known, and "
+                "Tidegate neither uses nor deletes them."
             ),
             remedy=(
-                "Restore the object that the message names from the versions of the bucket. Without a version, make "
-                "sure that no driver in any cluster writes below <spec.storage.uri>/<namespace>/<name>/. If app.json "
-                "is missing, set spec.startFrom.adopt to true: the application continues by fence.json. If an object "
-                "is damaged, delete it; if that is app.json, do both."
+                "Restore the object that the message names from an older object version in the bucket. If there is "
+                "none, first make sure that no driver in any cluster writes below "
+                "<spec.storage.uri>/<namespace>/<name>/. Then, if app.json is missing, set spec.startFrom.adopt to "
+                "true: the application continues with the lineage and epoch in fence.json. If app.json is damaged, "
+                "delete it and set spec.startFrom.adopt to true. If only fence.json is damaged, delete it. If neither "
+                "of the two can be read, nothing can continue: do not delete fence.json as well."
             ),
             after="A new driver checks again within 5 minutes.",
         ),
@@ -72,8 +78,8 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "spec.startFrom.adopt is true, and the application's folder in the storage has neither an app.json nor "
-                "a lineage; Tidegate starts nothing without state."
+                "spec.startFrom.adopt is true, but the application's folder has neither an app.json nor a lineage. "
+                "Tidegate does not start an empty application in its place."
             ),
             remedy=(
                 "Copy the files of the earlier application to <spec.storage.uri>/<namespace>/<name>/. If the "
@@ -86,8 +92,8 @@ AREA = Area(
             Fault.DATA,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "The application is to start without state (spec.upgrade.mode Stateless) in a new lineage, and there "
-                "are files of that lineage in the storage, which no launch has left."
+                "The application is to start without state (spec.upgrade.mode Stateless), but the folder of its new "
+                "lineage already has files, which no recorded launch wrote."
             ),
             remedy=(
                 "Move the folder that the message names to another place, or revert the spec to continue from the "
@@ -99,10 +105,13 @@ AREA = Area(
             Reason.PROTOCOL_MISMATCH,
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
-            "Operator and runtime are more than one version of their protocol apart.",
+            (
+                "The protocol versions of operator and runtime, by which they understand each other, differ by more "
+                "than one."
+            ),
             remedy=(
-                "Upgrade what the message names, the operator or with spec.application.runtime Image the image; then "
-                "change spec.restartNonce."
+                "Upgrade what the message names: the operator or, if spec.application.runtime is Image, the image. "
+                "Then change spec.restartNonce."
             ),
             after="Tidegate tries again only after a change of the spec.",
         ),
@@ -111,7 +120,10 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             "The bucket does not exist.",
-            remedy="Create the bucket; if spec.storage.uri is wrong, create the application again with another one.",
+            remedy=(
+                "Create the bucket. If spec.storage.uri is wrong, delete the application, and create it with the right "
+                "one."
+            ),
             after="Tidegate retries by itself.",
         ),
         Entry(
@@ -152,7 +164,8 @@ AREA = Area(
             "The object store ignores conditional writes, or lacks an operation; the message names it.",
             remedy=(
                 "Upgrade the object store to a version with conditional writes (If-None-Match and If-Match of "
-                "PutObject). On another store, the application has to be created again, and starts without its state."
+                "PutObject). To use another store, delete the application, and create it with that store in "
+                "spec.storage; it then starts without its state."
             ),
             after="A new driver checks again within 5 minutes.",
         ),
@@ -169,7 +182,7 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             "A Kafka broker cannot be reached, or refuses the application.",
-            remedy="Check the address, topics and credentials of the broker, and the network.",
+            remedy="Check the network and what the program uses: the address of the broker, topics and credentials.",
             after="Tidegate retries by itself.",
         ),
         Entry(

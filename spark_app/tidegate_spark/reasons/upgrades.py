@@ -59,11 +59,14 @@ AREA = Area(
             Reason.UPGRADE_FAILED,
             Fault.VERSION,
             (Place.APP, Place.EVENT),
-            "The new version failed at its gate and runs nevertheless; the message says why it was not rolled back.",
+            (
+                "The new version failed before it was stable, and runs nevertheless; the message says why it was not "
+                "rolled back."
+            ),
             remedy=(
                 "Fix the new version and change the spec. Or roll back, if status.upgrade.rollbackSnapshot.id is "
-                "there: set spec.upgrade.rollbackTo to it; the batches since then run again, and outputs may get their "
-                "data twice."
+                "there: set spec.upgrade.rollbackTo to it; the batches after that snapshot run again, and outputs may "
+                "get their data twice."
             ),
             after="The upgrade is Completed if the new version becomes stable after all.",
         ),
@@ -95,7 +98,7 @@ AREA = Area(
             Reason.UPGRADE_WITHDRAWN,
             Fault.NONE,
             (Place.EVENT,),
-            "The spec was set back before the new version was started.",
+            "The spec was set back before the new version was started; the previous version continues.",
         ),
         Entry(
             Reason.UPGRADING,
@@ -117,7 +120,7 @@ AREA = Area(
             Reason.LAUNCHED,
             Fault.NONE,
             (Place.UPGRADE,),
-            "The new version was started, and its gate is open.",
+            "The new version was started, and has to become stable now (its gate).",
         ),
         Entry(
             Reason.INPUT_ARRIVED,
@@ -133,15 +136,20 @@ AREA = Area(
             Fault.NONE,
             (Place.UPGRADE,),
             (
-                "spec.upgrade.timeoutSeconds passed while the spec had a later edit from which no pod can be built. "
-                "The new version is not rolled back by itself."
+                "The new version was not stable within spec.upgrade.timeoutSeconds, while a later edit of the spec was "
+                "one from which no pod can be built. Tidegate does not roll the new version back by itself."
+            ),
+            remedy=(
+                "Correct the later edit, or revert it. To roll back, set spec.upgrade.rollbackTo to "
+                "status.upgrade.rollbackSnapshot.id; the batches after that snapshot run again, and outputs may get "
+                "their data twice."
             ),
         ),
         Entry(
             Reason.STABLE,
             Fault.NONE,
             (Place.UPGRADE,),
-            "The new version committed spec.upgrade.stableBatches batches of each query without a restart.",
+            "The new version committed spec.upgrade.stableBatches batches of each query without a failure.",
         ),
         Entry(
             Reason.COPIED,
@@ -153,11 +161,11 @@ AREA = Area(
             Reason.COPY_REMOVED,
             Fault.NONE,
             (Place.UPGRADE,),
-            "The copy of the state was deleted before it was used. Nothing was stopped.",
+            "The copy of the state was deleted before it was used. The running version was not stopped.",
             remedy="If the upgrade was to repartition the state, it is refused: change spec.restartNonce to try again.",
             after=(
-                "Any other upgrade continues: the driver of the new version makes the rollback snapshot, so it can "
-                "still be rolled back."
+                "Any other upgrade continues: the driver of the new version makes the rollback snapshot, so a rollback "
+                "stays possible."
             ),
         ),
         Entry(
@@ -167,26 +175,26 @@ AREA = Area(
             "The driver ended before the state was copied.",
             after=(
                 "The upgrade continues without the copy: the driver of the new version makes the rollback snapshot, so "
-                "it can still be rolled back."
+                "a rollback stays possible."
             ),
         ),
         Entry(
             Reason.STATE_ABANDONED,
             Fault.NONE,
             (Place.UPGRADE,),
-            "The new version starts with an empty lineage, as spec.upgrade.mode Stateless says.",
+            "The new version starts without state, because spec.upgrade.mode is Stateless.",
         ),
         Entry(
             Reason.ABANDON_STATE_UNCONFIRMED,
             Fault.VERSION,
             (Place.UPGRADE,),
-            ("spec.upgrade.mode Stateless would give up the state, and nobody has confirmed that."),
+            "spec.upgrade.mode Stateless would give up the state, and nobody has confirmed that.",
             remedy=(
                 'To keep the state, set spec.upgrade.mode to Snapshot. To give it up, run "kubectl annotate '
-                'streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE" with the number in '
-                "status.lineage."
+                'streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE"; LINEAGE is the number '
+                "in status.lineage."
             ),
-            after="Either starts the upgrade.",
+            after="Each of the two starts the upgrade.",
         ),
         Entry(
             Reason.STATE_MISSING,
@@ -199,8 +207,8 @@ AREA = Area(
             remedy=(
                 "Set spec.suspend to true, restore the files below <spec.storage.uri>/<namespace>/<name>/lineages/, "
                 'set spec.suspend to false, and change spec.restartNonce. To give the state up instead, run "kubectl '
-                'annotate streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE" with the '
-                "number in status.lineage, and set spec.upgrade.mode to Stateless."
+                'annotate streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE", where '
+                "LINEAGE is the number in status.lineage, and set spec.upgrade.mode to Stateless."
             ),
             after="Tidegate tries again only after a change of the spec.",
         ),
@@ -216,12 +224,13 @@ AREA = Area(
             Fault.VERSION,
             (Place.EVENT,),
             (
-                "spec.upgrade.rollbackTo names no rollback snapshot that can be rolled back to; the message has the id "
-                "of the one that can, if there is one."
+                "spec.upgrade.rollbackTo is not the id of a rollback snapshot that can be used; the message has that "
+                "id, if there is one."
             ),
             remedy=(
-                "Nothing has to be done, and the field can stay. To roll back now, set it to that id: the batches "
-                "since then run again, and outputs may get their data twice."
+                "Nothing has to be done, and the field can stay. To roll back now, set it to "
+                "status.upgrade.rollbackSnapshot.id: the batches after that snapshot run again, and outputs may get "
+                "their data twice."
             ),
             page="guide.md#roll-it-back",
         ),
@@ -231,8 +240,8 @@ AREA = Area(
             (Place.APP,),
             "spec.upgrade.rollbackTo names the rollback snapshot, and it is lost. The running version continues.",
             remedy=(
-                "Remove spec.upgrade.rollbackTo. To run the previous version all the same, change the spec back to it: "
-                "it continues from the newest batch, not from the snapshot."
+                "Remove spec.upgrade.rollbackTo. To run the previous version without that snapshot, change the spec "
+                "back to it: it continues from the newest batch."
             ),
             page="guide.md#roll-it-back",
         ),
@@ -241,12 +250,12 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP,),
             (
-                "The version to roll back to had a secret in plain text, which is not recorded, and the spec has none "
-                "in that place any more. The running version continues."
+                "The version to roll back to had a secret in plain text in the field that the message names. Tidegate "
+                "does not record secrets, and the spec no longer has it. The running version continues."
             ),
             remedy=(
-                "Put the secret into that field of the spec again (for a variable, valueFrom.secretKeyRef does as "
-                "well), or remove spec.upgrade.rollbackTo."
+                "Set that field of the spec to the secret again (for a variable, valueFrom.secretKeyRef also works), "
+                "or remove spec.upgrade.rollbackTo."
             ),
             page="design/secrets.md#a-version-is-recorded-without-its-secrets",
         ),
@@ -255,15 +264,19 @@ AREA = Area(
             Fault.NONE,
             (Place.UPGRADE,),
             "The spec was set back before the new version was stable.",
+            after=(
+                "The previous version continues; if the new version had already started, the previous one starts again "
+                "with the state that it had, or from the newest batch if there is no rollback snapshot."
+            ),
         ),
         Entry(
             Reason.FILE_SINK_ROLLED_BACK,
             Fault.NONE,
             (Place.EVENT,),
             (
-                "The log of a file sink was rolled back with the state, and the later batches run again. The files "
-                "that they wrote before stay: readers of the log do not see them, readers that list the folder see "
-                "those rows twice."
+                "The log of a file sink (its folder _spark_metadata) was rolled back with the state, and the later "
+                "batches run again. The files of their first run stay: readers that use the log ignore them, but "
+                "readers that list the folder see these rows twice."
             ),
             page="guide.md#what-a-rollback-means-for-outputs",
         ),

@@ -128,7 +128,7 @@ class Repartitioner:
                     Reason.BATCH_UNCOMMITTED,
                     f"Query {query!r} was ended inside batch {newest}, which has to be run again under that number for "
                     "sinks that rely on it, and a repartition takes a number of its own. The previous version runs it "
-                    "now. Raise spec.driver.stopGracePeriodSeconds if batches take longer.",
+                    "now. If batches take longer than spec.driver.stopGracePeriodSeconds, raise it.",
                 )
 
     def _newest_offsets(self, query: str) -> int:

@@ -135,7 +135,7 @@ def test_one_that_was_to_go_and_hangs_is_named_when_it_keeps_others_away() -> No
     assert "with 5 of 8 executors. Executor 7 and 2 others should have ended at 2027-01-15T07:50:00Z" in plan.message
     assert "still run tasks; Spark starts no others instead before they have gone" in plan.message
     assert 'node of pod orders-e1-exec-7 ("kubectl logs orders-e1-exec-7 -n shop")' in plan.message
-    assert "deleting the pod ends it" in plan.message
+    assert "If you delete the pod, other executors run its tasks again" in plan.message
     assert [each.reason for each in plan.actions if isinstance(each, PublishEvent)] == ["ExecutorsMissing"]
 
 

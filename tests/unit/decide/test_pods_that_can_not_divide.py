@@ -44,7 +44,10 @@ POD = "orders-repartition-2"
 WANTED = RepartitionStatus(partitions=8, before=4)
 ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN)
 UNFIT = Unfit("repartition", OVER_THE_LIMIT)
-AGAIN = "Then change spec.restartNonce to try again; to cancel, set spec.state.partitions back."
+AGAIN = (
+    "Then change spec.restartNonce to try again; to cancel, set spec.state.partitions back to the number in "
+    "status.statePartitions."
+)
 WORDS = (
     "The API server refuses the repartition pod: maximum memory usage per Container is 1536Mi, but "
     "limit is 2Gi, as a LimitRange of the namespace has it. Correct spec.state.repartition.resources, or the "

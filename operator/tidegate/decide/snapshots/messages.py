@@ -168,8 +168,9 @@ def needed_by(apps: str) -> str:
 
 def held(report: str, name: str, namespace: str, annotation: str) -> str:
     return (
-        f"{report} The files are deleted when nobody needs them. If a holder no longer exists, release it: "
-        f'"kubectl annotate streamsnapshot {name} -n {namespace} --overwrite {annotation}=HOLDER".'
+        f"{report} The files are deleted when nobody needs them. Only if a holder no longer exists, run "
+        f'"kubectl annotate streamsnapshot {name} -n {namespace} --overwrite {annotation}=HOLDER"; if it still exists, '
+        "it loses its files."
     ).strip()
 
 

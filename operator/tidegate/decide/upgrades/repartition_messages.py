@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tidegate.decide.fault_messages import sentence
 
-_RETRY_OR_REVERT = "To try again, change spec.restartNonce; to cancel, set spec.state.partitions back."
+_BACK = "spec.state.partitions back to the number in status.statePartitions"
+_RETRY_OR_REVERT = f"To try again, change spec.restartNonce; to cancel, set {_BACK}."
 _CONTINUES = "The previous version continues with the state as it was."
 
 # --- before anything is stopped ---
@@ -23,7 +24,7 @@ def pod_refused(complaint: str, fields: str, *, by_limit_range: bool) -> str:
     return f"The API server refuses the repartition pod: {complaint}. Correct {what}. {_CORRECT_THEN}"
 
 
-_CORRECT_THEN = "Then change spec.restartNonce to try again; to cancel, set spec.state.partitions back."
+_CORRECT_THEN = f"Then change spec.restartNonce to try again; to cancel, set {_BACK}."
 """What the pod gets makes no version: with that alone nothing would be tried again."""
 
 # --- an attempt ---
@@ -66,8 +67,7 @@ def deferred(why: str, batches: int, number: int, of: int) -> str:
     return (
         f"The repartition is deferred: {sentence(why)} The previous version continues with the state as it was, and "
         f"the upgrade starts again once that version has committed {batches} batches of each query or waits for input "
-        f"(deferral {number} of {of}). To start it at once, change spec.restartNonce; to cancel, set "
-        "spec.state.partitions back."
+        f"(deferral {number} of {of}). To start it at once, change spec.restartNonce; to cancel, set {_BACK}."
     )
 
 
