@@ -155,8 +155,8 @@ def _differ(more: float, need: float) -> bool:
 def _in_vain(situation: Situation, result: Evaluation) -> str:
     m = situation.measured
     if m is None or (result.bounds is not None and result.bounds.high <= result.current):
-        return f"the last ones brought next to nothing{_brought(situation, result)}"
-    return f"they would bring little: executors work for {m.at_work:.0%} of a batch's time, and wait for the rest"
+        return f"the last ones that were added hardly helped{_brought(situation, result)}"
+    return f"they would hardly help: executors work for {m.at_work:.0%} of a batch's time, and wait for the rest"
 
 
 def _brought(situation: Situation, result: Evaluation) -> str:
@@ -181,7 +181,7 @@ def _given_back(situation: Situation, result: Evaluation) -> str:
         or result.needed <= result.recommended
     ):
         return ""
-    return f"More brought next to nothing{_brought(situation, result)}. {_CAUSES}"
+    return f"More hardly helped{_brought(situation, result)}. {_CAUSES}"
 
 
 def _ceiling(situation: Situation, result: Evaluation) -> str:
@@ -208,7 +208,7 @@ def _ceiling(situation: Situation, result: Evaluation) -> str:
     advice = "Give the source more partitions."
     if of_state is not None:
         advice = (
-            "Raise spec.state.partitions, which stops the application while its state is repartitioned, or give the "
+            "Raise spec.state.partitions, which stops the application while its state is repartitioned. Or give the "
             "source more partitions."
         )
     return f"{' and '.join(parts)}{busy}. {advice}"

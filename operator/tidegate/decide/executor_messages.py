@@ -35,7 +35,7 @@ def operator_too_old(runtime: int) -> str:
 def runtime_too_old(runtime: int) -> str:
     return (
         f"The runtime (protocol {runtime}) is too old for the operator (protocol {PROTOCOL}). Change "
-        "spec.restartNonce, which brings the operator's runtime; with spec.application.runtime Image, use an image "
+        "spec.restartNonce, which brings the operator's runtime; if spec.application.runtime is Image, use an image "
         "with a newer one."
     )
 

@@ -39,8 +39,8 @@ def describe(pod: str, namespace: str) -> str:
 
 
 OLDER_RUNTIME = (
-    "If its runtime is older than the operator, change spec.restartNonce of the application or, with "
-    "spec.application.runtime Image, use an image with a newer runtime."
+    "If its runtime is older than the operator, change spec.restartNonce of the application or, if "
+    "spec.application.runtime is Image, use an image with a newer runtime."
 )
 """What to do about an agent that refuses an order."""
 

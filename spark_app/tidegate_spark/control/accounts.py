@@ -148,7 +148,8 @@ def report_of(
         return replace(base, state=MessageState.EXPIRED, reason=Reason.EXPIRED, message=message)
     if verdict is Verdict.ROLLED_BACK and not (account.done and not needs.queries):
         message = (
-            "A rollback undid the batch of the message, which is no longer in effect. Send another one if it should be."
+            "A rollback undid the batch in which the message took effect; the message is no longer in effect. Send "
+            "another one if it should be."
         )
         return replace(base, state=MessageState.ROLLED_BACK, reason=Reason.ROLLED_BACK, message=message)
     return _of_one_in_force(base, account, needs, asking)

@@ -19,40 +19,47 @@ AREA = Area(
             Reason.SCALE_UP,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "More executors are needed, now.",
+            "More executors are needed, and are added now.",
         ),
         Entry(
             Reason.SCALE_UP_SOON,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "More executors are needed if nothing changes for a while.",
+            "More executors are needed; they are added if that lasts for spec.autoscaling.stabilizationWindowSeconds.",
         ),
         Entry(
             Reason.SCALE_DOWN,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "Fewer executors are enough, now.",
+            "Fewer executors are enough, and some are removed now.",
         ),
         Entry(
             Reason.SCALE_DOWN_SOON,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "Fewer executors are enough if nothing changes for a while.",
+            (
+                "Fewer executors are enough; some are removed if that lasts for "
+                "spec.autoscaling.scaleDown.intervalSeconds."
+            ),
         ),
         Entry(
             Reason.OUT_OF_BOUNDS,
             Fault.NONE,
             (Place.AUTOSCALING,),
             (
-                "There were more or fewer executors than spec.autoscaling.minExecutors and "
+                "The number of executors is outside of what spec.autoscaling.minExecutors and "
                 "spec.autoscaling.maxExecutors allow."
             ),
+            after="If spec.autoscaling.mode is Active, the autoscaler corrects the number at once.",
         ),
         Entry(
             Reason.EXCLUDED_PERIOD,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "Another number of executors is recommended, and is not applied during an excluded period.",
+            (
+                "Another number of executors is recommended, but is not set during a period of "
+                "spec.autoscaling.excludedPeriods."
+            ),
             after="The autoscaler changes the number when the period ends.",
         ),
         Entry(
@@ -60,26 +67,29 @@ AREA = Area(
             Fault.NONE,
             (Place.AUTOSCALING,),
             "Not enough batches were measured since the last change.",
-            after="The autoscaler decides after two batches of each query, or half an hour.",
+            after=(
+                "The autoscaler decides when it has measured two batches of each query within half an hour, or one "
+                "that is as long as spec.autoscaling.metricsWindowSeconds."
+            ),
         ),
         Entry(
             Reason.RATE_UNKNOWN,
             Fault.VERSION,
             (Place.AUTOSCALING,),
             (
-                "Batches run back to back, and the driver does not report how long tasks run, because its runtime is "
-                "older than the operator."
+                "Batches follow one another without a pause, and the driver does not report how long tasks run, "
+                "because its runtime is older than the operator."
             ),
             remedy=(
-                "Change spec.restartNonce, which restarts the application with the operator's runtime; with "
-                "spec.application.runtime Image, use an image with a newer runtime."
+                "Change spec.restartNonce, which restarts the application with the operator's runtime; if "
+                "spec.application.runtime is Image, use an image with a newer runtime."
             ),
         ),
         Entry(
             Reason.NOT_RUNNING,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "The application is suspended, paused, starting, or does not answer.",
+            "The application is suspended, paused or starting, or its driver does not answer the operator.",
             after="The autoscaler decides again when the application runs.",
         ),
         Entry(
@@ -102,8 +112,8 @@ AREA = Area(
             (Place.AUTOSCALING, Place.EVENT),
             "More executors are needed, but would have no tasks: there are as many cores as partitions already.",
             remedy=(
-                "Raise spec.state.partitions, which stops the application while its state is repartitioned; or give "
-                "the source more partitions, which for a Kafka topic cannot be undone and moves keys to other "
+                "Raise spec.state.partitions, which stops the application while its state is repartitioned. Or give "
+                "the source more partitions; a Kafka topic cannot lose them again, and its keys move to other "
                 "partitions."
             ),
         ),
@@ -111,10 +121,10 @@ AREA = Area(
             Reason.EXECUTORS_IDLE,
             Fault.VERSION,
             (Place.AUTOSCALING, Place.EVENT),
-            "The application is behind, and some executors have had no task for a minute.",
+            "The application has a backlog, and some executors have had no task for a minute.",
             remedy=(
-                "Raise spec.state.partitions, which stops the application while its state is repartitioned; or give "
-                "the source more partitions, which for a Kafka topic cannot be undone and moves keys to other "
+                "Raise spec.state.partitions, which stops the application while its state is repartitioned. Or give "
+                "the source more partitions; a Kafka topic cannot lose them again, and its keys move to other "
                 "partitions."
             ),
         ),
@@ -123,8 +133,8 @@ AREA = Area(
             Fault.VERSION,
             (Place.AUTOSCALING, Place.EVENT),
             (
-                "Input waits, yet batches have pauses: maxOffsetsPerTrigger or the interval of the trigger limits the "
-                "work."
+                "Input waits, but there are pauses between batches: maxOffsetsPerTrigger or the interval of the "
+                "trigger limits the work."
             ),
             remedy="Raise maxOffsetsPerTrigger of the source, or shorten the trigger's interval, in the program.",
         ),
@@ -140,12 +150,16 @@ AREA = Area(
             Reason.INEFFECTIVE_SCALING,
             Fault.VERSION,
             (Place.AUTOSCALING, Place.EVENT),
-            "More executors would bring little, or the last ones brought next to nothing.",
+            "More executors would hardly help, or the last ones that were added hardly helped.",
             remedy=(
-                "Find what takes the time: the sink, the object store, the driver's part of a batch, or a partition "
-                "that holds most of the keys."
+                "Find what takes the time: the sink, the object store, the part of a batch that the driver does alone, "
+                "or a partition that holds most of the keys. Spark's web interface (port 4040 of the driver pod) shows "
+                "how long the tasks of a batch run."
             ),
-            after="Tidegate retries after an hour, then after two, four and eight.",
+            after=(
+                "The autoscaler tries more executors again after one hour, then after two and four hours, then every "
+                "eight hours."
+            ),
             page="autoscaling.md#how-it-decides",
         ),
         Entry(
@@ -159,13 +173,14 @@ AREA = Area(
             Fault.VERSION,
             (Place.EVENT,),
             (
-                "spec.executor.instances was changed while the autoscaler is Active, and has no effect; the condition "
-                "InstancesIgnored, with the reason AutoscalerActive, stays as long as that is so."
+                "spec.executor.instances was changed while the autoscaler is Active, and has no effect. The condition "
+                "InstancesIgnored (reason AutoscalerActive) stays until the number is set back, or "
+                "spec.autoscaling.mode, minExecutors or maxExecutors change."
             ),
             remedy=(
-                "Remove an HPA or KEDA that scales the application, or change spec.autoscaling.minExecutors and "
-                "spec.autoscaling.maxExecutors. With spec.autoscaling.mode Off or Advise, spec.executor.instances "
-                "applies at once."
+                "Set spec.executor.instances back, or change spec.autoscaling.minExecutors and "
+                "spec.autoscaling.maxExecutors. Remove an HPA or KEDA ScaledObject that scales the application. With "
+                "spec.autoscaling.mode Off or Advise, spec.executor.instances applies at once."
             ),
         ),
         Entry(
@@ -174,9 +189,9 @@ AREA = Area(
             (Place.INSTANCES_IGNORED,),
             "spec.executor.instances has no effect: the autoscaler decides how many executors there are.",
             remedy=(
-                "Remove an HPA or KEDA that scales the application, or change spec.autoscaling.minExecutors and "
-                "spec.autoscaling.maxExecutors. With spec.autoscaling.mode Off or Advise, spec.executor.instances "
-                "applies at once."
+                "Set spec.executor.instances back, or change spec.autoscaling.minExecutors and "
+                "spec.autoscaling.maxExecutors. Remove an HPA or KEDA ScaledObject that scales the application. With "
+                "spec.autoscaling.mode Off or Advise, spec.executor.instances applies at once."
             ),
         ),
     ),

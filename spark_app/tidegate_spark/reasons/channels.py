@@ -33,8 +33,8 @@ AREA = Area(
             (Place.CHANNEL,),
             "The broker, or the storage, does not answer.",
             remedy=(
-                "Check spec.control.channel.kafka.bootstrapServers or spec.control.channel.rabbitmq.uri, for the inbox "
-                "spec.storage, and the network."
+                "Check the network and the address: spec.control.channel.kafka.bootstrapServers, "
+                "spec.control.channel.rabbitmq.uri or, for the inbox, spec.storage."
             ),
             after="Tidegate retries by itself.",
         ),
@@ -42,10 +42,11 @@ AREA = Area(
             Reason.CHANNEL_CREDENTIALS_MISSING,
             Fault.ENVIRONMENT,
             (Place.CHANNEL,),
-            "The Secret of spec.control.channel.credentialsSecretRef, or a key of it, does not exist.",
+            "The Secret with the credentials of the channel, or a key of it, does not exist.",
             remedy=(
-                "Create it, with the keys username and password and, as the broker needs them, ca.crt, tls.crt and "
-                "tls.key."
+                "Create the Secret of spec.control.channel.credentialsSecretRef, with the keys username and password, "
+                "and with ca.crt, tls.crt and tls.key if the broker needs them. For the inbox, the Secret is that of "
+                "spec.storage.credentialsSecretRef."
             ),
             after="Tidegate retries by itself.",
         ),
@@ -54,12 +55,12 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.CHANNEL,),
             (
-                "The broker rejects user or password, or does not let the user read; or the storage does not let the "
-                "driver list, read or delete in control/inbox."
+                "The broker rejects the user or the password, or does not let the user read. For the inbox: the "
+                "storage does not let the driver list, read or delete below control/inbox in the application's folder."
             ),
             remedy=(
-                "Correct the Secret of spec.control.channel.credentialsSecretRef, or the rights of the user at the "
-                "broker; for the inbox, those of spec.storage.credentialsSecretRef."
+                "Correct the Secret of spec.control.channel.credentialsSecretRef, or the user's rights at the broker; "
+                "for the inbox, the Secret of spec.storage.credentialsSecretRef, or the rights of its key."
             ),
             after="Tidegate retries by itself.",
         ),
@@ -68,7 +69,10 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.CHANNEL,),
             "The topic, queue or bucket does not exist.",
-            remedy="Create the topic, queue or bucket, or correct its name in spec.control.channel.",
+            remedy=(
+                "Create the topic, queue or bucket, or correct the name of the topic or queue in spec.control.channel, "
+                "which restarts the application. The bucket is that of spec.storage.uri."
+            ),
             after="Tidegate retries by itself.",
         ),
         Entry(
@@ -76,7 +80,10 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.CHANNEL,),
             "Somebody else reads the queue: another application, or the previous driver, which is ending.",
-            remedy="Give each application a queue of its own.",
+            remedy=(
+                "If it is another application, set spec.control.channel.rabbitmq.queue of one of the two to a queue of "
+                "its own, which restarts it. If it is the previous driver, wait."
+            ),
             after="Tidegate retries by itself.",
         ),
         Entry(
@@ -95,17 +102,23 @@ AREA = Area(
             Fault.VERSION,
             (Place.CHANNEL,),
             "The image has no Kafka clients, or lacks tidegate-spark.jar; the condition says which.",
-            remedy="Use an image with Spark's Kafka connector.",
-            after="The driver retries by itself, in vain until it runs in another image.",
+            remedy=(
+                "For the Kafka clients, set spec.application.image to an image with Spark's Kafka connector. For "
+                "tidegate-spark.jar, set spec.application.runtime to Injected, or use an image that has the jar."
+            ),
+            after="The driver retries by itself, but only a new driver in a suitable image succeeds.",
         ),
         Entry(
             Reason.CONTROL_LOG_UNAVAILABLE,
             Fault.ENVIRONMENT,
             (Place.CHANNEL,),
-            "The control log in the storage of the application does not accept messages; they stay where they are.",
+            (
+                "The driver cannot write messages to the control log in the application's folder; they stay in the "
+                "channel."
+            ),
             remedy=(
                 "Check that the driver can write below <spec.storage.uri>/<namespace>/<name>/ (credentials, endpoint, "
-                "free space); its log has the answer of the store."
+                'free space); "kubectl logs POD -n NAMESPACE" of the driver pod shows the answer of the store.'
             ),
             after="Tidegate retries by itself.",
         ),
@@ -113,10 +126,12 @@ AREA = Area(
             Reason.CONTROL_REPLIES_REFUSED,
             Fault.ENVIRONMENT,
             (Place.CHANNEL, Place.EVENT),
-            "Messages are read, and the broker or the storage does not accept the replies.",
+            "Messages are read, but the broker or the storage does not accept the replies to them.",
             remedy=(
-                "Create the reply topic or queue, and let the user write to it; for the inbox, let the driver write "
-                "below control/replies in the folder of the application."
+                "Create the topic of spec.control.channel.kafka.replyTopic, or the queue of "
+                "spec.control.channel.rabbitmq.replyQueue, and let the user of "
+                "spec.control.channel.credentialsSecretRef write to it; for the inbox, let the driver write below "
+                "<spec.storage.uri>/<namespace>/<name>/control/replies/."
             ),
             after="Tidegate retries by itself.",
         ),
@@ -130,8 +145,8 @@ AREA = Area(
             Reason.CONTROL_MESSAGES_LOST,
             Fault.DATA,
             (Place.EVENT,),
-            "The topic removed messages before they were read; the message says how many.",
-            remedy="Send those that are still needed again, and raise the retention of the topic.",
+            "The topic removed messages before they were read; the event says how many, and Tidegate never saw which.",
+            remedy="Send again those that are still needed, and raise the retention of the topic.",
         ),
     ),
 )

@@ -13,7 +13,7 @@ AREA = Area(
             Reason.STATE_NOT_FOUND,
             Fault.REQUEST,
             (Place.EXPORT,),
-            "spec.export.states selects state that does not exist; the message lists the state there is.",
+            "spec.export.states selects state that does not exist; the message lists what exists.",
             remedy="Correct spec.export.states, and change spec.export.nonce.",
         ),
         Entry(
@@ -22,7 +22,7 @@ AREA = Area(
             (Place.EXPORT,),
             "The format cannot represent a type; the message names the column.",
             remedy=(
-                "Set spec.export.format to Parquet, or leave that state out with spec.export.states; change "
+                "Set spec.export.format to Parquet, or list in spec.export.states only the other state; change "
                 "spec.export.nonce."
             ),
         ),
@@ -39,8 +39,8 @@ AREA = Area(
             (Place.EXPORT, Place.MESSAGE),
             "The export failed; the message says why.",
             remedy=(
-                "Correct what the message names, and change spec.export.nonce; a ControlMessage is sent again under "
-                "another name."
+                "Correct what the message names, and change spec.export.nonce; if a ControlMessage asked for the "
+                "export, send the ControlMessage again under another name."
             ),
         ),
         Entry(

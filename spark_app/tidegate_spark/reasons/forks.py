@@ -13,7 +13,7 @@ AREA = Area(
             Reason.SNAPSHOT_NOT_READY,
             Fault.NONE,
             (Place.APP,),
-            "The application starts from a snapshot that is not complete yet.",
+            "The application waits for the snapshot that it starts from, which is not complete yet.",
             after="Tidegate continues when the snapshot is Ready.",
         ),
         Entry(
@@ -21,7 +21,10 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP,),
             "The snapshot of spec.startFrom.snapshotRef does not exist.",
-            remedy="Create a StreamSnapshot of that name, or create the application again with another spec.startFrom.",
+            remedy=(
+                "Create a StreamSnapshot of that name, or delete the application, and create it with another "
+                "spec.startFrom."
+            ),
             after="Tidegate continues when the StreamSnapshot is Ready.",
         ),
         Entry(
@@ -30,8 +33,8 @@ AREA = Area(
             (Place.APP, Place.MESSAGE),
             "The snapshot failed and will never be complete.",
             remedy=(
-                "Delete that StreamSnapshot, and create one of the same name. For a ControlMessage, send the message "
-                "again under another name."
+                "Delete that StreamSnapshot, and create one of the same name. If a ControlMessage asked for the "
+                "snapshot, send the ControlMessage again under another name."
             ),
         ),
         Entry(
@@ -40,7 +43,7 @@ AREA = Area(
             (Place.APP,),
             "The snapshot of spec.startFrom.snapshotRef is being deleted.",
             remedy=(
-                "When it is gone, create one of the same name; or create the application again with another "
+                "When it is gone, create one of the same name; or delete the application, and create it with another "
                 "spec.startFrom."
             ),
             after="Tidegate continues when the new StreamSnapshot is Ready.",
@@ -60,13 +63,14 @@ AREA = Area(
             Fault.DATA,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "The snapshot in spec.startFrom, or the rollback snapshot, is missing, damaged or not readable "
-                "with the credentials; or the folder of the new lineage already has other files. The application "
-                "does not start without all of the snapshot."
+                "The snapshot in spec.startFrom, or the rollback snapshot, is missing, damaged or not readable with "
+                "the credentials; or the folder of the new state (its lineage) already has other files. The "
+                "application starts only with the complete snapshot."
             ),
             remedy=(
-                'Restore what the message names, then run "kubectl delete pod POD -n NAMESPACE" for the driver pod. An '
-                "application that has never run can be created again with another spec.startFrom."
+                'Restore what the message names, or move the other files that it names elsewhere; then run "kubectl '
+                'delete pod POD -n NAMESPACE" for the driver pod. An application that has never run can be deleted '
+                "with spec.storage.deletionPolicy Delete, and created with another spec.startFrom."
             ),
             after="A new driver pod tries again.",
         ),
@@ -74,7 +78,7 @@ AREA = Area(
             Reason.STARTED_FROM_SNAPSHOT,
             Fault.NONE,
             (Place.EVENT,),
-            "The application has started from a snapshot, which is copied.",
+            "The application has started from its own copy of a snapshot, and no longer needs the snapshot.",
         ),
     ),
 )

@@ -21,7 +21,7 @@ AREA = Area(
             Reason.OFFERED,
             Fault.NONE,
             (Place.MESSAGE,),
-            "The message is offered to the driver.",
+            "The message is offered to the driver, which has not confirmed yet that it is in the control log.",
         ),
         Entry(
             Reason.QUEUED,
@@ -35,11 +35,11 @@ AREA = Area(
             (Place.MESSAGE,),
             (
                 "The message is in the control log of the application, and takes effect with the next batch of each "
-                "query that listens."
+                "query that listens (whose input passes through tidegate_spark.control.controlled())."
             ),
             remedy=(
-                "If nothing happens, check whether a query listens, whether the application is paused, and whether it "
-                "has input."
+                "If nothing happens, check whether a query listens, whether the application is paused (its condition "
+                "Ready says so), and whether it has input (status.inputRowsPerSecond)."
             ),
         ),
         Entry(
@@ -48,8 +48,9 @@ AREA = Area(
             (Place.MESSAGE,),
             "No query listens to control messages.",
             remedy=(
-                "Pass the input of a query through tidegate_spark.control.controlled(). A query that has a checkpoint "
-                "already is then refused (QueryRefused); under another name it runs, and starts without its state."
+                "Pass the input of a query through tidegate_spark.control.controlled(). If the query already has a "
+                "checkpoint, it is then refused (QueryRefused); give the query a new name, and it runs, but starts "
+                "without its state."
             ),
         ),
         Entry(
@@ -57,8 +58,8 @@ AREA = Area(
             Fault.NONE,
             (Place.MESSAGE,),
             (
-                "The message is in effect in at least one query. Other queries have not reached it, or what it asks "
-                "for is not done yet."
+                "The message is in effect in at least one query. It is not in effect yet in other queries, or what it "
+                "asks for is not done yet."
             ),
         ),
         Entry(
@@ -77,7 +78,7 @@ AREA = Area(
             Reason.EXPORTING,
             Fault.NONE,
             (Place.MESSAGE,),
-            "The state is written as plain files.",
+            "The state is being written as plain files.",
         ),
         Entry(
             Reason.SNAPSHOT_DELETED,
@@ -90,10 +91,13 @@ AREA = Area(
             Reason.HANDLER_FAILED,
             Fault.VERSION,
             (Place.MESSAGE,),
-            "A handler failed, or what the message asked for could not be done.",
+            (
+                "A handler (the program's function for this type of message) failed, or what the message asked for "
+                "could not be done."
+            ),
             remedy=(
-                "See status.queries[].errors of the ControlMessage and the log of the driver, correct the handler or "
-                "the payload, and send the message again under another name."
+                'See status.queries[].errors of the ControlMessage and the log of the driver ("kubectl logs POD -n '
+                'NAMESPACE"), correct the handler or the payload, and send the message again under another name.'
             ),
         ),
         Entry(
@@ -107,10 +111,10 @@ AREA = Area(
             Reason.UNKNOWN_TYPE,
             Fault.REQUEST,
             (Place.MESSAGE,),
-            "The application does not know the type of the message, which never took effect.",
+            "The application does not know the type of the message. The message never took effect.",
             remedy=(
-                "Send another message with one of the types that the condition lists, or add a handler for the type to "
-                "the application."
+                "Send another message with one of the types that the condition lists, or add a handler (a function) "
+                "for the type to the program."
             ),
         ),
         Entry(
@@ -124,23 +128,33 @@ AREA = Area(
             Reason.PAYLOAD_TOO_LARGE,
             Fault.REQUEST,
             (Place.MESSAGE,),
-            "The payload is longer than 64 KiB, or nested too deeply. The message never took effect.",
+            "The payload is longer than 64 KiB, or nested deeper than 64 levels. The message never took effect.",
             remedy=(
-                "Shorten it; or write it to an object store, and send its address if the handler of the type reads one."
+                "Shorten it; or write it to an object store, and send its address, if the application's handler for "
+                "this type accepts an address."
             ),
         ),
         Entry(
             Reason.TOO_MANY_MESSAGES,
             Fault.REQUEST,
             (Place.MESSAGE,),
-            "Too many messages wait for the application already. This one never took effect.",
-            remedy="When some of them have ended, send the message again under another name.",
+            (
+                "As many messages as may wait for one application (1000, or 8 MiB of payloads) wait already. This one "
+                "never took effect."
+            ),
+            remedy=(
+                '"kubectl get controlmessages -n NAMESPACE" lists them. When some of them have ended, send the '
+                "message again under another name."
+            ),
         ),
         Entry(
             Reason.REJECTED,
             Fault.VERSION,
             (Place.MESSAGE,),
-            "The application rejects the message, for a cause that it does not report. It never took effect.",
+            (
+                "The application rejects the message, and does not report why: its type is unknown, or its payload "
+                "does not fit the type. The message never took effect."
+            ),
             remedy="Correct the type or the payload, and send another message.",
         ),
         Entry(
@@ -148,19 +162,22 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.MESSAGE,),
             "The model that the payload of a reload-model message names cannot be read. The message never took effect.",
-            remedy="Put the model at the address in the payload, or correct the address, and send another message.",
+            remedy=(
+                "Put the model at the address in the payload, correct the address, or let the application's "
+                "credentials read it; then send another message."
+            ),
         ),
         Entry(
             Reason.MODEL_DAMAGED,
             Fault.DATA,
             (Place.MESSAGE,),
             (
-                "The checksum of the model differs from the one in the payload of the reload-model message. The "
-                "message never took effect."
+                "The SHA-256 checksum of the model differs from the one in the payload of the reload-model message. "
+                "The message never took effect."
             ),
             remedy=(
-                "Compare the checksum in the payload with the file at its address, replace the file or correct the "
-                "checksum, and send another message."
+                "Compare the checksum in the payload with that of the file at its address (sha256sum), replace the "
+                "file or correct the checksum, and send another message."
             ),
         ),
         Entry(
@@ -172,8 +189,8 @@ AREA = Area(
                 "loads models. The message never took effect."
             ),
             remedy=(
-                "Put the model below one of spec.control.models.allowedPrefixes, or add a prefix, and send another "
-                "message."
+                "Put the model below one of spec.control.models.allowedPrefixes of the application, or add a prefix, "
+                "which restarts the application; then send another message."
             ),
             page="control.md#models",
         ),
@@ -181,9 +198,14 @@ AREA = Area(
             Reason.MODEL_TOO_LARGE,
             Fault.VERSION,
             (Place.MESSAGE,),
-            "The model of the reload-model message is larger than spec.control.models.sizeLimit. The message "
-            "never took effect.",
-            remedy="Send a smaller model, or raise spec.control.models.sizeLimit.",
+            (
+                "The model of the reload-model message is larger than spec.control.models.sizeLimit. The message never "
+                "took effect."
+            ),
+            remedy=(
+                "Put a smaller model at the address, or raise spec.control.models.sizeLimit of the application, which "
+                "restarts it; then send another message."
+            ),
             page="control.md#models",
         ),
         Entry(
@@ -191,12 +213,13 @@ AREA = Area(
             Fault.ENVIRONMENT,
             (Place.MESSAGE,),
             (
-                "Carrying out the message took longer than spec.control.messageTimeoutSeconds. If it was rejected, it "
-                "never took effect."
+                "A step of the message took longer than spec.control.messageTimeoutSeconds of the application: its "
+                "check, what Spark does, or a call of a handler; the condition names the step. If that was the check, "
+                "the message never took effect."
             ),
             remedy=(
-                "Check what the message names, such as the store of a model, and what the handler waits for. Then "
-                "send another one, or raise spec.control.messageTimeoutSeconds."
+                "Check what the condition names, such as the store of a model, and what the handler waits for; raise "
+                "spec.control.messageTimeoutSeconds if needed. Then send another message."
             ),
             after="Tidegate handles the next message.",
             page="control.md#what-a-message-may-take",
@@ -206,35 +229,42 @@ AREA = Area(
             Fault.NONE,
             (Place.MESSAGE,),
             "spec.expirationSeconds passed before the message could take effect.",
+            remedy="If the message is still needed, send it again under another name.",
         ),
         Entry(
             Reason.MESSAGE_LOST,
             Fault.DATA,
             (Place.MESSAGE,),
-            "The message came from a channel, and the driver of the application does not know it.",
-            remedy="Send the message again, with another id.",
+            (
+                "The message came from a channel, but the driver that runs does not know it any more, and does not "
+                "carry it out."
+            ),
+            remedy="Send the message again, with another CloudEvent id.",
         ),
         Entry(
             Reason.MESSAGE_REFUSED,
             Fault.CLUSTER,
             (Place.REPLY,),
-            "A message came through a channel, and the API server refuses to create its ControlMessage.",
-            remedy="Correct what the reply names, and send the message again, with another id.",
+            (
+                "A message of the type snapshot or dump-state came through a channel, and the API server refuses to "
+                "create its ControlMessage."
+            ),
+            remedy="Correct what the reply names, and send the message again, with another CloudEvent id.",
         ),
         Entry(
             Reason.NOT_SENT_HERE,
             Fault.NONE,
             (Place.MESSAGE,),
             (
-                "The message is in the snapshot that this application started from, and was sent to the application of "
-                "that snapshot."
+                "The message was sent to the application whose snapshot this one started from, not to this one; it "
+                "came here with the control log of the snapshot, and has no effect here."
             ),
         ),
         Entry(
             Reason.ROLLED_BACK,
             Fault.NONE,
             (Place.MESSAGE,),
-            "A rollback undid the batch of the message, which is no longer in effect.",
+            "A rollback undid the batch in which the message took effect; the message is no longer in effect.",
             remedy="If it should be in effect, send the message again under another name.",
             page="guide.md#roll-it-back",
         ),
@@ -253,8 +283,11 @@ AREA = Area(
             Reason.TOO_MANY_OPEN,
             Fault.REQUEST,
             (Place.REPLY,),
-            "Eight snapshot and dump-state messages from the channel are not done yet.",
-            remedy="When one of them has ended, send the message again, with another id.",
+            (
+                "Eight snapshot and dump-state messages from the channel are not done yet, which is the most that may "
+                "be at a time."
+            ),
+            remedy="When one of them has ended, send the message again, with another CloudEvent id.",
             page="guide.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
@@ -271,8 +304,8 @@ AREA = Area(
             (Place.REPLY, Place.WRITER),
             "The event is longer than 128 KiB, which is the most that a channel accepts.",
             remedy=(
-                "Shorten it; or write the payload to an object store, and send its address if the handler of the type "
-                "reads one."
+                "Shorten it; or write the payload to an object store, and send its address, if the application's "
+                "handler for this type accepts an address."
             ),
             page="control.md#a-message",
         ),
@@ -280,7 +313,7 @@ AREA = Area(
             Reason.INVALID_EXPIRES,
             Fault.REQUEST,
             (Place.WRITER,),
-            "The argument expires of the control writer is no time and no number of seconds.",
+            'The argument "expires" of tidegate_spark.control_writer is neither a time nor a number of seconds.',
             remedy="Pass seconds from now, a timedelta, or a datetime with a time zone.",
             page="control.md",
         ),

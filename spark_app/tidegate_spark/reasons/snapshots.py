@@ -14,7 +14,9 @@ AREA = Area(
             Fault.NONE,
             (Place.SNAPSHOT, Place.MESSAGE),
             "The application does not exist.",
-            remedy="Create it; if the name is wrong, delete this resource and create it with the right one.",
+            remedy=(
+                "Create the application. If its name is wrong, delete this resource, and create it with the right name."
+            ),
             after="Tidegate continues when the application exists.",
         ),
         Entry(
@@ -28,7 +30,7 @@ AREA = Area(
             Reason.APP_NOT_RUNNING,
             Fault.NONE,
             (Place.SNAPSHOT, Place.MESSAGE),
-            "The application starts, stops or has ended, or its agent does not answer.",
+            "The application is starting, is stopping or has ended, or its driver does not answer the operator.",
             remedy='Its conditions say why: "kubectl describe streamingapp APP -n NAMESPACE".',
             after="Tidegate continues when the application runs.",
         ),
@@ -45,14 +47,18 @@ AREA = Area(
             Fault.NONE,
             (Place.SNAPSHOT, Place.MESSAGE),
             "The application is being deleted.",
+            after=(
+                "When the application is gone, the snapshot or the control message fails (AppReplaced), or waits "
+                "(AppNotFound) if it is not recorded for this application yet."
+            ),
         ),
         Entry(
             Reason.APP_REPLACED,
             Fault.NONE,
             (Place.SNAPSHOT, Place.MESSAGE),
             (
-                "The application was deleted before this was done. An application that was created later under the "
-                "same name is another one."
+                "The application was deleted before the snapshot was complete, or before the control message took "
+                "effect. An application that was created later under the same name does not count."
             ),
             remedy="Create another StreamSnapshot or ControlMessage, under another name, for the new application.",
         ),
@@ -66,58 +72,61 @@ AREA = Area(
             Reason.COPYING,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "The files of the snapshot are copied.",
+            "The files of the snapshot are being copied.",
         ),
         Entry(
             Reason.WAITING,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "An earlier snapshot is finished first.",
+            "An earlier snapshot has to be finished first.",
         ),
         Entry(
             Reason.ORDER_REFUSED,
             Fault.CLUSTER,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT, Place.MESSAGE, Place.UPGRADE),
             (
-                "The agent of the driver, or a pod, refuses the order: its runtime is older than the operator, and "
-                "does not know the order or a field of it, which the message names."
+                "The driver, or a pod, does not know what the operator asks for (an order, or a field of one, which "
+                "the message names), because its runtime is older than the operator."
             ),
             remedy=(
-                "Change spec.restartNonce of the application, which restarts it with the operator's runtime; with "
-                "spec.application.runtime Image, use an image with a newer runtime. If an export refused it, set "
-                "spec.export.image to such an image."
+                "Change spec.restartNonce of the application, which restarts it with the operator's runtime; if "
+                "spec.application.runtime is Image, use an image with a newer runtime. For an export, set "
+                "spec.export.image to an image with a newer runtime, and change spec.export.nonce."
             ),
-            after="A driver gets the order again.",
+            after="A driver is asked again.",
         ),
         Entry(
             Reason.POD_STARTING,
             Fault.NONE,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "A pod starts that copies, imports, verifies, exports or deletes the snapshot.",
+            "The pod that copies, imports, verifies, exports or deletes the snapshot is starting.",
         ),
         Entry(
             Reason.POD_RUNNING,
             Fault.NONE,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "A pod copies, imports, verifies, exports or deletes the snapshot.",
+            "The pod that copies, imports, verifies, exports or deletes the snapshot is running.",
         ),
         Entry(
             Reason.POD_REPLACED,
             Fault.NONE,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "The pod that works on the snapshot is replaced.",
+            "The pod that works on the snapshot is being replaced by another one.",
         ),
         Entry(
             Reason.POD_STOPPING,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "The pod that works on the snapshot is deleted.",
+            "The pod that works on the snapshot is being deleted.",
         ),
         Entry(
             Reason.SNAPSHOT_POD_FAILED,
             Fault.CLUSTER,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "The process of the pod that works on the snapshot ended without a termination message.",
+            (
+                "A process of the pod that works on the snapshot ended without a termination message; the pod is still "
+                "there."
+            ),
             remedy='If it recurs, see "kubectl logs POD -n NAMESPACE --previous".',
             after="The container restarts and continues where it was.",
         ),
@@ -125,7 +134,7 @@ AREA = Area(
             Reason.NO_REPORT,
             Fault.CLUSTER,
             (Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
-            "The pod that works on the snapshot ended without a report.",
+            "The pod that works on the snapshot has ended, and left no result.",
             remedy='If it recurs, follow the log of the next pod: "kubectl logs -f POD -n NAMESPACE".',
             after="Another pod follows.",
         ),
@@ -140,7 +149,7 @@ AREA = Area(
             Reason.BATCH_LOST,
             Fault.DATA,
             (Place.SNAPSHOT,),
-            "Spark has deleted the files of the batch that the snapshot had to be of.",
+            "Spark deleted files of the batch of which the snapshot was to be before they were copied.",
             remedy=(
                 "Create another StreamSnapshot; if it recurs, raise spec.state.minBatchesToRetain of the application, "
                 "which restarts it."
@@ -164,17 +173,23 @@ AREA = Area(
                 "The checkpoint is not complete, or has something that this version of Tidegate does not know; the "
                 "message names it."
             ),
-            remedy="Upgrade Tidegate, or restore the files that are missing; then create another StreamSnapshot.",
+            remedy=(
+                "If Tidegate does not know something, upgrade Tidegate. If files are missing, restore them. Then "
+                "create another StreamSnapshot."
+            ),
         ),
         Entry(
             Reason.CATALOG_LOST,
             Fault.DATA,
             (Place.APP, Place.SNAPSHOT),
-            "There are snapshots, and snapshots/catalog.json is missing. Nothing is taken or deleted without it.",
+            (
+                "There are snapshots, but their list, snapshots/catalog.json in the application's folder, is missing. "
+                "Without it, no snapshot is taken or deleted."
+            ),
             remedy=(
-                "Restore snapshots/catalog.json in <spec.storage.uri>/<namespace>/<name>/ from the versions of the "
-                "bucket. Only if all snapshots there may be lost, those for rollbacks and forks included, move the "
-                "folders snapshots/ and objects/ elsewhere."
+                "Restore snapshots/catalog.json in <spec.storage.uri>/<namespace>/<name>/ from an older object version "
+                "in the bucket. Only if you can give up all snapshots there, those for rollbacks and forks included, "
+                "move the folders snapshots/ and objects/ elsewhere."
             ),
             after="Tidegate retries by itself.",
         ),
@@ -182,7 +197,7 @@ AREA = Area(
             Reason.DISPOSED_MEANWHILE,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "Somebody deleted the snapshot while it was taken.",
+            "The snapshot was deleted from the storage while it was being taken or read.",
             remedy="Create another StreamSnapshot.",
         ),
         Entry(
@@ -191,8 +206,8 @@ AREA = Area(
             (Place.SNAPSHOT,),
             "The imported snapshot does not exist, or is not complete.",
             remedy=(
-                "Wait until it is complete where it is taken. If spec.uri or spec.storage is wrong, delete this "
-                "StreamSnapshot and create it with the right one; no file is deleted with it."
+                "Wait until it is complete in the cluster that takes it. If spec.uri or spec.storage is wrong, delete "
+                "this StreamSnapshot, and create it with the right one; no file is deleted with it."
             ),
             after="Tidegate retries by itself.",
         ),
@@ -200,10 +215,11 @@ AREA = Area(
             Reason.SNAPSHOT_DAMAGED,
             Fault.DATA,
             (Place.SNAPSHOT, Place.VERIFIED),
-            "Files of the snapshot are missing, or differ from what was published. The message names the first.",
+            "Files of the snapshot are missing, or differ from its manifest. The message names the first.",
             remedy=(
-                "Restore the files from a replica or the versions of the bucket, then change spec.verifyNonce, or "
-                "create an import again. Or take another snapshot, and do not rely on this one."
+                "Restore the files from a replica or from older object versions in the bucket. Then change "
+                "spec.verifyNonce; an imported StreamSnapshot (with spec.uri) that never was Ready is deleted and "
+                "created again. Or take another snapshot, and do not use this one."
             ),
         ),
         Entry(
@@ -212,24 +228,28 @@ AREA = Area(
             (Place.SNAPSHOT, Place.VERIFIED, Place.UPGRADE),
             "Tidegate itself has a fault.",
             remedy=(
-                "Report it to the developers of Tidegate, with the message and the log of the driver or pod that did "
-                "the work."
+                'Report it to the developers of Tidegate, with the message and "kubectl logs POD -n NAMESPACE" of '
+                "the driver or pod that did the work."
             ),
         ),
         Entry(
             Reason.DISPOSING,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "The resource is being deleted, and its files are deleted.",
+            "The resource is being deleted, and so are its files.",
             page="guide.md#delete-a-snapshot",
         ),
         Entry(
             Reason.NEEDED_BY_FORK,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "The resource is being deleted, and an application has yet to start from it.",
+            (
+                "The resource is being deleted, but an application still has to start from its snapshot; the message "
+                "names that application."
+            ),
             remedy=(
-                "Set spec.suspend of that application to false, correct what its condition Ready says, or delete it."
+                "For the application in the message, set spec.suspend to false, correct what its condition Ready says, "
+                "or delete that application."
             ),
             page="guide.md#delete-a-snapshot",
         ),
@@ -237,10 +257,13 @@ AREA = Area(
             Reason.HELD,
             Fault.NONE,
             (Place.SNAPSHOT,),
-            "The resource is being deleted, and an application or import that the message names needs the files.",
+            (
+                "The resource is being deleted, but another application or an import still needs the files; the "
+                "message names it (as holder)."
+            ),
             remedy=(
-                "Wait. Only if that holder no longer exists, release it by the annotation in the message: one that "
-                "exists loses its files."
+                "Wait. Only if that application or import no longer exists, run the command in the message, which "
+                "annotates this StreamSnapshot; if it still exists, it loses its files."
             ),
             page="guide.md#delete-a-snapshot",
         ),
@@ -250,8 +273,8 @@ AREA = Area(
             (Place.SNAPSHOT,),
             "The files could not be deleted.",
             remedy=(
-                "Correct what the message names. Or set spec.deletionPolicy to Retain: the resource then goes, and its "
-                "files stay in the bucket."
+                "Correct what the message names. Or set spec.deletionPolicy to Retain: the resource is then deleted, "
+                "and its files stay in the bucket."
             ),
             after="Tidegate retries by itself.",
             page="guide.md#delete-a-snapshot",
@@ -260,14 +283,17 @@ AREA = Area(
             Reason.WHOLE,
             Fault.NONE,
             (Place.VERIFIED,),
-            "The snapshot was read back, and is intact.",
+            "All files of the snapshot were read, and are as they were written.",
             page="guide.md#verify-a-snapshot",
         ),
         Entry(
             Reason.SCHEDULE_INVALID,
             Fault.VERSION,
             (Place.APP, Place.EVENT, Place.PERIODS_IGNORED),
-            "A schedule never fires; the message names the field, why, and what to write.",
+            (
+                "A schedule never fires, because none of its times exists; the message names the field, the cause, and "
+                "what to write."
+            ),
             remedy="Correct the schedule.",
             page="guide.md#take-them-by-themselves",
         ),
@@ -277,9 +303,10 @@ AREA = Area(
             (Place.EVENT, Place.MESSAGE),
             "The API server refuses to create the StreamSnapshot.",
             remedy=(
-                "Correct what the message names; for a ControlMessage, then send the message again under another name."
+                "Correct what the text of the event or condition names; then, if a ControlMessage asked for the "
+                "snapshot, send the ControlMessage again under another name."
             ),
-            after="A scheduled one is tried again every five minutes.",
+            after="Tidegate tries to create a scheduled snapshot again every five minutes.",
             page="guide.md#take-them-by-themselves",
         ),
         Entry(
@@ -288,28 +315,29 @@ AREA = Area(
             (Place.EVENT, Place.MESSAGE),
             "Another StreamSnapshot already has the name that Tidegate gives to the new one.",
             remedy=(
-                "If nobody needs that StreamSnapshot, delete it (with its spec.deletionPolicy Delete, its files go "
-                "too); as long as it exists, this scheduled snapshot is not taken. For a ControlMessage, send the "
-                "message again under another name."
+                "If nobody needs that other StreamSnapshot, delete it (if its spec.deletionPolicy is Delete, its files "
+                "are deleted too); as long as it exists, this scheduled snapshot is not taken. If a ControlMessage "
+                "asked for the snapshot, send the ControlMessage again under another name."
             ),
-            after="A scheduled one is tried again every five minutes.",
+            after="Tidegate tries to create a scheduled snapshot again every five minutes.",
             page="guide.md#take-them-by-themselves",
         ),
         Entry(
             Reason.SNAPSHOT_VERIFIED,
             Fault.NONE,
             (Place.EVENT,),
-            "The snapshot was read back, and is intact.",
+            "All files of the snapshot were read, and are as they were written.",
             page="guide.md#verify-a-snapshot",
         ),
         Entry(
             Reason.SNAPSHOT_NOT_VERIFIED,
             Fault.DATA,
             (Place.EVENT,),
-            "The snapshot was read back and is damaged, or could not be read; the message says which.",
+            "The files of the snapshot were read and are damaged, or could not be read; the message says which.",
             remedy=(
-                "If it is damaged, do not rely on it: restore its files, or take another snapshot. If it could not be "
-                "read, correct what the message names, and change spec.verifyNonce to verify it again."
+                "If it is damaged, do not use it: restore its files from a replica or from older object versions in "
+                "the bucket, or take another snapshot. If it could not be read, correct what the message names, and "
+                "change spec.verifyNonce to verify it again."
             ),
             page="guide.md#verify-a-snapshot",
         ),
@@ -324,7 +352,7 @@ AREA = Area(
             Reason.SNAPSHOT_DISPOSED,
             Fault.NONE,
             (Place.EVENT,),
-            "The files of a deleted StreamSnapshot are deleted.",
+            "The files of a deleted StreamSnapshot were deleted.",
             page="guide.md#delete-a-snapshot",
         ),
         Entry(

@@ -75,8 +75,8 @@ class Library(AppObjects):
                 return before
             if etag is None and self._is_lost():
                 raise CatalogLostError(
-                    f"{self.catalog_key} is gone, and there are snapshots. Nothing is taken or deleted without it: "
-                    "restore the object from the bucket's versions or a backup, or move the snapshots elsewhere."
+                    f"{self.catalog_key} is gone, and there are snapshots. Without it, none is taken or deleted: "
+                    "restore it from an older object version in the bucket, or from a backup."
                 )
             after = dataclasses.replace(after, serial=before.serial + 1)
             wrong = violations(after)

@@ -41,7 +41,7 @@ def test_until_they_are_it_is_said_why_fewer_are_right_though_more_are_needed() 
     said = app.said[-1]
     assert (said.step, said.recommended) == (Reason.SCALE_DOWN_SOON, 4)
     assert (
-        "More brought next to nothing: 4 executors processed 525 rows for each second of a batch, and 7 process 525"
+        "More hardly helped: 4 executors processed 525 rows for each second of a batch, and 7 process 525"
         in explain(SETTINGS, situation(hot(executors=7), app.at), said)
     )
 
@@ -169,7 +169,7 @@ def test_where_executors_wait_for_most_of_a_batch_no_more_are_even_tried() -> No
     said = app.for_seconds(600, figures)
     assert (app.executors, said.step) == (4, Reason.INEFFECTIVE_SCALING)
     words = explain(SETTINGS, situation(figures, app.at), said)
-    assert "they would bring little: executors work for 15% of a batch's time, and wait for the rest." in words
+    assert "they would hardly help: executors work for 15% of a batch's time, and wait for the rest." in words
     assert "A hot key, the driver's part of a batch or a slow sink" in words
 
 

@@ -49,7 +49,7 @@ def test_what_keeps_more_away_is_named_with_what_can_be_done() -> None:
     assert of_state.startswith("4 executors already have a core for every task; more would be idle.")
     assert of_state.endswith(
         "The sources have 2 partitions and the state has 4 partitions: enough for 4 executors with 1 task each at a "
-        "time. Raise spec.state.partitions, which stops the application while its state is repartitioned, or give the "
+        "time. Raise spec.state.partitions, which stops the application while its state is repartitioned. Or give the "
         "source more partitions."
     )
     of_sources = say(figures=measured(700.0, source_partitions=4))

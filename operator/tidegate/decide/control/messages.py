@@ -82,7 +82,10 @@ def payload_too_deep(levels: int) -> str:
     return f"The payload is nested deeper than {levels} levels. {_SHORTEN}"
 
 
-_SHORTEN = "Shorten it; or write it to an object store, and send its address if the handler of the type reads one."
+_SHORTEN = (
+    "Shorten it; or write it to an object store, and send its address, if the application's handler for this type "
+    "accepts an address."
+)
 
 
 def too_many(app: str, most: int, mib: int) -> str:
@@ -165,7 +168,7 @@ def rejected_by_older(message: str) -> str:
     """Return the text for a message that the operator understands and the driver does not."""
     return (
         f"{message} The operator knows the format, so the runtime is older: upgrade the runtime by another "
-        "spec.restartNonce of the application, or with spec.application.runtime Image by a newer image."
+        "spec.restartNonce of the application or, if spec.application.runtime is Image, by a newer image."
     )
 
 
@@ -174,7 +177,10 @@ def expired_in_log(_: MessageReport) -> str:
 
 
 def rolled_back(_: MessageReport) -> str:
-    return f"A rollback undid the batch of the message, which is no longer in effect. {_SEND_ANOTHER}"
+    return (
+        "A rollback undid the batch in which the message took effect; the message is no longer in effect. "
+        f"{_SEND_ANOTHER}"
+    )
 
 
 def reported(report: MessageReport) -> str:
