@@ -186,8 +186,8 @@ def _of_one(entry: Entry) -> Iterator[str]:
 
 
 def _words_in(entry: Entry) -> list[str]:
-    """Return the words of the table that the texts of an entry use; a part of a field's path is none, but for two."""
-    text = " ".join((entry.meaning, entry.remedy, entry.after))
+    """Return the words of the table that a section uses; a part of a field's path is none, but for two."""
+    text = " ".join((*(place.value for place in entry.places), entry.meaning, entry.remedy, entry.after))
     return [word for word in _WORDS if word not in _PLAIN and _form_of(word).search(text)]
 
 

@@ -19,26 +19,32 @@ AREA = Area(
             Reason.SCALE_UP,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "More executors are needed, and are added now.",
+            "More executors are needed; they are added now, or only recommended if spec.autoscaling.mode is Advise.",
         ),
         Entry(
             Reason.SCALE_UP_SOON,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "More executors are needed; they are added if that lasts for spec.autoscaling.stabilizationWindowSeconds.",
+            (
+                "More executors are needed; they are added (or recommended) if that lasts for "
+                "spec.autoscaling.stabilizationWindowSeconds."
+            ),
         ),
         Entry(
             Reason.SCALE_DOWN,
             Fault.NONE,
             (Place.AUTOSCALING,),
-            "Fewer executors are enough, and some are removed now.",
+            (
+                "Fewer executors are enough; some are removed now, or fewer only recommended if spec.autoscaling.mode "
+                "is Advise."
+            ),
         ),
         Entry(
             Reason.SCALE_DOWN_SOON,
             Fault.NONE,
             (Place.AUTOSCALING,),
             (
-                "Fewer executors are enough; some are removed if that lasts for "
+                "Fewer executors are enough; some are removed (or fewer recommended) if that lasts for "
                 "spec.autoscaling.scaleDown.intervalSeconds."
             ),
         ),

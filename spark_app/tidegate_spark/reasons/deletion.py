@@ -47,8 +47,8 @@ AREA = Area(
             ),
             remedy=(
                 'Before you delete the StreamSnapshot that took that snapshot, annotate it: "kubectl annotate '
-                'streamsnapshot NAME -n NAMESPACE --overwrite tidegate.dev/release-holders=HOLDER", with the HOLDER '
-                "in the message; without the annotation, the files of the snapshot are not deleted."
+                'streamsnapshot NAME -n NAMESPACE --overwrite tidegate.dev/release-holders=HOLDER", where HOLDER is '
+                "the holder that the message names; without the annotation, the files of the snapshot are not deleted."
             ),
             page="guide.md#delete-a-snapshot",
         ),

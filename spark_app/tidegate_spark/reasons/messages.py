@@ -155,7 +155,10 @@ AREA = Area(
                 "The application rejects the message, and does not report why: its type is unknown, or its payload "
                 "does not fit the type. The message never took effect."
             ),
-            remedy="Correct the type or the payload, and send another message.",
+            remedy=(
+                "Correct the type or the payload, and send another message. The log of the driver may say more: "
+                '"kubectl logs POD -n NAMESPACE".'
+            ),
         ),
         Entry(
             Reason.MODEL_NOT_FOUND,

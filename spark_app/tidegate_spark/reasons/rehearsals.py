@@ -137,8 +137,8 @@ AREA = Area(
             ),
             remedy=(
                 "While the running version is not stable, wait. After a start from a snapshot, set "
-                "spec.state.partitions to the number in status.statePartitions and, when the application is stable, to "
-                "the wanted one."
+                "spec.state.partitions to the number that the state has (in the message and in status.statePartitions) "
+                "and, when the application is stable, to the wanted one."
             ),
             after="In the first case, the state is repartitioned when the running version is stable.",
             page="guide.md#repartition-the-state",

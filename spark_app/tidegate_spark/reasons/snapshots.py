@@ -149,7 +149,7 @@ AREA = Area(
             Reason.BATCH_LOST,
             Fault.DATA,
             (Place.SNAPSHOT,),
-            "Spark deleted files of the batch of which the snapshot was to be before they were copied.",
+            "Spark deleted files of the batch that the snapshot was to have, before they were copied.",
             remedy=(
                 "Create another StreamSnapshot; if it recurs, raise spec.state.minBatchesToRetain of the application, "
                 "which restarts it."
@@ -218,8 +218,8 @@ AREA = Area(
             "Files of the snapshot are missing, or differ from its manifest. The message names the first.",
             remedy=(
                 "Restore the files from a replica or from older object versions in the bucket. Then change "
-                "spec.verifyNonce; an imported StreamSnapshot (with spec.uri) that never was Ready is deleted and "
-                "created again. Or take another snapshot, and do not use this one."
+                "spec.verifyNonce; delete an imported StreamSnapshot (with spec.uri) that never was Ready, and create "
+                "it again. Or take another snapshot, and do not use this one."
             ),
         ),
         Entry(
@@ -258,8 +258,8 @@ AREA = Area(
             Fault.NONE,
             (Place.SNAPSHOT,),
             (
-                "The resource is being deleted, but another application or an import still needs the files; the "
-                "message names it (as holder)."
+                "The resource is being deleted, but an application or an import still needs the files; the message "
+                "names it (as holder)."
             ),
             remedy=(
                 "Wait. Only if that application or import no longer exists, run the command in the message, which "

@@ -60,8 +60,8 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.EVENT),
             (
-                "The new version failed before it was stable, and runs nevertheless; the message says why it was not "
-                "rolled back."
+                "The new version did not become stable, and runs nevertheless; the message says why it was not rolled "
+                "back."
             ),
             remedy=(
                 "Fix the new version and change the spec. Or roll back, if status.upgrade.rollbackSnapshot.id is "
@@ -140,8 +140,8 @@ AREA = Area(
                 "one from which no pod can be built. Tidegate does not roll the new version back by itself."
             ),
             remedy=(
-                "Correct the later edit, or revert it. To roll back, set spec.upgrade.rollbackTo to "
-                "status.upgrade.rollbackSnapshot.id; the batches after that snapshot run again, and outputs may get "
+                "Correct the later edit, or revert it. To roll back, if status.upgrade.rollbackSnapshot.id is there, "
+                "set spec.upgrade.rollbackTo to it; the batches after that snapshot run again, and outputs may get "
                 "their data twice."
             ),
         ),
