@@ -9,11 +9,10 @@ import os
 import sys
 import traceback
 
-from tidegate_spark.last_words import TERMINATION_LOG, last_words
+from tidegate_spark.last_words import TERMINATION_LOG, exit_code_of, last_words
 from tidegate_spark.secret_shapes import without_shapes
 
 OLDEST_PYTHON = (3, 10)
-EXIT_CODE = 1
 
 
 def main() -> int:
@@ -28,7 +27,8 @@ def main() -> int:
     except BaseException as error:  # every end must leave a word, whatever its cause
         traceback.print_exc()
         _leave(_without_secrets(last_words(error, os.environ.get("TIDEGATE_CONFIG", ""))))
-    return EXIT_CODE
+        return exit_code_of(error)
+    return 1
 
 
 def _without_secrets(words: str) -> str:

@@ -22,7 +22,7 @@ def last_words(error: BaseException, config_text: str) -> str:
     """
     return json.dumps(
         {
-            "reason": Reason.APPLICATION_FAILED,
+            "reason": reason_of(error),
             "message": f"The driver could not start: {error}"[:LONGEST_MESSAGE],
             "exception": type(error).__name__,
             "epoch": _epoch(config_text),
@@ -38,6 +38,17 @@ def last_words(error: BaseException, config_text: str) -> str:
             "repartition": None,
         }
     )
+
+
+def reason_of(error: BaseException) -> Reason:
+    """Return the reason that an exception has, which is the application's failure where it has none of ours."""
+    reason = getattr(error, "reason", None)
+    return reason if isinstance(reason, Reason) else Reason.APPLICATION_FAILED
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return with which code the process ends: 0 where another start in this pod would change nothing."""
+    return 0 if reason_of(error) is Reason.CONFIGURATION_CHANGED else 1
 
 
 def _epoch(config_text: str) -> int:

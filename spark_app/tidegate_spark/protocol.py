@@ -36,7 +36,8 @@ from tidegate_spark.snapshot_protocol import SnapshotReport
 # --- names in the pod ------------------------------------------------------------------------------------------------
 
 CONFIG_VARIABLE = "TIDEGATE_CONFIG"
-"""Environment variable of the driver container that holds :class:`DriverConfig` as JSON."""
+"""Environment variable of the driver container that holds :class:`DriverConfig` as JSON; of what is too
+long for a variable, a part is elsewhere (:mod:`tidegate_spark.configuration_protocol`)."""
 
 EXECUTOR_CONFIG_VARIABLE = "TIDEGATE_EXECUTOR_CONFIG"
 """Environment variable of the executor container that holds :class:`ExecutorConfig` as JSON."""
@@ -459,6 +460,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.DRIVER_CRASHED: EXIT_APPLICATION,
     Reason.STALLED: EXIT_APPLICATION,
     Reason.FENCED: EXIT_OK,
+    Reason.CONFIGURATION_CHANGED: EXIT_OK,
     Reason.SNAPSHOT_UNUSABLE: EXIT_OK,
     Reason.STATE_MISSING: EXIT_OK,
     Reason.RESTART_BUDGET_EXHAUSTED: EXIT_OK,

@@ -9,10 +9,12 @@ import time
 from typing import NoReturn
 
 from tidegate_spark import head_start, logs, pyspark_path, storage
+from tidegate_spark.configuration import REST_FILE, read_launch
+from tidegate_spark.configuration_protocol import REST_FILE_VARIABLE, ConfigurationChangedError
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.head_start import HeadStart
 from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
+from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig
 from tidegate_spark.redaction import Secrets, secret_values, values_of_launch
 
 
@@ -20,6 +22,7 @@ def start() -> NoReturn:
     """Run the driver, which ends the process.
 
     Raises:
+        ConfigurationChangedError: the configuration is not the one that the pod was launched with.
         ValueError: there is no usable configuration.
         ModuleNotFoundError: there is no PySpark.
         Exception: whatever else kept the driver from coming up.
@@ -29,7 +32,7 @@ def start() -> NoReturn:
     log_to_stderr(os.environ)
     # If we come back from here, the interpreter ends, and with it the threads that pass our output on.
     atexit.register(output.content)
-    config = read_config(os.environ.get(CONFIG_VARIABLE, ""))
+    config = read_config(os.environ.get(CONFIG_VARIABLE, ""), os.environ.get(REST_FILE_VARIABLE, REST_FILE))
     output.secrets.add(*values_of_launch(config.spark_conf, config.args))
     pyspark_path.make_importable(os.environ, sys.path)
     environment = Environment.read(os.environ)
@@ -53,14 +56,17 @@ def _start_jvm(config: DriverConfig, environment: Environment, name: str, secret
     return ahead
 
 
-def read_config(text: str) -> DriverConfig:
+def read_config(text: str, rest_file: str = REST_FILE) -> DriverConfig:
     """Return the driver's configuration.
 
     Raises:
+        ConfigurationChangedError: a part of it is missing, or is not what the pod was launched with.
         ValueError: naming the variable, what is wrong, and the remedy.
     """
     try:
-        return from_json(DriverConfig, text)
+        return read_launch(text, rest_file)
+    except ConfigurationChangedError:
+        raise
     except ValueError as error:
         what = f"{CONFIG_VARIABLE}: {error}" if text else f"{CONFIG_VARIABLE} is not set"
         remedy = "The operator sets it; an image that brings its own runtime must bring one of the operator's version."

@@ -22,6 +22,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "RecordLaunch": (_STATUS,),
     "WriteStatus": (_STATUS,),
     "CreateDriver": ("POST pods",),
+    "ProvideConfiguration": ("POST secrets", "DELETE secrets"),
     "DeleteDriver": ("DELETE pods",),
     "SetExecutors": ("POST agent",),
     "OrderSnapshots": ("POST agent",),

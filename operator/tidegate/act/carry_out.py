@@ -37,6 +37,7 @@ from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encod
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Refusal, SnapshotRefusal
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
+from tidegate.resources.configuration import secret_for
 from tidegate.resources.names import access_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import FINALIZER
@@ -129,6 +130,8 @@ class Actor:
                 outcome = await self._create_pod(run, manifest, strict=strict)
                 run.launched = outcome is None
                 return outcome
+            case do.ProvideConfiguration():
+                return await self._provide_configuration(run, action)
             case (
                 do.CreatePurge(manifest=manifest)
                 | do.CreateOriginRelease(manifest=manifest)
@@ -338,6 +341,19 @@ class Actor:
             self._remember(run.key, not_created=answer.message)
             raise RetryLaterError(f"creation of pod {name}: {answer}")
         self._index.put_pod(build_record(answer))
+        return None
+
+    async def _provide_configuration(self, run: _Run, action: do.ProvideConfiguration) -> Outcome:
+        pod = next((each for each in self._index.pods(run.key) if each.name == action.pod_name), None)
+        if pod is None:
+            return LookAgain("the pod is gone")
+        failure = await self._secrets.provide(secret_for(action.secret, pod.name, pod.uid), anew=action.anew)
+        if isinstance(failure, Invalid | Forbidden):
+            # Nothing of the pod has begun: without the Secret the kubelet starts no container of it.
+            message = messages.refused(messages.CONFIGURATION, failure.message)
+            self._refuse(run, pod.name, Reason.LAUNCH_REFUSED, message, recorded=False)
+            return await delete_pod(self._client, self._index, pod) or LookAgain(message)
+        must(failure, f"creation of {messages.CONFIGURATION}")
         return None
 
     async def _look_at_occupant(self, run: _Run, name: str) -> Outcome:

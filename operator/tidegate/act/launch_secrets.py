@@ -54,6 +54,22 @@ class LaunchSecrets:
                 return answer
         return None
 
+    async def provide(self, secret: dict[str, Any], *, anew: bool) -> Failure | None:
+        """Have the Secret of a pod's configuration; returns why it could not be made.
+
+        Args:
+            secret: with its owner.
+            anew: replace one of the name: it is an earlier pod's, and goes with that.
+        """
+        answer = await self._client.create(collection_of(secret), secret, msgspec.Raw)
+        if isinstance(answer, AlreadyExists) and anew:
+            metadata = secret["metadata"]
+            gone = await self._client.delete(item("Secret", metadata["namespace"], metadata["name"]))
+            if isinstance(gone, FAILURES) and not isinstance(gone, NotFound):
+                return gone
+            answer = await self._client.create(collection_of(secret), secret, msgspec.Raw)
+        return answer if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists) else None
+
     async def _make(self, manifest: dict[str, Any]) -> Failure | None:
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         return answer if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists) else None

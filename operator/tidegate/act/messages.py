@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+CONFIGURATION = "the Secret of the configuration"
 DRIVERS_ACCESS, LAUNCH_SECRETS = "the access of the driver", "the Secrets of the launch"
 
 

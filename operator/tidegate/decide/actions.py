@@ -83,6 +83,17 @@ class CreateDriver:
 
 
 @dataclass(frozen=True, slots=True)
+class ProvideConfiguration:
+    """Have the Secret with the long part of a pod's configuration; the pod waits for it, and is its owner."""
+
+    secret: dict[str, Any]
+    """Without its owner."""
+    pod_name: str
+    anew: bool = True
+    """Of the pod that was created just now: one that is there already is of an earlier pod, and replaced."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteDriver:
     """Ask for the driver's end, with its grace period: it stops its queries at a batch boundary."""
 
@@ -204,6 +215,7 @@ Action: TypeAlias = (
     | RecordLaunch
     | WriteStatus
     | CreateDriver
+    | ProvideConfiguration
     | DeleteDriver
     | SetExecutors
     | OrderSnapshots

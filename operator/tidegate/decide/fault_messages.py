@@ -130,6 +130,10 @@ def container_refused(pod: str, container: str, detail: str) -> str:
     return f"Container {container} of pod {pod} cannot be started: {sentence(detail)} Correct what this names."
 
 
+def process_not_started(pod: str, detail: str) -> str:
+    return f"The process of pod {pod} cannot be started: {sentence(detail)} Correct what this names."
+
+
 def reference_missing(pod: str, missing: str, detail: str) -> str:
     return (
         f"{missing} does not exist, and pod {pod} refers to it: {sentence(detail)} Create it, or correct the reference "

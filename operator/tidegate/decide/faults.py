@@ -29,6 +29,9 @@ IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName
 _REFUSED_REASONS = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "PreCreateHookError"}
 )
+_NOT_STARTED = frozenset({"StartError", "ContainerCannotRun"})
+"""Reasons of an end before the process began, of which only the container runtime can say why: containerd's and
+Docker's."""
 _MAY_START = frozenset({Reason.UNSCHEDULABLE, Reason.IMAGE_PULLING, Reason.POD_NOT_STARTING})
 KILLED_BY_MEMORY = "OOMKilled"
 _RESOURCES = {
@@ -88,6 +91,8 @@ def name_end(pod: PodRecord) -> Problem:
     told = read_termination(ended)
     if told is not None:
         return _with_remedy(told.reason, fault_messages.reported(told.exception, told.message), pod)
+    if ended is not None and ended.reason in _NOT_STARTED and ended.message:
+        return Problem(Reason.CONTAINER_REFUSED, fault_messages.process_not_started(pod.name, ended.message))
     if pod.role == ROLE_PURGE:
         return _name_end_of_purge(pod, ended)
     return _name_silent_end(pod, ended)

@@ -11,6 +11,7 @@ from tidegate.decide.actions import (
     PublishEvent,
     RememberTold,
 )
+from tidegate.decide.configuration import provide_again
 from tidegate.decide.upgrades.orders import order_copies
 from tidegate.observe.observation import Observation, has_other_key, lacks_access
 from tidegate.observe.pods import PodRecord, of_driver
@@ -34,6 +35,8 @@ def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
     # Nobody can look whether a Secret is there. Those of another key have other names, and what was in them is unknown.
     if waits and not has_other_key(o, o.driver):
         actions = (*actions, EnsureLaunchSecrets(o.driver.epoch))
+    if _waits_for_volumes(o.driver, now):
+        actions = (*actions, *provide_again(o))
     return actions
 
 

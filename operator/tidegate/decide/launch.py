@@ -19,15 +19,17 @@ from tidegate.decide.actions import (
     DeleteLaunchSecrets,
     EnsureAccess,
     EnsureLaunchSecrets,
+    ProvideConfiguration,
 )
 from tidegate.decide.executors import target_executors
 from tidegate.decide.origin import lineage_to_launch, with_beginning
 from tidegate.decide.verdict import Health, Verdict
-from tidegate.model.errors import SpecError
+from tidegate.model.errors import SpecError, TooLongError
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation, Refusal, lacks_access
-from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.configuration import ConfiguredPod
+from tidegate.resources.driver import build_driver
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.names import driver_pod_name
@@ -161,6 +163,12 @@ def why_not_built(o: Observation) -> str:
 
 def reason_not_built(o: Observation) -> Reason:
     """Return the reason beside :func:`why_not_built`: what is missing may come without another edit."""
+    try:
+        build_launch(o, o.app.status.epoch + 1)
+    except TooLongError:
+        return Reason.CONFIGURATION_TOO_LONG
+    except SpecError:
+        return Reason.INVALID_SPEC
     return Reason.REFERENCE_MISSING if o.unfit is not None and o.unfit.missing else Reason.INVALID_SPEC
 
 
@@ -241,7 +249,16 @@ def time_left(since: float, pause: float, now: float) -> float:
 
 
 def _create(o: Observation, epoch: int) -> tuple[Action, ...]:
-    return (CreateDriver(_driver_pod(o, epoch), epoch, strict=not _may_have_run(o)),)
+    built = build_launch(o, epoch)
+    create = CreateDriver(built.manifest, epoch, strict=not _may_have_run(o))
+    return (create, *provide(built))
+
+
+def provide(built: ConfiguredPod) -> tuple[Action, ...]:
+    """Return what makes the Secret of the configuration of a pod that was just created; nothing if it has none."""
+    if built.secret is None:
+        return ()
+    return (ProvideConfiguration(built.secret, built.manifest["metadata"]["name"]),)
 
 
 def _may_have_run(o: Observation) -> bool:
@@ -259,8 +276,17 @@ def _may_have_run(o: Observation) -> bool:
 
 
 def _driver_pod(o: Observation, epoch: int) -> dict[str, Any]:
+    return build_launch(o, epoch).manifest
+
+
+def build_launch(o: Observation, epoch: int) -> ConfiguredPod:
+    """Return the driver's pod of a launch, and the Secret of its configuration if it has one.
+
+    Raises:
+        SpecError: none can be made of the spec.
+    """
     failures = _failures_before(o) if is_unplanned(o) else ()
-    return build_driver_pod(_with_target(o, with_beginning(o)), epoch, lineage_to_launch(o), o.platform, failures)
+    return build_driver(_with_target(o, with_beginning(o)), epoch, lineage_to_launch(o), o.platform, failures)
 
 
 def _pods(o: Observation, epoch: int) -> tuple[tuple[str, dict[str, Any]], ...]:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from tidegate.decide import (
     beginning,
+    configuration,
     deletion,
     ends,
     last_snapshot,
@@ -79,6 +80,7 @@ RULES: tuple[Rule, ...] = (
     ends.judge_exhausted_driver,
     restarting.start_finished_again,
     running.judge_ended_driver,
+    configuration.replace_unconfigured_driver,
     running.judge_unstarted_driver,
     running.judge_reported_driver,
     running.judge_ready_driver,

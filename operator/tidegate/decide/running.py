@@ -58,6 +58,7 @@ _RETRIED = frozenset(
         Reason.STORAGE_UNSUITABLE,
         Reason.NOTHING_TO_ADOPT,
         Reason.LINEAGE_NOT_EMPTY,
+        Reason.CONFIGURATION_CHANGED,
     }
 )
 """Ends with exit code 0 whose cause lies outside of the spec."""

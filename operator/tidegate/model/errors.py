@@ -31,3 +31,7 @@ class SpecError(ValueError):
         self.field = field
         self.remedy = remedy
         super().__init__(f"{field}: {remedy}")
+
+
+class TooLongError(SpecError):
+    """The spec holds more than Kubernetes or Linux hands to a process."""

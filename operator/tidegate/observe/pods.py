@@ -111,6 +111,8 @@ class PodRecord:
     """Of a driver: name of the Secret of its agent's keys; empty: an operator of before those launched it."""
     signs: bool = False
     """Of a driver: the operator that launched it gave it a runtime that signs. Else its image's own may be older."""
+    configuration_secret: str = ""
+    """Of a driver: name of the Secret with the long part of its configuration; empty: the pod itself has all of it."""
     owner_uid: str = ""
     """Of its controlling owner: the application, a snapshot, or an executor's driver pod."""
     watched: bool = True
@@ -181,6 +183,10 @@ class _Executor(msgspec.Struct):
     cores: int = 1
 
 
+class _Rest(msgspec.Struct):
+    secret: str = ""
+
+
 class Launch(msgspec.Struct):
     """What is read of :class:`tidegate_spark.protocol.DriverConfig`, with its defaults."""
 
@@ -191,6 +197,8 @@ class Launch(msgspec.Struct):
     injected: bool = True
     agent_secret: str = ""
     spark_conf: dict[str, str] = msgspec.field(default_factory=dict)
+    rest: _Rest | None = None
+    """Where the rest is of what is too long for a variable."""
 
 
 _launch = msgspec.json.Decoder(Launch)
@@ -304,6 +312,7 @@ def build_record(pod: Pod) -> PodRecord:
         executor_slots=task_slots(launch.executor.cores, launch.spark_conf) if launch else 0,
         agent_secret=launch.agent_secret if launch else "",
         signs=launch is not None and launch.injected and bool(launch.agent_secret),
+        configuration_secret=launch.rest.secret if launch and launch.rest else "",
         owner_uid=whose.owner_uid,
         watched=labels.get(protocol.LABEL_MANAGED_BY) == protocol.MANAGED_BY,
         tainted=_is_tainted(conditions.get("DisruptionTarget")),

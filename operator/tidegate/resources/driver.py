@@ -10,6 +10,7 @@ from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.access import service_account
 from tidegate.resources.addresses import refuse_detours
+from tidegate.resources.configuration import ConfiguredPod, configuration_of
 from tidegate.resources.control_channel import mount_credentials
 from tidegate.resources.cpu_limits import driver_limit
 from tidegate.resources.driver_config import build_driver_config
@@ -32,7 +33,6 @@ from tidegate_spark.protocol import (
     STATUS_PORT,
     TERMINATION_LOG,
     DriverConfig,
-    to_json,
 )
 
 # Environment variables for each Service of the namespace: slow to start with, and in nobody's interest.
@@ -43,7 +43,14 @@ _AGENT_VOLUME, _ORIGIN_VOLUME = "tidegate-agent", "tidegate-origin-credentials"
 def build_driver_pod(
     app: StreamingApp, epoch: int, lineage: int, platform: Platform, failures: tuple[float, ...] = ()
 ) -> dict[str, Any]:
-    """Return the whole driver pod of one launch.
+    """Return the whole driver pod of one launch; as :func:`build_driver`, without what is not in the pod."""
+    return build_driver(app, epoch, lineage, platform, failures).manifest
+
+
+def build_driver(
+    app: StreamingApp, epoch: int, lineage: int, platform: Platform, failures: tuple[float, ...] = ()
+) -> ConfiguredPod:
+    """Return the whole driver pod of one launch, and the Secret of its configuration if that is too long for it.
 
     Args:
         app: the application.
@@ -55,6 +62,7 @@ def build_driver_pod(
     Raises:
         SpecError: the spec is well-formed, but memory does not fit, a template cannot be merged, or an address leads
             elsewhere.
+        TooLongError: it is longer than what can be handed to a process.
     """
     if app.spec.start_from is not None:
         refuse_detours(app.spec.start_from.export_uri, "spec.startFrom.exportedState.uri")
@@ -63,14 +71,17 @@ def build_driver_pod(
     )
     agents = agent_secret_name(app.metadata.name, app.metadata.uid, epoch, platform.key_id)
     config = dataclasses.replace(build_driver_config(app, epoch, lineage, platform, failures), agent_secret=agents)
-    env = [*pod_parts.owned_env(app, user_env, platform), *_launch_env(to_json(config))]
+    configuration = configuration_of(config)
+    env = [*pod_parts.owned_env(app, user_env, platform), *_launch_env(configuration.text)]
     spec = _owned_spec(app, platform, env, config)
     if config.start_from is not None and config.start_from.credentials_secret:
         _mount_origins_credentials(spec, config.start_from.credentials_secret)
     mount_credentials(spec, app)
     mount_main(spec, app.spec.application)
+    configuration.mount(spec)
     owned = {"metadata": _metadata(app, epoch), "spec": spec}
-    return {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, DRIVER_FIELD, owned=True)}
+    manifest = {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, DRIVER_FIELD, owned=True)}
+    return ConfiguredPod(manifest, configuration.secret(app))
 
 
 def _metadata(app: StreamingApp, epoch: int) -> dict[str, Any]:
@@ -83,11 +94,11 @@ def _metadata(app: StreamingApp, epoch: int) -> dict[str, Any]:
     }
 
 
-def _launch_env(config: str) -> list[dict[str, Any]]:
+def _launch_env(text: str) -> list[dict[str, Any]]:
     return [
         {"name": POD_IP_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         {"name": POD_UID_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-        {"name": CONFIG_VARIABLE, "value": pod_parts.literal(config)},
+        {"name": CONFIG_VARIABLE, "value": text},
     ]
 
 

@@ -15,6 +15,7 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.resources.access import service_account
 from tidegate.resources.control_channel import channel_settings, control_settings
+from tidegate.resources.exec_limits import refuse_long_settings
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.mounted_main import main_reference
 from tidegate.resources.names import EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
@@ -62,9 +63,11 @@ def build_driver_config(
 
     Raises:
         SpecError: memory does not fit, the executors' template cannot be merged, or a setting labels pods as another's.
+        TooLongError: no JVM can be started with a setting.
     """
     spec = app.spec
     refuse_in_settings(spec.spark_conf)
+    refuse_long_settings(spec.spark_conf)
     return DriverConfig(
         app=app.metadata.name,
         namespace=app.metadata.namespace,

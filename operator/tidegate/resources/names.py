@@ -60,6 +60,20 @@ def spark_secret_name(app_name: str, app_uid: str, epoch: int, key_id: str) -> s
     return f"{app_name}-spark-{epoch}-{_launch_digest(app_uid, epoch, key_id)}"
 
 
+def configuration_secret_name(app_name: str, epoch: int, pod_name: str, app_uid: str, digest: str) -> str:
+    """Return the name of the Secret with what is too long of one pod's configuration.
+
+    Args:
+        app_name: of the application.
+        epoch: of the launch.
+        pod_name: of the pod; a driver and a rehearsal may be of one epoch.
+        app_uid: of the application.
+        digest: of the content. Another content has another name: none is ever in the place of another.
+    """
+    own = hashlib.sha256(f"{app_uid}/{epoch}/{pod_name}/{digest}".encode()).hexdigest()[:10]
+    return f"{app_name}-config-{epoch}-{own}"
+
+
 def _launch_digest(app_uid: str, epoch: int, key_id: str) -> str:
     return hashlib.sha256(f"{key_id}/{app_uid}/{epoch}".encode()).hexdigest()[:10]
 

@@ -8,6 +8,7 @@ from typing import Any
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import Resources, Runtime, StreamingApp
 from tidegate.resources.cpu_limits import small_requirements
+from tidegate.resources.exec_limits import refuse_long_environment, refuse_long_variables
 from tidegate.resources.names import RUNTIME_CONTAINER
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import COMMON_FIELD, lay_over
@@ -193,6 +194,7 @@ def build_users_pod(
 
     Raises:
         SpecError: the template cannot be merged, or a variable, label or annotation is reserved.
+        TooLongError: Linux would start no process with the variables.
     """
     refuse_in_template(app.spec.pod_template, COMMON_FIELD)
     refuse_in_template(template, field)
@@ -209,7 +211,13 @@ def build_users_pod(
     pod = lay_over(templates, env, field, owned=True)
     refuse_reserved(_env_of(templates, container), app, f"{field}.spec.containers[{container}].env")
     refuse_reserved(app.spec.application.env, app, "spec.application.env")
-    return pod, _env_of(pod, container)
+    whole = _env_of(pod, container)
+    refuse_long_variables(_env_of(templates, container), f"{field}.spec.containers[{container}].env")
+    refuse_long_variables(app.spec.application.env, "spec.application.env")
+    # Of both, in their order: a value may name a variable of the other.
+    refuse_long_variables(whole, "spec.application.env")
+    refuse_long_environment(whole, "spec.application.env")
+    return pod, whole
 
 
 def _env_of(pod: Mapping[str, Any], container: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import msgspec
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Driver, RehearsalSpec, StreamingApp, StreamingAppStatus
-from tidegate.resources import pod_parts
+from tidegate.resources.configuration import ConfiguredPod, configuration_of
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage, build_driver_config
@@ -23,6 +23,7 @@ from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.names import DRIVER_CONTAINER, rehearsal_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.spark.settings import without_secret_files
+from tidegate_spark.configuration_protocol import REST_DIRECTORY
 from tidegate_spark.protocol import (
     AGENT_TOKEN_FILE,
     ANNOTATION_APP_UID,
@@ -32,7 +33,6 @@ from tidegate_spark.protocol import (
     SPARK_SECRET_FILE,
     RestartSettings,
     StartFrom,
-    to_json,
 )
 from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE, REHEARSAL_MODULE, Rehearsal, rehearsal_place
 
@@ -44,7 +44,8 @@ _LINEAGE = 1
 _FEWEST_TASKS = 2
 _HEAP = "spark.driver.memory"
 _OF_DRIVERS = ("ports", "startupProbe", "livenessProbe", "readinessProbe")
-_SECRETS_OF_DRIVERS = [file.rpartition("/")[0] for file in (AGENT_TOKEN_FILE, SPARK_SECRET_FILE)]
+_OF_DRIVERS_ALONE = [*(file.rpartition("/")[0] for file in (AGENT_TOKEN_FILE, SPARK_SECRET_FILE)), REST_DIRECTORY]
+"""Where the driver has its own Secrets."""
 _SCRAPED = "prometheus.io/"
 """Annotations that lead to a driver's metrics, of which a rehearsal has none."""
 
@@ -55,7 +56,14 @@ def longest_seconds(rehearse: RehearsalSpec) -> int:
 
 
 def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:
+    """Return the pod of a rehearsal; as :func:`build_rehearsal`, without what is not in the pod."""
+    return build_rehearsal(app, platform).manifest
+
+
+def build_rehearsal(app: StreamingApp, platform: Platform) -> ConfiguredPod:
     """Return the pod that rehearses the version in the spec, on the copy that the upgrade's record names.
+
+    And the Secret of its configuration, if that is too long for it.
 
     Raises:
         SpecError: no driver pod can be made of the spec either, or its memory does not fit.
@@ -83,8 +91,11 @@ def build_rehearsal_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]
         # A budget of none would give its first failure another name.
         restart=RestartSettings(stall_timeout_seconds=config.restart.stall_timeout_seconds),
     )
-    spec = _owned(pod["spec"], rehearse, to_json(config))
-    return {**pod, "metadata": _metadata(app, name, pod["metadata"]), "spec": spec}
+    configuration = configuration_of(config)
+    spec = _owned(pod["spec"], rehearse, configuration.text)
+    configuration.mount(spec)
+    manifest = {**pod, "metadata": _metadata(app, name, pod["metadata"]), "spec": spec}
+    return ConfiguredPod(manifest, configuration.secret(app))
 
 
 def _with_resources(app: StreamingApp, rehearse: RehearsalSpec) -> StreamingApp:
@@ -112,13 +123,13 @@ def _metadata(app: StreamingApp, name: str, drivers: dict[str, Any]) -> dict[str
     }
 
 
-def _owned(spec: dict[str, Any], rehearse: RehearsalSpec, config: str) -> dict[str, Any]:
+def _owned(spec: dict[str, Any], rehearse: RehearsalSpec, text: str) -> dict[str, Any]:
     mine = next(container for container in spec["containers"] if container["name"] == DRIVER_CONTAINER)
-    secrets = {mount["name"] for mount in mine["volumeMounts"] if mount["mountPath"] in _SECRETS_OF_DRIVERS}
+    secrets = {mount["name"] for mount in mine["volumeMounts"] if mount["mountPath"] in _OF_DRIVERS_ALONE}
     env = [item for item in mine["env"] if item["name"] not in (CONFIG_VARIABLE, MASTER_VARIABLE)]
     env += [
         {"name": MASTER_VARIABLE, "value": f"local[{_tasks(rehearse)}]"},
-        {"name": CONFIG_VARIABLE, "value": pod_parts.literal(config)},
+        {"name": CONFIG_VARIABLE, "value": text},
     ]
     changed = {
         **{key: value for key, value in mine.items() if key not in _OF_DRIVERS},

@@ -18,13 +18,14 @@ from typing import Any
 import msgspec
 
 from tidegate.model.errors import SpecError
-from tidegate.model.spec import ModelsSpec
+from tidegate.model.spec import ChannelSpec, ModelsSpec
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.access import service_account
 from tidegate.resources.cpu_limits import limit_for_files, small_requirements
 from tidegate.resources.driver_config import app_storage, build_driver_config
+from tidegate.resources.exec_limits import is_too_long
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER, SHARED_ACCESS_NAME
 from tidegate.resources.platform import Platform
@@ -158,7 +159,7 @@ def _without_what_runs(app: StreamingApp, errand: Errand) -> StreamingApp:
     # An image of Spark gets the runtime of this operator, whether or not it brings one.
     runtime = Runtime.IMAGE if errand.spark is None else Runtime.INJECTED
     application = Application(image="", main=app.spec.application.main, runtime=runtime)
-    control = msgspec.structs.replace(app.spec.control, models=ModelsSpec())
+    control = msgspec.structs.replace(app.spec.control, models=ModelsSpec(), channel=ChannelSpec())
     spec = msgspec.structs.replace(
         app.spec,
         application=application,
@@ -222,6 +223,8 @@ def _env_for_storage(app: StreamingApp) -> list[dict[str, Any]]:
     # Backwards: a variable's value may hold $(NAME) of one before it.
     for item in reversed(app.spec.application.env):
         name = str(item.get("name", ""))
+        if is_too_long(item):
+            continue  # no driver ever ran with it, and no pod would that removes the application
         if _REACHES_STORAGE.fullmatch(name) or name in mentioned:
             kept.insert(0, item)
             mentioned |= variables_in(str(item.get("value", "")))

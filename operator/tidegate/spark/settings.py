@@ -54,6 +54,7 @@ OWNED_KEYS: dict[str, str] = {
 
 OWNED_PREFIX = "spark.executorEnv.TIDEGATE_"
 """No setting may start with this: the variables of the runtime. The CRD holds a rule for it, too."""
+TASK_CPUS = "spark.task.cpus"
 _MOST_DIGITS = 9
 
 DEFAULTS: dict[str, str] = {
@@ -117,7 +118,7 @@ def task_slots(cores: int, conf: Mapping[str, str]) -> int:
         conf: the application's own settings; ``spark.task.cpus`` says how many cores a task takes. A value that is no
             number counts as Spark's default: Spark itself refuses it, in words.
     """
-    text = conf.get("spark.task.cpus", "").strip()
+    text = conf.get(TASK_CPUS, "").strip()
     # Of more digits than a number of cores has, Python would read none.
     per_task = int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else 1
     return max(1, cores // max(1, per_task)) if cores > 0 else 0

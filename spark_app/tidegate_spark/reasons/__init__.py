@@ -47,6 +47,8 @@ class Reason(str, Enum):
     DRIVER_LOST = "DriverLost"
     UNKNOWN_TERMINATION = "UnknownTermination"
     INVALID_SPEC = "InvalidSpec"
+    CONFIGURATION_TOO_LONG = "ConfigurationTooLong"
+    CONFIGURATION_CHANGED = "ConfigurationChanged"
     PLAINTEXT_SECRET = "PlaintextSecret"  # noqa: S105 - a word
     GRACE_PERIOD_EXCEEDED = "GracePeriodExceeded"
     RESCALED = "Rescaled"

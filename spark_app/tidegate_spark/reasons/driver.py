@@ -319,6 +319,33 @@ AREA = Area(
             page="guide.md#an-edit-that-cannot-be-built",
         ),
         Entry(
+            Reason.CONFIGURATION_TOO_LONG,
+            Fault.VERSION,
+            (Place.APP, Place.UPGRADE),
+            (
+                "The spec holds more than Kubernetes or Linux hands to a process: more than a Secret takes (1 MiB), or "
+                "a variable or a setting of more than 128 KiB. Nothing is stopped for such an edit."
+            ),
+            remedy=(
+                "Shorten the field that the message names: put what is long into a file, a ConfigMap that "
+                "spec.podTemplate mounts or an object in storage, and have the program read it."
+            ),
+            after="Tidegate tries again after a change of the spec.",
+            page="design/long-configuration.md",
+        ),
+        Entry(
+            Reason.CONFIGURATION_CHANGED,
+            Fault.CLUSTER,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            (
+                "The Secret with the long part of a launch's configuration is missing, or is not what the pod was "
+                "launched with. The driver did not start with it."
+            ),
+            remedy="Find out who changes Secrets that are labelled app.kubernetes.io/managed-by=tidegate.",
+            after="Tidegate launches again, with a Secret of its own.",
+            page="design/long-configuration.md",
+        ),
+        Entry(
             Reason.PLAINTEXT_SECRET,
             Fault.VERSION,
             (Place.PLAINTEXT_SECRETS, Place.EVENT),

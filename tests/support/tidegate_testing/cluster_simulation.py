@@ -97,6 +97,8 @@ class Cluster:
                 self.secrets.add(epoch)
             case do.DeleteLaunchSecrets(epoch=epoch):
                 self.secrets.discard(epoch)
+            case do.ProvideConfiguration(pod_name=name):
+                return name in self.pods
             case do.ConfirmDriverGone(pod_name=name):
                 return name not in self.pods
             case do.RecordLaunch(status=status) | do.WriteStatus(status=status):

@@ -48,7 +48,7 @@ from tidegate_spark.snapshot_protocol import SnapshotState
 
 IDLE = 60.0
 """Seconds without a batch after which a version under test that lacks nothing but input is Ready."""
-_NO_FAILURES = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED, Reason.FENCED}
+_NO_FAILURES = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED, Reason.FENCED, Reason.CONFIGURATION_CHANGED}
 """Ends that say nothing about the version."""
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.decide.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal, EnsureAccess
-from tidegate.decide.launch import refused_for, time_left
+from tidegate.decide.launch import provide, refused_for, time_left
 from tidegate.decide.upgrades.rehearsal_results import find_pod, has_ended
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.resources.names import rehearsal_pod_name
-from tidegate.resources.rehearsal_pod import build_rehearsal_pod
+from tidegate.resources.rehearsal_pod import build_rehearsal
 
 RETRY_PAUSE = 15.0
 """Seconds from the creation of a pod that ended without a word until it is made again: a node may refuse it at once."""
@@ -71,10 +71,10 @@ def _create(o: Observation, name: str, now: float) -> Kept:
         if left:
             return Kept(wake_after=left)
     try:
-        create = CreateRehearsal(build_rehearsal_pod(o.app, o.platform))
+        built = build_rehearsal(o.app, o.platform)
     except SpecError:
         return NOTHING  # given up when its time is over; of the driver's pod it was tried when the upgrade began
     # A driver that an earlier operator launched runs as another account: that it is well says nothing of this one.
     access: tuple[Action, ...] = () if o.app.spec.service_account_name else (EnsureAccess(),)
     # A leader of the last second may see a record that says so no more.
-    return Kept((*access, ConfirmRecord(), create))
+    return Kept((*access, ConfirmRecord(), CreateRehearsal(built.manifest), *provide(built)))

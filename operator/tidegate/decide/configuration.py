@@ -1,0 +1,53 @@
+"""The Secret with the long part of a driver's configuration, once its pod is there. No I/O.
+
+It is made right after the pod. Who made the pod may have died in between, or somebody removes it before the kubelet has
+mounted it: the pod then waits, and nothing of it has begun.
+"""
+
+from __future__ import annotations
+
+from tidegate.decide import messages
+from tidegate.decide.actions import Action, DeleteDriver, ProvideConfiguration
+from tidegate.decide.launch import build_launch
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.errors import SpecError
+from tidegate.model.streaming_app import Phase
+from tidegate.observe.observation import Observation
+from tidegate.observe.start_delay import Obstacle
+from tidegate_spark.reasons import Reason
+
+
+def provide_again(o: Observation) -> tuple[Action, ...]:
+    """Return what makes the Secret of a driver that waits: what is in it follows from its version, and comes again.
+
+    Unless the operator, or settings that make no version, changed since: its name then is another one.
+    """
+    driver = o.driver
+    if driver is None or not driver.configuration_secret:
+        return ()
+    try:
+        secret = build_launch(o, driver.epoch).secret
+    except SpecError:
+        return ()
+    if secret is None or secret["metadata"]["name"] != driver.configuration_secret:
+        return ()
+    return (ProvideConfiguration(secret, driver.name, anew=False),)
+
+
+def replace_unconfigured_driver(o: Observation, now: float) -> Verdict | None:
+    """Replace a driver whose Secret is gone and could not be made again: it would wait for ever."""
+    driver = o.driver
+    if driver is None or driver.running or not driver.configuration_secret or driver.delay is None:
+        return None
+    missing = driver.delay.obstacle is Obstacle.REFERENCE and driver.configuration_secret in driver.delay.name
+    if not missing:
+        return None
+    message = messages.configuration_missing(driver.configuration_secret, driver.name)
+    return Verdict(
+        Phase.STARTING,
+        Health.RECONCILING,
+        Reason.CONFIGURATION_CHANGED,
+        message,
+        after=(DeleteDriver(driver),),
+        warning=True,
+    )
