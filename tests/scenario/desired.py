@@ -207,15 +207,23 @@ def _of_driver(w: World, app: Body, driver: Body) -> Iterator[str]:
         yield "its driver hangs, or is about to end"
 
 
+def _left_secrets(w: World, names: set[str]) -> Iterator[str]:
+    pods = {pod["metadata"]["uid"] for pod in w.api.all(PODS)}
+    for secret in w.api.all(SECRETS, NAMESPACE):
+        name, labels = secret["metadata"]["name"], secret["metadata"].get("labels", {})
+        if labels.get(LABEL_MANAGED_BY) == MANAGED_BY and labels.get(LABEL_APP) not in names:
+            yield f"Secret {name} has no application"
+        owners = {owner["uid"] for owner in secret["metadata"].get("ownerReferences", ())}
+        if LABEL_EPOCH in labels and not owners & pods:
+            yield f"Secret {name} is the configuration of a pod that is gone"
+
+
 def _leftovers(w: World) -> Iterator[str]:
     names = {app["metadata"]["name"] for app in w.api.all(APPS)}
     for pod in w.api.all(PODS):
         if pod["metadata"].get("labels", {}).get(LABEL_APP) not in names | {None}:
             yield f"pod {pod['metadata']['name']} has no application"
-    for secret in w.api.all(SECRETS, NAMESPACE):
-        labels = secret["metadata"].get("labels", {})
-        if labels.get(LABEL_MANAGED_BY) == MANAGED_BY and labels.get(LABEL_APP) not in names:
-            yield f"Secret {secret['metadata']['name']} has no application"
+    yield from _left_secrets(w, names)
     for path, body in w.api.objects.items():
         labels = body["metadata"].get("labels", {})
         rights = "/rbac." in path or "/serviceaccounts/" in path

@@ -17,7 +17,7 @@ from tests.scenario.drivers_control import DriversControl
 from tests.scenario.drivers_executors import DriversExecutors
 from tests.scenario.drivers_snapshots import QUERY, DriversSnapshots
 from tests.scenario.object_store import FencePort, StoreClient
-from tests.scenario.surroundings import Surroundings, config_of
+from tests.scenario.surroundings import Surroundings, given_config
 from tidegate_spark import claiming, fence, preflight, storage
 from tidegate_spark.agent import Commands
 from tidegate_spark.control_protocol import ControlOrders
@@ -63,7 +63,7 @@ class DriverProcess:
     """One driver process from start to end."""
 
     def __init__(self, world: Surroundings, container: Container, pod: Body) -> None:
-        self.config = config_of(pod)
+        self.config = given_config(container, pod)
         self.spec_hash: str = pod["metadata"]["annotations"][ANNOTATION_SPEC_HASH]
         self.ready = False
         self.stalled = ""

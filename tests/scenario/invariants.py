@@ -6,6 +6,7 @@
 * An epoch belongs to one pod, and is recorded before there is a pod of it; recorded epochs never go back.
 * A driver is declared lost only if it is not there.
 * An application that has a stable version does not stand still for an edit of which no pod can be made.
+* A driver runs with the configuration that the operator gave its pod.
 * Nothing is deleted that no intent covers; people's objects are never touched; the operator changes no spec.
 """
 
@@ -14,11 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tests.scenario.api_server import APPS, MESSAGES, PODS, ApiServer, Body, Change
+from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, ApiServer, Body, Change
 from tests.scenario.restart_rules import RestartRules, reason_of
 from tests.scenario.versions import stands_still_for_an_edit, version_in_force, went_on_beside_an_edit
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import decode_app
+from tidegate_spark.configuration_protocol import REST_KEY
 from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import (
     ANNOTATION_APP_UID,
@@ -47,6 +49,7 @@ _RETRIED = tuple(
         Reason.LINEAGE_NOT_EMPTY,
         Reason.STORAGE_UNSUITABLE,
         Reason.FENCED,
+        Reason.CONFIGURATION_CHANGED,
     )
 )
 """In the termination message of a driver whose replacement needs no other intent."""
@@ -109,6 +112,8 @@ class Invariants:
     _begun: dict[str, tuple[Holder | None, int]] = field(default_factory=dict)
     _strays: set[tuple[str, int, int]] = field(default_factory=set)
     """Prefix, lineage and number of batches that were committed into a storage that had been emptied."""
+    _given: dict[str, Body] = field(default_factory=dict)
+    """Name of each Secret that an operator made -> what was in it."""
     _times_emptied: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -126,6 +131,8 @@ class Invariants:
                 self._check_app(change)
         elif change.place.plural == PODS and change.type == "ADDED" and ours:
             self._check_created(change)
+        elif change.place.plural == SECRETS and change.type == "ADDED" and ours:
+            self._given[change.place.name] = change.body["data"]
         if ours and change.place.plural == MESSAGES:
             self._check_message(change)
         elif ours and change.place.plural != APPS:
@@ -206,6 +213,17 @@ class Invariants:
 
     def _born(self, body: Body) -> int:
         return self.api.born[body["metadata"]["uid"]]
+
+    def configured(self, path: str, mounted: dict[str, Body], config: DriverConfig) -> None:
+        """A driver comes up with a configuration; these Secrets are mounted in its pod."""
+        for name, secret in mounted.items():
+            if REST_KEY not in secret.get("data", {}):
+                continue
+            self.count("ran with a long configuration")
+            if secret["data"] != self._given.get(name):
+                self.violated(f"{path} runs with what somebody put into {name}")
+            if secret["metadata"]["labels"][LABEL_EPOCH] != str(config.epoch):
+                self.violated(f"{path} of epoch {config.epoch} runs with the configuration of {name}")
 
     # --- messages ---
 
@@ -314,7 +332,17 @@ class Invariants:
             or any(word in text for word in _RETRIED)
             or (_COMPLETED in text and "Always" in self._policies_since(born, wishes))
             or not in_force
+            or ("ContainerCreating" in text and self._lacks_configuration(change))
         )
+
+    def _lacks_configuration(self, change: Change) -> bool:
+        """Return whether a pod waits for the Secret of its configuration, which is not there."""
+        wanted = [each.get("secret", {}).get("secretName", "") for each in change.body["spec"].get("volumes", ())]
+        secrets = f"/api/v1/namespaces/{change.place.namespace}/secrets"
+        lacks = any("-config-" in name and self.api.find(f"{secrets}/{name}") is None for name in wanted)
+        if lacks:
+            self.count("replaced a driver without its configuration")
+        return lacks
 
     def _may_be_replaced(self, change: Change, wishes: Wishes) -> bool:
         return self.rules.wants_failed_pod_gone(change.body, self._policies_since(self._born(change.body), wishes))

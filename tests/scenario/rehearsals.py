@@ -6,7 +6,7 @@ from typing import Any
 from tests.scenario.api_server import Body
 from tests.scenario.cluster import Container, Ended
 from tests.scenario.object_store import StoreClient
-from tests.scenario.surroundings import Surroundings, config_of
+from tests.scenario.surroundings import Surroundings, given_config
 from tidegate_spark import storage
 from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, EXIT_CODES, Termination, to_json
 from tidegate_spark.reasons import Reason
@@ -27,7 +27,7 @@ class RehearsalProcess:
     ready = True
 
     def __init__(self, world: Surroundings, container: Container, pod: Body) -> None:
-        self._world, self._config = world, config_of(pod)
+        self._world, self._config = world, given_config(container, pod)
         self._version: str = pod["metadata"]["annotations"][ANNOTATION_SPEC_HASH]
         self._client: Any = StoreClient(world.store, lambda: container.node.storeless)
         self._asked = asyncio.Event()

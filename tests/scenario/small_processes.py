@@ -8,7 +8,9 @@ from tests.scenario.cluster import Container, Ended
 from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import purge, storage
-from tidegate_spark.protocol import EXIT_CODES, Termination, to_json
+from tidegate_spark.configuration_protocol import ConfigurationChangedError
+from tidegate_spark.last_words import last_words
+from tidegate_spark.protocol import EXIT_CODES, Termination, from_json, to_json
 from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import FaultError
 
@@ -30,6 +32,32 @@ class ExecutorProcess:
         if self._ended is not None:
             asyncio.get_running_loop().call_later(1.0, self._ended, 143, "Error", "")
             self._ended = None
+
+    def kill(self) -> None:
+        """End without a word."""
+        self._ended = None
+
+
+class RefusingProcess:
+    """A driver or a rehearsal that finds another configuration than its own."""
+
+    ready = False
+
+    def __init__(self, pod: Body, error: ConfigurationChangedError) -> None:
+        self._words = to_json(from_json(Termination, last_words(error, to_json(config_of(pod)))))
+        self._ended: Ended | None = None
+
+    def start(self, ended: Ended) -> None:
+        """Begin."""
+        self._ended = ended
+        asyncio.get_running_loop().call_later(1.0, self._end)
+
+    def _end(self) -> None:
+        if self._ended is not None:
+            self._ended(0, "Completed", self._words)
+
+    def terminate(self) -> None:
+        """It ends by itself."""
 
     def kill(self) -> None:
         """End without a word."""

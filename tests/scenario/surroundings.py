@@ -1,6 +1,8 @@
 """What the processes in pods need of the world around them, and what they are configured with."""
 
+import base64
 import functools
+import json
 import random
 from typing import Protocol
 
@@ -8,6 +10,7 @@ from tests.scenario import drivers_executors
 from tests.scenario.api_server import Body
 from tests.scenario.cluster import Container
 from tests.scenario.object_store import ObjectStore
+from tidegate_spark import configuration_protocol
 from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, RestartSettings, from_json
 
@@ -78,12 +81,36 @@ class Surroundings(drivers_executors.Surroundings, Protocol):
 
 
 def config_of(pod: Body) -> DriverConfig:
-    """Return the configuration that the operator gave a pod."""
+    """Return the configuration that the operator gave a pod, as far as it is in the pod itself."""
+    return _read_config(_text_of(pod))
+
+
+def given_config(container: Container, pod: Body) -> DriverConfig:
+    """Return the whole configuration of a process, as the runtime reads it.
+
+    Raises:
+        ConfigurationChangedError: what is mounted is not what the pod was launched with.
+    """
+    text = _text_of(pod)
+    rest = configuration_protocol.rest_of(text)
+    if rest is None:
+        return _read_config(text)
+    return configuration_protocol.put_together(text, content_of((container.mounted or {})[rest.secret]))
+
+
+def content_of(secret: Body) -> bytes:
+    """Return what is in the Secret of a configuration."""
+    return base64.b64decode(secret["data"][configuration_protocol.REST_KEY])
+
+
+def _text_of(pod: Body) -> str:
     env = pod["spec"]["containers"][0]["env"]
-    return _read_config(next(each["value"] for each in env if each["name"] == CONFIG_VARIABLE))
+    return next(each["value"] for each in env if each["name"] == CONFIG_VARIABLE)  # type: ignore[no-any-return] # text
 
 
 @functools.lru_cache(64)
 def _read_config(text: str) -> DriverConfig:
     # Each start of a container reads it, and so does whoever makes its executors.
+    if configuration_protocol.rest_of(text) is not None:
+        text = json.dumps({**json.loads(text), "main": ""})
     return from_json(DriverConfig, text)

@@ -18,13 +18,14 @@ from tests.scenario.operators import ACTION, KEY_NAME, SYSTEM, OperatorProcess
 from tests.scenario.operators import World as OperatorsWorld
 from tests.scenario.rehearsals import PLACES, RehearsalProcess
 from tests.scenario.repartitions import RepartitionProcess, is_of_nobody
-from tests.scenario.small_processes import ExecutorProcess, PurgeProcess
+from tests.scenario.small_processes import ExecutorProcess, PurgeProcess, RefusingProcess
 from tests.scenario.surroundings import Ledger, config_of
 from tests.scenario.weather import Weather
 from tests.scenario.wire import Asked
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import DEFAULT_ACCOUNT, access_name
+from tidegate_spark.configuration_protocol import ConfigurationChangedError
 from tidegate_spark.fence import Holder
 from tidegate_spark.protocol import (
     APP_FILE,
@@ -173,6 +174,13 @@ class World(OperatorsWorld):
 
     def make_process(self, container: Container, pod: Body) -> Process:
         """Return the process of a pod's main container."""
+        try:
+            return self._make_process(container, pod)
+        except ConfigurationChangedError as error:
+            self.count("found another configuration than its own")
+            return RefusingProcess(pod, error)
+
+    def _make_process(self, container: Container, pod: Body) -> Process:
         role = pod["metadata"].get("labels", {}).get(LABEL_ROLE, "")
         if role == ROLE_EXECUTOR or not pod["metadata"].get("ownerReferences"):
             return ExecutorProcess()  # whatever runs in a stranger, it only stays
@@ -183,6 +191,7 @@ class World(OperatorsWorld):
         if role == ROLE_REPARTITION:
             return RepartitionProcess(self, container, pod)
         driver = DriverProcess(self, container, pod)
+        self.check.configured(container.path, container.mounted or {}, driver.config)
         app = self.app(driver.config.app)
         if app is None or app["metadata"]["uid"] != driver.config.uid:
             self.zombies.add(driver.prefix)

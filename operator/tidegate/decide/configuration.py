@@ -40,7 +40,7 @@ def replace_unconfigured_driver(o: Observation, now: float) -> Verdict | None:
     if driver is None or driver.running or not driver.configuration_secret or driver.delay is None:
         return None
     missing = driver.delay.obstacle is Obstacle.REFERENCE and driver.configuration_secret in driver.delay.name
-    if not missing:
+    if not missing or provide_again(o):
         return None
     message = messages.configuration_missing(driver.configuration_secret, driver.name)
     return Verdict(

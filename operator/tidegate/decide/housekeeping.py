@@ -40,6 +40,15 @@ def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
     return actions
 
 
+def look_after_configuration_in(o: Observation, now: float) -> float | None:
+    """Return in how many seconds the Secret of a driver that does not start is made again; None: nothing has to be."""
+    driver = o.driver
+    if driver is None or driver.phase != "Pending" or not driver.configuration_secret:
+        return None
+    left = driver.created_at + VOLUME_PATIENCE + 1.0 - now  # the API server's times have whole seconds
+    return left if left > 0 else None
+
+
 def _waits_for_volumes(pod: PodRecord, now: float) -> bool:
     """Return whether a pod is on a node for a while, and no container of it says why it does not start."""
     quiet = pod.phase == "Pending" and bool(pod.node) and pod.waiting is None and not pod.terminating

@@ -24,7 +24,7 @@ from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, Wr
 from tidegate.decide.autoscaling import tell_scaling
 from tidegate.decide.availability import works
 from tidegate.decide.executors import rescale_live
-from tidegate.decide.housekeeping import HOUSEKEEPING
+from tidegate.decide.housekeeping import HOUSEKEEPING, look_after_configuration_in
 from tidegate.decide.ignored_instances import tell_ignored_instances
 from tidegate.decide.ignored_periods import tell_ignored_periods
 from tidegate.decide.plaintext_secrets import tell_secrets
@@ -150,7 +150,7 @@ def decide(observation: Observation, now: float) -> Plan:
         actions += rescale_live(observation, now)
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
     again = 0.0 if step is not None else None
-    pods_wake_after = (rehearsal.wake_after, repartition.wake_after)
+    pods_wake_after = (rehearsal.wake_after, repartition.wake_after, look_after_configuration_in(observation, now))
     wake_after = earliest(verdict.wake_after, due or None, again, *pods_wake_after, schedule.wake_after)
     return Plan(name, verdict.reason, verdict.message, actions, wake_after, observation.spec_hash)
 
