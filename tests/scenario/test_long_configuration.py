@@ -111,9 +111,9 @@ def test_an_operator_that_dies_between_pod_and_secret_is_followed_by_one_that_ma
 ) -> None:
     genuine, times = LaunchSecrets.provide, []
 
-    async def not_at_first(self: LaunchSecrets, secret: dict[str, object], *, anew: bool) -> object:
-        times.append(anew)
-        return None if len(times) == 1 else await genuine(self, secret, anew=anew)
+    async def not_at_first(self: LaunchSecrets, secret: dict[str, object], *, replace: bool) -> object:
+        times.append(replace)
+        return None if len(times) == 1 else await genuine(self, secret, replace=replace)
 
     monkeypatch.setattr(LaunchSecrets, "provide", not_at_first)
     assert run_course(seed, lost_once).violations == []
@@ -131,9 +131,9 @@ async def never_there(w: World, result: Result) -> None:
 def test_a_driver_whose_secret_cannot_be_made_again_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     genuine, times = LaunchSecrets.provide, []
 
-    async def not_for_the_first_pod(self: LaunchSecrets, secret: dict[str, object], *, anew: bool) -> object:
-        times.append(anew)
-        return None if len(times) == 1 else await genuine(self, secret, anew=anew)
+    async def not_for_the_first_pod(self: LaunchSecrets, secret: dict[str, object], *, replace: bool) -> object:
+        times.append(replace)
+        return None if len(times) == 1 else await genuine(self, secret, replace=replace)
 
     monkeypatch.setattr(LaunchSecrets, "provide", not_for_the_first_pod)
     assert run_course(0, never_there).violations == []

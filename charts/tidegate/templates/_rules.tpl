@@ -29,8 +29,8 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, delete]
-# What a launch's driver needs to know its operator by, and to keep Spark's ports closed. Written and removed: the operator
-# reads no Secrets. No patch either, whose answer would show what is in one.
+# What a launch's driver needs to know its operator by, and to keep Spark's ports closed; of a pod with much configuration
+# the long part. Written and removed: the operator reads no Secrets. No patch either, whose answer would show what is in one.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create, delete]

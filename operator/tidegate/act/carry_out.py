@@ -347,7 +347,7 @@ class Actor:
         pod = next((each for each in self._index.pods(run.key) if each.name == action.pod_name), None)
         if pod is None:
             return LookAgain("the pod is gone")
-        failure = await self._secrets.provide(secret_for(action.secret, pod.name, pod.uid), anew=action.anew)
+        failure = await self._secrets.provide(secret_for(action.secret, pod.name, pod.uid), replace=action.replace)
         if isinstance(failure, Invalid | Forbidden):
             # Nothing of the pod has begun: without the Secret the kubelet starts no container of it.
             message = messages.refused(messages.CONFIGURATION, failure.message)

@@ -54,15 +54,15 @@ class LaunchSecrets:
                 return answer
         return None
 
-    async def provide(self, secret: dict[str, Any], *, anew: bool) -> Failure | None:
+    async def provide(self, secret: dict[str, Any], *, replace: bool) -> Failure | None:
         """Have the Secret of a pod's configuration; returns why it could not be made.
 
         Args:
             secret: with its owner.
-            anew: replace one of the name: it is an earlier pod's, and goes with that.
+            replace: put it in place of one of the name, which is an earlier pod's and goes with that.
         """
         answer = await self._client.create(collection_of(secret), secret, msgspec.Raw)
-        if isinstance(answer, AlreadyExists) and anew:
+        if isinstance(answer, AlreadyExists) and replace:
             metadata = secret["metadata"]
             gone = await self._client.delete(item("Secret", metadata["namespace"], metadata["name"]))
             if isinstance(gone, FAILURES) and not isinstance(gone, NotFound):

@@ -89,7 +89,7 @@ class ProvideConfiguration:
     secret: dict[str, Any]
     """Without its owner."""
     pod_name: str
-    anew: bool = True
+    replace: bool = True
     """Of the pod that was created just now: one that is there already is of an earlier pod, and replaced."""
 
 

@@ -31,7 +31,7 @@ def provide_again(o: Observation) -> tuple[Action, ...]:
         return ()
     if secret is None or secret["metadata"]["name"] != driver.configuration_secret:
         return ()
-    return (ProvideConfiguration(secret, driver.name, anew=False),)
+    return (ProvideConfiguration(secret, driver.name, replace=False),)
 
 
 def replace_unconfigured_driver(o: Observation, now: float) -> Verdict | None:

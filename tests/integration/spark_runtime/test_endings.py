@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.resources.exec_limits import LONGEST_SETTING
 from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_DEPENDENCY, EXIT_OK
 from tidegate_spark.reasons import Reason
 from tidegate_spark.sparkconf import CHECKPOINT_FILES_CLASS
@@ -42,6 +43,30 @@ def stock_layout(folder: Path) -> dict[str, str]:
     for name in INJECTED:
         (injected / location(name).name).symlink_to(location(name))
     return {"SPARK_HOME": str(home), "PYTHONPATH": f"{SOURCES}:{injected}"}
+
+
+def test_arguments_and_settings_that_no_variable_takes_reach_the_script_and_its_jvm(
+    start_driver: StartDriver, tmp_path: Path
+) -> None:
+    """Forty arguments of 4,000 characters, and the longest setting that is not refused."""
+    source = tmp_path / "input"
+    source.mkdir()
+    (source / "a.txt").write_text("x\ny\nz\n")
+    rules = "spark.tests.rules"
+    driver = start_driver(
+        "talkative",
+        "finite.py",
+        args=(str(source), "b c", *["x" * 4000] * 40),
+        spark_conf={
+            "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
+            rules: "x" * (LONGEST_SETTING - len(rules) - 1),
+        },
+        own_jvm=True,
+    )
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert driver.termination.reason is Reason.COMPLETED
+    assert driver.output.count("x" * 4000) >= 40
+    assert "rows read back: 3" in driver.output
 
 
 def test_a_finite_script_completes_in_an_image_that_has_pyspark_only_in_sparks_own_directory(

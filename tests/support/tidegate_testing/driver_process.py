@@ -20,6 +20,13 @@ from mypy_boto3_s3 import S3Client
 from devcluster.control import free_port
 from devcluster.processes import ProcessIdentity, descendants
 from tidegate_spark import storage
+from tidegate_spark.configuration_protocol import (
+    LONGEST_IN_VARIABLE,
+    REST_FILE_VARIABLE,
+    REST_KEY,
+    divide,
+    with_rest,
+)
 from tidegate_spark.protocol import (
     ACCESS_KEY,
     CONFIG_VARIABLE,
@@ -125,7 +132,7 @@ class DriverProcess:
     def _variables(self) -> Mapping[str, str]:
         return {
             "PYTHONPATH": str(SOURCES),
-            CONFIG_VARIABLE: to_json(self.config),
+            **self._configuration(),
             "TIDEGATE_MASTER": "local[2]",
             "TIDEGATE_POD_IP": "127.0.0.1",
             "TIDEGATE_BIND_ADDRESS": "127.0.0.1",
@@ -138,6 +145,16 @@ class DriverProcess:
             "TIDEGATE_JARS_DIRECTORY": str(self.jars),
             "SPARK_CONF_DIR": str(class_archive.conf()),
         }
+
+    def _configuration(self) -> dict[str, str]:
+        """Hand the configuration over as the operator does: what is too long for a variable, in a file as well."""
+        text = to_json(self.config)
+        if len(text) <= LONGEST_IN_VARIABLE:
+            return {CONFIG_VARIABLE: text}
+        kept, rest = divide(self.config, ())
+        file = self.folder / REST_KEY
+        file.write_text(rest)
+        return {CONFIG_VARIABLE: with_rest(kept, "configuration", rest), REST_FILE_VARIABLE: str(file)}
 
     # --- looking ------------------------------------------------------------------------------------------------------
 

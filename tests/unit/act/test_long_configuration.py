@@ -43,7 +43,7 @@ def test_one_of_an_earlier_pod_is_replaced_and_one_of_a_pod_that_waits_is_left()
     done(world.do(CREATE, PROVIDE))
     made = world.api.objects[PLACE]
     assert made["stringData"] == SECRET["stringData"]
-    done(world.do(ProvideConfiguration(SECRET, "orders-driver", anew=False)))
+    done(world.do(ProvideConfiguration(SECRET, "orders-driver", replace=False)))
     assert world.api.objects[PLACE] is made
 
 

@@ -45,7 +45,7 @@ def test_the_secret_is_made_right_after_the_pod_that_it_goes_with() -> None:
     (at,) = [number for number, action in enumerate(actions) if isinstance(action, CreateDriver)]
     provided = actions[at + 1]
     assert isinstance(provided, ProvideConfiguration)
-    assert (provided.pod_name, provided.anew) == ("orders-driver", True)
+    assert (provided.pod_name, provided.replace) == ("orders-driver", True)
 
 
 def test_an_application_with_short_configuration_has_no_secret_of_it() -> None:
@@ -55,7 +55,7 @@ def test_an_application_with_short_configuration_has_no_secret_of_it() -> None:
 def test_the_secret_of_a_driver_that_waits_is_made_again_if_it_is_missing() -> None:
     plan = decide(observe(APP, driver=waiting(secret_name())), NOW)
     (provided,) = [each for each in plan.actions if isinstance(each, ProvideConfiguration)]
-    assert (provided.secret["metadata"]["name"], provided.anew) == (secret_name(), False)
+    assert (provided.secret["metadata"]["name"], provided.replace) == (secret_name(), False)
 
 
 @pytest.mark.parametrize("seconds", [5.0, 20.0])

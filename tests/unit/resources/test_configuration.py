@@ -24,7 +24,11 @@ from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_testing.observations import PLATFORM, app_with, launched
 from tidegate_testing.rehearsals import rehearsing
 
-SEEN = {"application.args": ["x" * 4000] * 40, "sparkConf": {"spark.task.cpus": "2"}, "executor.cores": 4}
+SEEN: dict[str, Any] = {
+    "application.args": ["x" * 4000] * 40,
+    "sparkConf": {"spark.task.cpus": "2"},
+    "executor.cores": 4,
+}
 """As it was seen: no process could be started with it."""
 SHORT = {**SEEN, "application.args": ["x" * 4000] * 10}
 
@@ -134,7 +138,7 @@ def test_a_dollar_sign_is_no_reference_to_a_variable() -> None:
     assert put_together(text_of(pod), content_of(pod).encode()).args == ("$(HOME)" * 600,) * 40
 
 
-TOO_LONG = {
+TOO_LONG: dict[str, dict[str, Any]] = {
     "spec.application.args": {"application.args": ["é" * 100_000] * 4},
     "spec.sparkConf": {"sparkConf": {f"spark.my.{number}": "x" * 100_000 for number in range(11)}},
     "spec.application.env, spec.podTemplate and spec.executor.podTemplate": {

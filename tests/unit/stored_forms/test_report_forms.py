@@ -18,6 +18,7 @@ from tidegate.decide.faults import read_termination
 from tidegate.decide.snapshots import pods
 from tidegate.observe.pods import Exit
 from tidegate_spark import start
+from tidegate_spark.configuration_protocol import divide, put_together, with_rest
 from tidegate_spark.control_protocol import (
     AskedMessage,
     ChannelReport,
@@ -425,3 +426,12 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
     server.close()
     whole = json.loads(stored("snapshot-reports"))
     assert told == {"snapshots": [{**whole["snapshots"][0], "message": "", "spec": "", "queries": {}}]}
+
+
+def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:
+    whole = dataclasses.replace(WITH_OPENING, agent_secret="orders-agent-6-5d1a0e9c77")
+    kept, rest = divide(whole, ("spark.task.cpus",))
+    assert_written("driver-config-rest", rest.encode(), to_the_byte=True)
+    text = with_rest(kept, "orders-config-6-6a396ae3aa", rest)
+    assert_written("driver-config-in-two", text.encode())
+    assert_read("driver-config-in-two", put_together(stored("driver-config-in-two").decode(), rest.encode()), whole)
