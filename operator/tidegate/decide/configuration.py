@@ -6,14 +6,14 @@ mounted it: the pod then waits, and nothing of it has begun.
 
 from __future__ import annotations
 
-from tidegate.decide import messages
+from tidegate.decide import fault_messages
 from tidegate.decide.actions import Action, DeleteDriver, ProvideConfiguration
+from tidegate.decide.faults import lacks_configuration
 from tidegate.decide.launch import build_launch
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
-from tidegate.observe.start_delay import Obstacle
 from tidegate_spark.reasons import Reason
 
 
@@ -37,12 +37,9 @@ def provide_again(o: Observation) -> tuple[Action, ...]:
 def replace_unconfigured_driver(o: Observation, now: float) -> Verdict | None:
     """Replace a driver whose Secret is gone and could not be made again: it would wait for ever."""
     driver = o.driver
-    if driver is None or driver.running or not driver.configuration_secret or driver.delay is None:
+    if driver is None or driver.running or not lacks_configuration(driver) or provide_again(o):
         return None
-    missing = driver.delay.obstacle is Obstacle.REFERENCE and driver.configuration_secret in driver.delay.name
-    if not missing or provide_again(o):
-        return None
-    message = messages.configuration_missing(driver.configuration_secret, driver.name)
+    message = fault_messages.configuration_missing(driver.configuration_secret, driver.name)
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,

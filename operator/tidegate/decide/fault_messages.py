@@ -134,6 +134,12 @@ def process_not_started(pod: str, detail: str) -> str:
     return f"The process of pod {pod} cannot be started: {sentence(detail)} Correct what this names."
 
 
+def configuration_missing(secret: str, pod: str) -> str:
+    return (
+        f"Secret {secret} with the configuration of pod {pod} does not exist. Tidegate creates it again, or a new pod."
+    )
+
+
 def reference_missing(pod: str, missing: str, detail: str) -> str:
     return (
         f"{missing} does not exist, and pod {pod} refers to it: {sentence(detail)} Create it, or correct the reference "

@@ -32,7 +32,9 @@ _REFUSED_REASONS = frozenset(
 _NOT_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 """Reasons of an end before the process began, of which only the container runtime can say why: containerd's and
 Docker's."""
-_MAY_START = frozenset({Reason.UNSCHEDULABLE, Reason.IMAGE_PULLING, Reason.POD_NOT_STARTING})
+_MAY_START = frozenset(
+    {Reason.UNSCHEDULABLE, Reason.IMAGE_PULLING, Reason.POD_NOT_STARTING, Reason.CONFIGURATION_CHANGED}
+)
 KILLED_BY_MEMORY = "OOMKilled"
 _RESOURCES = {
     ROLE_EXECUTOR: "executor",
@@ -144,7 +146,16 @@ def is_named(problem: Problem | None) -> bool:
     return problem is not None and problem.reason not in _MAY_START
 
 
+def lacks_configuration(pod: PodRecord) -> bool:
+    """Return whether a driver does not start for want of the Secret of its configuration, which Tidegate makes."""
+    secret, delay = pod.configuration_secret, pod.delay
+    return bool(secret) and delay is not None and delay.obstacle is Obstacle.REFERENCE and secret in delay.name
+
+
 def _delay_problem(pod: PodRecord, delay: StartDelay) -> Problem:
+    if lacks_configuration(pod):
+        message = fault_messages.configuration_missing(pod.configuration_secret, pod.name)
+        return Problem(Reason.CONFIGURATION_CHANGED, message)
     if delay.obstacle is Obstacle.REFERENCE:
         return Problem(Reason.REFERENCE_MISSING, fault_messages.reference_missing(pod.name, delay.name, delay.text))
     if delay.obstacle is Obstacle.VOLUME:

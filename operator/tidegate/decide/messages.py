@@ -59,10 +59,6 @@ def restarting_after(problem: str, pod: str) -> str:
     return f"{problem} The driver in pod {pod} restarts."
 
 
-def configuration_missing(secret: str, pod: str) -> str:
-    return f"Secret {secret} with the configuration of pod {pod} does not exist. A new pod with another one follows."
-
-
 def new_pod_after(problem: str) -> str:
     return f"{problem} A new driver pod follows."
 

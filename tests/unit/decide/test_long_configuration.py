@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tidegate.decide.actions import CreateDriver, DeleteDriver, ProvideConfiguration
-from tidegate.decide.faults import name_end
+from tidegate.decide.faults import is_named, name_end, name_start_problem
 from tidegate.decide.housekeeping import VOLUME_PATIENCE
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
@@ -84,6 +84,13 @@ def test_a_driver_whose_secret_is_gone_and_cannot_be_made_again_makes_room_for_a
     assert verdict_of(plan) == (Phase.STARTING, "Reconciling", "ConfigurationChanged")
     assert DeleteDriver(driver) in plan.actions
     assert "orders-config-1-0000000000" in plan.message
+
+
+def test_what_lacks_only_tidegates_own_secret_is_no_mistake_of_a_version() -> None:
+    problem = name_start_problem(lacking(secret_name(), secret_name()))
+    assert problem is not None
+    assert (problem.reason, is_named(problem)) == (Reason.CONFIGURATION_CHANGED, False)
+    assert not acts(decide(observe(APP, driver=lacking(secret_name(), secret_name())), NOW), DeleteDriver)
 
 
 @pytest.mark.parametrize("named", ["keys", ""])
