@@ -40,6 +40,7 @@ from tidegate_spark.head_start import HeadStart
 from tidegate_spark.inside.at_driver import Inside
 from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
+from tidegate_spark.living_executors import living_of
 from tidegate_spark.mounted_main import kept_main
 from tidegate_spark.output_book import OutputBook
 from tidegate_spark.outputs import Outputs
@@ -304,7 +305,7 @@ class Driver:
             self._queries,
             self._progress,
             lambda outcome: self._ending.request(self._judge(outcome)),
-            self._environment.on_kubernetes,
+            living_of(self._config, self._environment),
         )
 
         assert self._fence is not None

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from pyspark import SparkContext
 
+from tidegate_spark.executor_back_off import BackOff
 from tidegate_spark.sparkconf import DECOMMISSION
 
 SURPLUS_SECONDS = 30.0
@@ -34,6 +35,16 @@ class Backend(Protocol):
 
     def let_go(self, ids: Sequence[str]) -> None:
         """Have these go when their tasks have ended."""
+
+
+class Living(Protocol):
+    """Knows which executors are there; see :class:`tidegate_spark.living_executors.LivingExecutors`."""
+
+    def look(self, now: float) -> frozenset[int] | None:
+        """Return the numbers of those that are there, None if there is no news."""
+
+    def hurry(self) -> None:
+        """Ask again with the next look."""
 
 
 class SparkBackend:
@@ -78,14 +89,27 @@ class Count:
     """Id of the one that has been on its way out for longest; empty if none is."""
     leaving_since: float = 0.0
     """When that one was released, in monotonic seconds."""
+    ended: int = 0
+    """How many are gone though nobody asked for it."""
+    held_until: float = 0.0
+    """Until when no others are started, in monotonic seconds; in the past: they are."""
 
 
 class Scale:
-    """Keeps as many executors as are wanted, for one SparkContext."""
+    """Keeps as many executors as are wanted, for one SparkContext, with pauses before those that end are replaced."""
 
-    def __init__(self, backend: Backend) -> None:
-        """Start with as many as Spark was started with."""
-        self._backend = backend
+    def __init__(self, backend: Backend, living: Living | None = None, instances: int = 0) -> None:
+        """Start with as many as Spark was started with.
+
+        Args:
+            backend: Spark's scheduler.
+            living: knows which executors are there; None: nobody does, and what ends is replaced at once.
+            instances: as many as that.
+        """
+        self._backend, self._living, self._instances = backend, living, instances
+        self._back_off = BackOff()
+        self._target = instances
+        """What Spark was asked for last."""
         self._applied: int | None = None
         self._leaving: dict[str, float] = {}
         """Ids, and when they were let go."""
@@ -104,29 +128,60 @@ class Scale:
         if wanted is not None:
             self._have(wanted, now)
         registered = frozenset(self._backend.registered())
+        if self._living is not None:
+            self._pace(self._living, self._instances if wanted is None else wanted, registered, now)
         self._leaving = {each: since for each, since in self._leaving.items() if each in registered}
         # The oldest of those that were let go at the same time: always the same one.
         longest = min(self._leaving, key=lambda each: (self._leaving[each], len(each), each), default="")
         running, since = len(registered) - len(self._leaving), self._leaving.get(longest, 0.0)
-        return Count(running, len(self._leaving), longest, since)
+        return Count(running, len(self._leaving), longest, since, self._back_off.ended, self._back_off.held_until)
+
+    def _pace(self, living: Living, wanted: int, registered: frozenset[str], now: float) -> None:
+        """Have Spark replace executors that ended only when their pause is over."""
+        numbers = _numbers(registered)
+        self._back_off.note(numbers, now)
+        enough = len(registered - self._leaving.keys()) >= wanted and self._target == wanted
+        if enough and not self._back_off.misses(numbers):
+            return
+        alive = living.look(now)
+        if alive is not None:
+            self._back_off.look(alive, now)
+        self._ask(self._back_off.target(wanted, now))
+
+    def _ask(self, target: int) -> None:
+        if target != self._target:
+            log.info("executors: Spark's target is %d", target, extra={"action": "rescale"})
+            self._request(target)
+
+    def _request(self, target: int) -> None:
+        self._backend.request(target)
+        self._target = target
 
     def _have(self, wanted: int, now: float) -> None:
         is_new = wanted != self._applied
         if is_new:
             # First the target: Spark would replace who goes.
-            self._backend.request(wanted)
+            self._request(wanted)
+            self._note_wish(wanted)
         staying = _oldest_first(each for each in self._backend.registered() if each not in self._leaving)
         surplus = staying[wanted:]
         if not surplus:
             self._surplus_since = None
         elif is_new or self._is_lasting(now):
             log.info("executors: %s of %d go", ", ".join(surplus), len(staying), extra={"action": "rescale"})
+            self._back_off.forgive(_numbers(surplus))
             self._backend.let_go(surplus)
             self._leaving |= dict.fromkeys(surplus, now)
             self._surplus_since = None
             # Where executors are ended at once, Spark lowers its target by as many, below what is wanted.
-            self._backend.request(wanted)
+            self._request(wanted)
         self._applied = wanted
+
+    def _note_wish(self, wanted: int) -> None:
+        if self._living is not None:
+            self._living.hurry()  # a pause that is under way holds for the new number, too
+        if wanted < (self._instances if self._applied is None else self._applied):
+            self._back_off.forgive_starting(_numbers(self._backend.registered()))
 
     def _is_lasting(self, now: float) -> bool:
         if self._surplus_since is None:
@@ -136,3 +191,7 @@ class Scale:
 
 def _oldest_first(ids: Iterable[str]) -> list[str]:
     return sorted(ids, key=lambda each: (len(each), each))
+
+
+def _numbers(ids: Iterable[str]) -> set[int]:
+    return {int(each) for each in ids if each.isdecimal()}

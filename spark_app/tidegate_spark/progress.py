@@ -48,6 +48,14 @@ class Leaving:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class Ends:
+    """Executors that are gone though nobody asked for it, and for how many seconds no others are started yet."""
+
+    number: int
+    held_seconds: float = 0.0
+
+
 class Observer:
     """Told of what queries do; its methods must return quickly. This one listens to nothing."""
 
@@ -78,6 +86,7 @@ class Progress:
         self._executors_running = self._executors_leaving = 0
         self._short_since = self._leaving_since = 0.0
         self._leaving_longest = ""
+        self._executors_ended, self._held_until = 0, 0.0
         self._executors_idle = -1
         self._task_seconds = self._task_seconds_committed = -1.0
         self._commits = 0
@@ -175,15 +184,22 @@ class Progress:
             )
 
     def executors(
-        self, *, wanted: int | None = None, running: int | None = None, leaving: Leaving | None = None
+        self,
+        *,
+        wanted: int | None = None,
+        running: int | None = None,
+        leaving: Leaving | None = None,
+        ends: Ends | None = None,
     ) -> None:
-        """Note how many executors are wanted, running, and on their way out."""
+        """Note how many executors are wanted, running, on their way out, and ended by themselves."""
         with self._lock:
             more = wanted is not None and wanted > self._executors_wanted
             self._executors_wanted = self._executors_wanted if wanted is None else wanted
             self._executors_running = self._executors_running if running is None else running
             if leaving is not None:
                 self._note_leaving(leaving)
+            if ends is not None:
+                self._note_ends(ends)
             if self._executors_running >= self._executors_wanted:
                 self._short_since = 0.0
             elif more or not self._short_since:
@@ -196,6 +212,19 @@ class Progress:
         elif leaving.longest != self._leaving_longest:
             # Once for each: a clock that is set meanwhile must not make another time of it with each look.
             self._leaving_longest, self._leaving_since = leaving.longest, time.time() - leaving.seconds
+
+    def _note_ends(self, ends: Ends) -> None:
+        if not ends.held_seconds:
+            self._held_until = 0.0
+        elif ends.number != self._executors_ended or not self._held_until:
+            # Once for each pause, as above: only an end begins one.
+            self._held_until = time.time() + ends.held_seconds
+        self._executors_ended = ends.number
+
+    @property
+    def executors_wanted(self) -> int:
+        """How many are wanted, at first those of the configuration."""
+        return self._executors_wanted
 
     def work(self, task_seconds: float, idle: int) -> None:
         """Note the duration of all tasks that have ended so far, and how many executors had none for a while."""
@@ -259,6 +288,8 @@ class Progress:
                 executors_short_since=self._short_since,
                 executors_leaving_since=self._leaving_since,
                 executor_leaving_longest=self._leaving_longest,
+                executors_ended=self._executors_ended,
+                executors_held_until=self._held_until,
                 notices=tuple(self._notices),
                 ready=self._is_ready(control.paused),
                 failures=self.failures,

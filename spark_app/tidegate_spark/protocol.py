@@ -415,6 +415,10 @@ class AgentReport:
     """Since when the one has been on its way out that was released first, in seconds since the epoch; 0: none is."""
     executor_leaving_longest: str = ""
     """Its id, with which its pod's name ends."""
+    executors_ended: int = 0
+    """Executors of this process that are gone though nobody asked for it, whatever the cause."""
+    executors_held_until: float = 0.0
+    """Until when no others are started in their place, in seconds since the epoch; 0: they are started."""
     protocol: int = 0
     """The runtime's."""
     lineage: int = 0

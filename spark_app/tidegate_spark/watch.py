@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from tidegate_spark import executor_work, executors, faults
-from tidegate_spark.progress import Leaving, Progress
+from tidegate_spark.progress import Ends, Leaving, Progress
 from tidegate_spark.queries import Entry, Queries
 from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
@@ -62,15 +62,23 @@ class Watch:
         queries: Queries,
         progress: Progress,
         request_end: Callable[[Outcome], None],
-        count_executors: bool,
+        living: executors.Living | None,
     ) -> None:
-        """``request_end`` is called with the failure of the JVM or of a query that nobody restarted."""
+        """Take what is looked at.
+
+        Args:
+            session: whose JVM and executors are looked at.
+            queries: started in this process.
+            progress: is told.
+            request_end: called with the failure of the JVM or of a query that nobody restarted.
+            living: knows which executors are there; None: there are none to count, all is one process.
+        """
         self.look_further: Callable[[], None] = lambda: None
         self._context = session.sparkContext
         self._queries, self._progress, self._request_end = queries, progress, request_end
-        self._count_executors = count_executors
+        self._count_executors = living is not None
         self._wanted: int | None = None
-        self._scale = executors.Scale(executors.SparkBackend(self._context))
+        self._scale = executors.Scale(executors.SparkBackend(self._context), living, progress.executors_wanted)
         self._wake = threading.Event()
         self._failed_since: float | None = None
         self._work, self._work_due = executor_work.WorkAccount(), 0.0
@@ -110,7 +118,8 @@ class Watch:
         now = time.monotonic()
         count = self._scale.look(self._wanted, now)
         leaving = Leaving(count.leaving, count.longest, now - count.leaving_since)
-        self._progress.executors(running=count.running, leaving=leaving)
+        ends = Ends(count.ended, max(0.0, count.held_until - now))
+        self._progress.executors(running=count.running, leaving=leaving, ends=ends)
         self._look_at_work(now)
 
     def _look_at_work(self, now: float) -> None:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tidegate_spark.progress import Leaving, Progress
+from tidegate_spark.progress import Ends, Leaving, Progress
 from tidegate_spark.protocol import AgentReport, Storage
 from tidegate_testing.driver_process import driver_config
 
@@ -50,3 +50,16 @@ def test_that_time_stays_the_same_with_each_look_and_goes_with_the_executor(worl
     assert world.sees(2, leaving=Leaving(1, "8", 10.0)).executors_leaving_since == world.now - 10.0
     gone = world.sees(2)
     assert (gone.executors_leaving, gone.executor_leaving_longest, gone.executors_leaving_since) == (0, "", 0.0)
+
+
+def test_the_end_of_a_pause_is_the_same_time_with_each_look_and_goes_with_it(world: World) -> None:
+    world.progress.executors(ends=Ends(2, 20.0))
+    until = world.sees(0).executors_held_until
+    assert until == 1020.0
+    world.progress.executors(ends=Ends(2, 18.75))
+    report = world.sees(0)
+    assert (report.executors_ended, report.executors_held_until) == (2, until)
+    world.progress.executors(ends=Ends(3, 40.0))
+    assert world.sees(0).executors_held_until == world.now + 39.0
+    world.progress.executors(ends=Ends(3))
+    assert world.sees(0).executors_held_until == 0.0

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
+
+from tidegate_spark.executor_back_off import HEALTHY_SECONDS, LONGEST_PAUSE, SETTLED_SECONDS
 from tidegate_spark.executors import SURPLUS_SECONDS, Count, Scale
 
 
@@ -99,3 +102,134 @@ def test_of_those_that_go_it_is_known_which_has_been_at_it_for_longest() -> None
     assert scale.look(1, 30.0) == Count(1, 2, "2", 20.0)
     backend.end("2", "3")
     assert scale.look(1, 40.0) == Count(1, 0, "", 0.0)
+
+
+# --- executors that end ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Spark:
+    """Spark's scheduler and allocator, with executors that end when a test says so; time passes in steps of a second.
+
+    A second after one has ended another one is made, as long as there are fewer than its target.
+    """
+
+    target: int
+    life: float = 1e9
+    """Seconds after which an executor ends."""
+    born: dict[int, float] = field(default_factory=dict)
+    made: int = 0
+    now: float = 0.0
+
+    def registered(self) -> Sequence[str]:
+        return [str(number) for number, since in self.born.items() if self.now - since >= 3.0]
+
+    def request(self, wanted: int) -> None:
+        self.target = wanted
+
+    def let_go(self, ids: Sequence[str]) -> None:
+        for each in ids:
+            self.born.pop(int(each), None)
+
+    def look(self, now: float) -> frozenset[int]:
+        return frozenset(self.born)
+
+    def hurry(self) -> None: ...
+
+    def passes(self) -> None:
+        self.now += 1.0
+        self.born = {number: since for number, since in self.born.items() if self.now - since < self.life}
+        while len(self.born) < self.target:
+            self.made += 1
+            self.born[self.made] = self.now
+
+
+def run(scale: Scale, spark: Spark, seconds: float, wanted: int | None = None) -> Count:
+    """Return the last count after so many seconds, each with a look."""
+    found = scale.look(wanted, spark.now)
+    for _ in range(int(seconds)):
+        spark.passes()
+        found = scale.look(wanted, spark.now)
+    return found
+
+
+@pytest.mark.parametrize("life", [1.0, 5.0, 30.0])
+@pytest.mark.parametrize("wanted", [1, 8])
+def test_of_executors_that_end_at_once_few_are_made_in_an_hour(life: float, wanted: int) -> None:
+    spark = Spark(wanted, life)
+    found = run(Scale(spark, spark, wanted), spark, 3600)
+    # Pauses of 0, 10, 20 … 300 s: 16 rounds, and what Spark makes within a look of an end.
+    assert spark.made <= 2 * 16 * wanted
+    assert found.ended >= spark.made - wanted
+
+
+def test_the_first_that_is_lost_is_replaced_at_once() -> None:
+    spark = Spark(3)
+    scale = Scale(spark, spark, 3)
+    run(scale, spark, 20)
+    del spark.born[2]
+    assert run(scale, spark, 5).running == 3
+    assert (spark.made, run(scale, spark, 1).ended) == (4, 1)
+
+
+def test_attempts_go_on_and_all_run_again_once_the_cause_is_gone() -> None:
+    spark = Spark(4, life=2.0)
+    scale = Scale(spark, spark, 4)
+    run(scale, spark, 1800)
+    spark.life = 1e9
+    assert run(scale, spark, LONGEST_PAUSE + 10).running == 4
+    assert spark.target == 4
+
+
+def test_who_has_lived_for_long_begins_the_count_again() -> None:
+    spark = Spark(2, life=2.0)
+    scale = Scale(spark, spark, 2)
+    run(scale, spark, 1800)
+    spark.life = 1e9
+    run(scale, spark, LONGEST_PAUSE + HEALTHY_SECONDS + 10)
+    made = spark.made
+    spark.born.popitem()
+    run(scale, spark, 3)
+    assert spark.made == made + 1
+
+
+def test_those_that_have_lived_stay_wanted_beside_one_that_does_not() -> None:
+    spark = Spark(4)
+    scale = Scale(spark, spark, 4)
+    run(scale, spark, SETTLED_SECONDS + 5)
+    kept = {1, 2, 3}
+    for _ in range(600):
+        spark.born = {number: since for number, since in spark.born.items() if number in kept}
+        run(scale, spark, 1)
+        assert spark.target >= 3
+    assert spark.made < 20
+
+
+def test_a_step_down_is_no_end_and_needs_no_pause() -> None:
+    spark = Spark(5)
+    scale = Scale(spark, spark, 5)
+    run(scale, spark, 20)
+    found = run(scale, spark, 20, wanted=2)
+    assert (found.ended, found.held_until, spark.target) == (0, 0.0, 2)
+    assert run(scale, spark, 20, wanted=6).running == 6
+
+
+def test_another_number_that_is_wanted_during_a_pause_waits_for_its_end() -> None:
+    spark = Spark(2, life=1.0)
+    scale = Scale(spark, spark, 2)
+    run(scale, spark, 600)
+    made = spark.made
+    run(scale, spark, 30, wanted=6)
+    assert spark.made - made <= 6
+    spark.life = 1e9
+    assert run(scale, spark, LONGEST_PAUSE + 10, wanted=6).running == 6
+
+
+def test_without_an_answer_of_the_api_server_what_ends_is_replaced_at_once() -> None:
+    spark = Spark(2)
+    unknown = Spark(0)
+    unknown.look = lambda now: None  # type: ignore[assignment, method-assign, return-value] # it never answers
+    scale = Scale(spark, unknown, 2)
+    run(scale, spark, 20)
+    spark.born.clear()
+    assert run(scale, spark, 6).running == 2

@@ -35,7 +35,7 @@ from tidegate_spark.control_protocol import (
 )
 from tidegate_spark.json_form import Word, to_json
 from tidegate_spark.last_words import last_words
-from tidegate_spark.progress import Commit, Leaving, Progress
+from tidegate_spark.progress import Commit, Ends, Leaving, Progress
 from tidegate_spark.protocol import (
     OPENS_FROM_SNAPSHOT,
     AgentReport,
@@ -265,7 +265,8 @@ def told_by_agent(report: AgentReport) -> bytes:
         progress.query_committed("main", Commit(41, 1000, 120.5, 240.25, 800, 500, 65536, NOW - 5, 30, 14, 6, 8))
         progress.query_started("dedupe", 7)
         progress.query_ended("dedupe", failed=True)
-        progress.executors(wanted=5, running=4, leaving=Leaving(1, "17", 20.0))
+        ends = Ends(report.executors_ended, max(0.0, report.executors_held_until - NOW))
+        progress.executors(wanted=5, running=4, leaving=Leaving(1, "17", 20.0), ends=ends)
     progress.enter(report.state, report.fault)
     for notice in report.notices:
         progress.notice(notice.reason, notice.message, notice.warning)
@@ -306,7 +307,14 @@ FORMS = [
     ),
     # From before it told in which lineage it runs.
     Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
-    Form("agent-report-with-lineage", dataclasses.replace(REPORT, protocol=1, lineage=2), asked_agent, told_by_agent),
+    # From before it told of executors that end.
+    Form("agent-report-with-lineage", dataclasses.replace(REPORT, protocol=1, lineage=2), asked_agent, None),
+    Form(
+        "agent-report-with-ends",
+        dataclasses.replace(REPORT, protocol=1, lineage=2, executors_ended=3, executors_held_until=NOW + 20.0),
+        asked_agent,
+        told_by_agent,
+    ),
     # From before a place could be taken over.
     Form("termination", TERMINATION, ended, None),
     Form(

@@ -1,0 +1,62 @@
+"""The pods of the driver's namespace, as its own service account may list and delete them. Talks to the API server."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tidegate_spark.environment import SERVICE_ACCOUNT_DIRECTORY
+
+EXECUTORS = "spark-role=executor"
+"""Spark's own label."""
+
+
+def controllers(metadata: dict[str, Any]) -> list[str]:
+    """Return the uids of an object's controlling owners."""
+    return [owner["uid"] for owner in metadata.get("ownerReferences", []) if owner.get("controller")]
+
+
+class PodsApi:
+    """List and delete pods, as the pod's own service account."""
+
+    def __init__(self, namespace: str, server: str) -> None:
+        """Read the account's token as it is now: the kubelet renews it within the hour."""
+        self._pods = f"{server}/api/v1/namespaces/{namespace}/pods"
+        self._tls = ssl.create_default_context(cafile=f"{SERVICE_ACCOUNT_DIRECTORY}/ca.crt")
+        self._token = Path(SERVICE_ACCOUNT_DIRECTORY, "token").read_text(encoding="utf-8").strip()
+
+    def list(self, selector: str) -> dict[str, Any]:
+        """Return the namespace's pods with these labels, as a PodList."""
+        query = urllib.parse.urlencode({"labelSelector": selector})
+        answer: dict[str, Any] = json.loads(self._call("GET", f"{self._pods}?{query}"))
+        return answer
+
+    def delete(self, name: str, uid: str, grace_seconds: int) -> None:
+        """Delete one pod; one that is gone, or has another in its place, is fine."""
+        options = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "gracePeriodSeconds": grace_seconds,
+            "preconditions": {"uid": uid},
+        }
+        try:
+            self._call("DELETE", f"{self._pods}/{name}", json.dumps(options).encode())
+        except urllib.error.HTTPError as error:
+            if error.code not in (404, 409):
+                raise
+
+    def _call(self, method: str, url: str, body: bytes | None = None) -> bytes:
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+        }
+        request = urllib.request.Request(url, data=body, method=method, headers=headers)  # noqa: S310 - the API server
+        with urllib.request.urlopen(request, timeout=10, context=self._tls) as answer:  # noqa: S310 - likewise
+            read: bytes = answer.read()
+        return read
