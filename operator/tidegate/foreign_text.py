@@ -3,7 +3,8 @@
 The API server has no code for why it refuses an object. What is recognized here is what it writes today; the contract
 tests with a real one (tests/integration/scenario/test_contract.py) fail when it writes something else. Of what
 admission misses, tests/integration/test_chart_permissions.py is the contract, and of what kubelet and scheduler write
-of a pod, tests/e2e/test_pods_that_do_not_start.py. Unknown text is never an error: it is shown as it is.
+of a pod, tests/e2e/test_pods_that_do_not_start.py and test_executors_that_end.py. Unknown text is never an error: it is
+shown as it is.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ _NOT_ADMITTED = re.compile(
     r'|pod rejected: RuntimeClass "(?P<RuntimeClass>[^"\s]+)" not found)\Z'
 )
 _VOLUMES_LISTED = "unmounted volumes=["
+_FULL_DISK = "No space left on device"
+"""The operating system's words for ENOSPC, as strerror has them."""
+MOST_LINES, MOST_OF_LINES = 5, 600
 _ID = re.compile(r"\b[0-9a-f]{32,64}\b")
 _NO_QUANTITY = "quantities must match the regular expression"
 
@@ -98,6 +102,21 @@ def missing_for_admission(answer: str) -> str:
 def only_lists_volumes(text: str) -> bool:
     """Return whether a kubelet only says which volumes are not mounted, and not why."""
     return _VOLUMES_LISTED in text
+
+
+def names_full_disk(text: str) -> bool:
+    """Return whether what a process wrote last has the operating system's words for a disk without space."""
+    return _FULL_DISK in text
+
+
+def last_lines(output: str) -> str:
+    """Return the last lines of what a process wrote, in one line and cut from their beginning; empty if there are none.
+
+    Of a container that fails the kubelet gives the end of its log, in the middle of a line if it is long.
+    """
+    lines = [line.strip() for line in output.splitlines() if line.strip()][-MOST_LINES:]
+    text = " | ".join(lines)
+    return text if len(text) <= MOST_OF_LINES else f"…{text[-MOST_OF_LINES:]}"
 
 
 def without_ids(text: str) -> str:

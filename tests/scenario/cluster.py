@@ -404,6 +404,9 @@ class Cluster:
         }
         if container.reason and container.phase == "Failed":
             status |= {"reason": container.reason, "message": "The node was low on memory."}
+            status["conditions"].append(
+                {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+            )
         self._world.api.set_status(container.path, status)
 
     def _time(self) -> str:

@@ -264,7 +264,8 @@ def batches_to_stable(known: KnownApp | UnreadableApp | None) -> int:
 def _matters(report: AgentReport, batches: int) -> tuple[object, ...]:
     notices = report.notices[-1].sequence if report.notices else 0
     committed = any(query.batch_id >= 0 for query in report.queries)
-    executors = (report.executors_wanted, report.executors_running, report.executors_leaving)
+    held = (report.executors_ended, report.executors_held_until)
+    executors = (report.executors_wanted, report.executors_running, report.executors_leaving, held)
     channel = report.control.channel
     reached = all(query.committed >= batches for query in report.queries)
     return (

@@ -10,8 +10,9 @@ import datetime
 
 from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.situation import SHORT_SECONDS
-from tidegate.decide import executor_messages
+from tidegate.decide import executor_end_messages, executor_messages
 from tidegate.decide.actions import Action, PublishEvent, SetExecutors
+from tidegate.decide.executor_ends import END_REASONS, last_end
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
@@ -117,13 +118,33 @@ def name_shortage(o: Observation, driver: PodRecord, now: float) -> Problem | No
     pods, lingering = _pods(o, driver), name_lingering(o, driver, now)
     problem = next((found for found in map(name_start_problem, pods) if found is not None), None)
     if problem is None and o.agent is not None:
-        problem = _missing_without_problem(o, o.agent.report, len(pods), now)
+        problem = _name_ends(o, o.agent.report, now) or _missing_without_problem(o, o.agent.report, len(pods), now)
     if lingering is None:
         return problem
     if problem is not None:
         return Problem(problem.reason, executor_messages.both(problem.message, lingering.message))
     short = o.agent is not None and o.agent.report.executors_running < o.agent.report.executors_wanted
     return Problem(Reason.EXECUTORS_MISSING, lingering.message) if short else None
+
+
+def _name_ends(o: Observation, report: AgentReport, now: float) -> Problem | None:
+    """Return why executors are missing that ended, None if they are not missing for that."""
+    if report.state is not DriverState.RUNNING or not _missing(report):
+        return None
+    until = report.executors_held_until if report.executors_held_until > now else 0.0
+    if not until and not is_short(report, now, SHORT_SECONDS):
+        return None  # one that is lost is replaced at once: nobody has to know
+    problem = last_end(o, 0.0 if until else report.executors_short_since - SHORT_SECONDS)
+    if problem is None and not until:
+        return None
+    if problem is None:
+        problem = Problem(Reason.EXECUTORS_MISSING, executor_end_messages.ends_unseen(report.executors_ended))
+    return Problem(problem.reason, executor_end_messages.next_attempt(problem.message, until))
+
+
+def shortage_reason(problem: Problem) -> Reason:
+    """Return the reason of a driver that lacks executors: how they ended, or else that they are missing."""
+    return problem.reason if problem.reason in END_REASONS else Reason.EXECUTORS_MISSING
 
 
 def name_silence(o: Observation) -> Problem | None:

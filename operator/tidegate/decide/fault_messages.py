@@ -64,6 +64,12 @@ def pod_ended(pod: str, why: str, detail: str) -> str:
     return f"Pod {pod} was ended: {why}. {detail}".strip()
 
 
+def over_limit(pod: str, detail: str, resources: str) -> str:
+    """Return the text; ``resources`` is the group of the spec that has the limit."""
+    fields = f"spec.{resources}.resources.limits.ephemeral-storage, or the sizeLimit of the volume"
+    return f"Pod {pod} was evicted: {sentence(detail or 'its local disk use exceeds a limit')} Raise {fields}."
+
+
 def lost_with_node(pod: str) -> str:
     return f"The node of pod {pod} lost its process, as it does when the node itself restarts."
 

@@ -35,7 +35,7 @@ Docker's."""
 _MAY_START = frozenset(
     {Reason.UNSCHEDULABLE, Reason.IMAGE_PULLING, Reason.POD_NOT_STARTING, Reason.CONFIGURATION_CHANGED}
 )
-KILLED_BY_MEMORY = "OOMKilled"
+KILLED_BY_MEMORY, EVICTED = "OOMKilled", "Evicted"
 _RESOURCES = {
     ROLE_EXECUTOR: "executor",
     ROLE_EXPORT: "export",
@@ -100,7 +100,19 @@ def name_end(pod: PodRecord) -> Problem:
     return _name_silent_end(pod, ended)
 
 
+def is_over_limit(pod: PodRecord) -> bool:
+    """Return whether the kubelet ended a pod because it wrote more to its local disk than a limit of its own allows.
+
+    Where it is the node that is short of disk or memory, the kubelet adds the condition.
+    """
+    return pod.reason == EVICTED and not pod.disruption
+
+
 def _name_silent_end(pod: PodRecord, ended: Exit | None) -> Problem:
+    if is_over_limit(pod):
+        resources = _RESOURCES.get(pod.role, "driver")
+        text = fault_messages.over_limit(pod.name, pod.message, resources)
+        return Problem(Reason.EPHEMERAL_STORAGE_EXCEEDED, text)
     if pod.reason and (ended is None or ended.reason != KILLED_BY_MEMORY):
         return Problem(Reason.DRIVER_LOST, fault_messages.pod_ended(pod.name, pod.reason, pod.message))
     if lost_from_sight(ended):
@@ -169,6 +181,11 @@ def _delay_problem(pod: PodRecord, delay: StartDelay) -> Problem:
     else:
         message = fault_messages.start_unexplained(pod.name, pod.namespace, pod.node, delay.text)
     return Problem(Reason.POD_NOT_STARTING, message)
+
+
+def name_init_end(pod: PodRecord) -> Problem | None:
+    """Return the failed init container for which the main process of a pod never began, None if there is none."""
+    return _init_problem(pod, pod.init_ended) if pod.init_ended is not None else None
 
 
 def _init_problem(pod: PodRecord, ended: Exit) -> Problem:

@@ -18,6 +18,7 @@ from tidegate.decide.executors import (
     name_silence,
     name_unknown_words,
     running_executors,
+    shortage_reason,
     target_executors,
 )
 from tidegate.decide.faults import (
@@ -391,7 +392,7 @@ def _name_misunderstanding(o: Observation, now: float) -> Problem | None:
 def _lacking(o: Observation, driver: PodRecord, problem: Problem, phase: Phase, health: Health) -> Verdict:
     running, wanted = running_executors(o), target_executors(o)
     message = messages.executors_missing(driver.name, running, wanted, problem.message)
-    return Verdict(phase, health, Reason.EXECUTORS_MISSING, message, warning=True)
+    return Verdict(phase, health, shortage_reason(problem), message, warning=True)
 
 
 def _stalled(

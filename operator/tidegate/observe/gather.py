@@ -8,7 +8,7 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Observation, TimedReport, is_told
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pods import PodRecord, of_driver
 from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
@@ -52,6 +52,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         platform=platform,
         driver=driver,
         executors=executors,
+        executor_ends=_ends_of(index, key, driver),
         purge=find_pod(pods, purge_pod_name(key[1]), ROLE_PURGE),
         releasing=find_pod(pods, release_pod_name(key[1]), ROLE_SNAPSHOT),
         rehearsals=tuple(pod for pod in pods if pod.role == ROLE_REHEARSAL),
@@ -101,6 +102,10 @@ def _lacks_executors(report: AgentReport, executors: Sequence[PodRecord]) -> boo
     # An executor's pod that waits for a node was created: the driver may create pods.
     created = sum(1 for pod in executors if not pod.terminating and not pod.finished)
     return report.state is DriverState.RUNNING and max(report.executors_running, created) < report.executors_wanted
+
+
+def _ends_of(index: Index, key: Key, driver: PodRecord | None) -> tuple[PodRecord, ...]:
+    return tuple(pod for pod in index.executor_ends.of(key) if driver is not None and of_driver(pod, driver))
 
 
 def _parted(index: Index, app: StreamingApp) -> PodRecord | None:

@@ -15,6 +15,7 @@ from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.control_index import ControlIndex
+from tidegate.observe.executor_ends import ExecutorEnds
 from tidegate.observe.first_lists import FirstLists
 from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
@@ -91,6 +92,7 @@ class Index:
         self.snapshots = SnapshotIndex(namespaces)
         self.control = ControlIndex(namespaces)
         self.autoscaling = AutoscalingIndex()
+        self.executor_ends = ExecutorEnds()
         self.memories: dict[Key, Memory] = {}
         self.reports: dict[Key, TimedReport] = {}
         self.silences: dict[Key, str] = {}
@@ -230,6 +232,8 @@ class Index:
         self._homes[pod.namespace, pod.name] = key
         if pod.role == ROLE_DRIVER:
             self._parted.pop(key, None)
+        if pod.finished:
+            self.executor_ends.note(key, pod)
         return None if known is not None and _only_placed(known, pod) else key
 
     def remove_pod(self, pod: PodRecord) -> Key | None:
@@ -252,6 +256,7 @@ class Index:
             last = dataclasses.replace(last, ended=known.ended, running=known.running)
         if last.role == ROLE_DRIVER and last.ended is not None and not last.running:
             self._parted[key] = last
+        self.executor_ends.note(key, last)
         if known is not None:
             self._take_out_pod(known)
         return key
@@ -328,6 +333,7 @@ class Index:
     def _forget(self, key: Key) -> None:
         self._apps.pop(key, None)
         self._parted.pop(key, None)
+        self.executor_ends.forget(key)
         self._roots.remove(key)
         self.snapshots.forget_app(key)
         self.memories.pop(key, None)

@@ -106,6 +106,8 @@ class Observation:
     """One that is gone is shown for one more look if its end is not in the status yet."""
     executors: tuple[PodRecord, ...] = ()
     """Sorted by name."""
+    executor_ends: tuple[PodRecord, ...] = ()
+    """Executors of this driver that ended or are gone, as they were seen last, the earliest first; not all of them."""
     purge: PodRecord | None = None
     releasing: PodRecord | None = None
     """The pod that releases the snapshot with which a deleted application was to begin."""

@@ -30,6 +30,7 @@ _MAIN_CONTAINERS = frozenset(
     {DRIVER_CONTAINER, EXECUTOR_CONTAINER, PURGE_CONTAINER, SNAPSHOT_CONTAINER, EXPORT_CONTAINER, REPARTITION_CONTAINER}
 )
 _FINISHED = ("Succeeded", "Failed")
+DELETED_BY_TAINT = "DeletionByTaintManager"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,8 @@ class PodRecord:
     reason: str = ""
     """The pod's own reason, for example Evicted."""
     message: str = ""
-    tainted: bool = False
-    """It has to go because its node was tainted, by somebody or because it does not answer."""
+    disruption: str = ""
+    """Why the cluster ends it, in the word of its condition DisruptionTarget; empty: it does not."""
     cpu_limit: str = ""
     """Of the main container, as the API server has it: a LimitRange may have given it one; empty: it has none."""
     service_account: str = ""
@@ -119,6 +120,11 @@ class PodRecord:
     """It has the label by which pods are watched."""
     delete_by: float = 0.0
     """When the grace period of a requested deletion ends; 0 if nobody asked."""
+
+    @property
+    def tainted(self) -> bool:
+        """Whether it has to go because its node was tainted, by somebody or because it does not answer."""
+        return self.disruption == DELETED_BY_TAINT
 
     @property
     def terminating(self) -> bool:
@@ -315,7 +321,7 @@ def build_record(pod: Pod) -> PodRecord:
         configuration_secret=launch.rest.secret if launch and launch.rest else "",
         owner_uid=whose.owner_uid,
         watched=labels.get(protocol.LABEL_MANAGED_BY) == protocol.MANAGED_BY,
-        tainted=_is_tainted(conditions.get("DisruptionTarget")),
+        disruption=_disruption(conditions.get("DisruptionTarget")),
         delete_by=_seconds(meta.deletionTimestamp),
     )
 
@@ -384,9 +390,9 @@ def _main_ended(pod: Pod) -> bool:
     return main is not None and main.state.terminated is not None
 
 
-def _is_tainted(disruption: _Condition | None) -> bool:
+def _disruption(condition: _Condition | None) -> str:
     # https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
-    return disruption is not None and (disruption.status, disruption.reason) == ("True", "DeletionByTaintManager")
+    return condition.reason if condition is not None and condition.status == "True" else ""
 
 
 def _last_end(status: _ContainerStatus) -> Exit | None:

@@ -58,6 +58,10 @@ class Reason(str, Enum):
 
     # Pods, nodes and the API server
     EXECUTORS_MISSING = "ExecutorsMissing"
+    EXECUTORS_FAILING = "ExecutorsFailing"
+    EXECUTORS_LOST = "ExecutorsLost"
+    EPHEMERAL_STORAGE_EXCEEDED = "EphemeralStorageExceeded"
+    DISK_FULL = "DiskFull"
     EXECUTORS_LINGER = "ExecutorsLinger"
     EXECUTORS_STOPPING = "ExecutorsStopping"
     NODE_TAINTED = "NodeTainted"

@@ -24,6 +24,60 @@ AREA = Area(
             after="Spark asks for them again.",
         ),
         Entry(
+            Reason.EXECUTORS_FAILING,
+            Fault.VERSION,
+            (Place.APP,),
+            (
+                "Executors end by themselves: a wrong JVM option, a missing library, an exception. The message has the "
+                "exit code and the last lines that one wrote."
+            ),
+            remedy="Correct what the last lines name: spec.sparkConf, spec.application.image or spec.executor.",
+            after="Spark starts others after 10 seconds to 5 minutes.",
+        ),
+        Entry(
+            Reason.EXECUTORS_LOST,
+            Fault.CLUSTER,
+            (Place.APP,),
+            (
+                "Executors are ended from outside: preemption, an eviction, a drained node, or a node that does not "
+                "answer. The message says which."
+            ),
+            remedy=(
+                "If it recurs, see the node that the message names; raise spec.executor.resources.requests, or give "
+                "the pods a higher priority in spec.podTemplate.spec.priorityClassName."
+            ),
+            after="Spark starts others, after a pause of at most 5 minutes if that recurs.",
+        ),
+        Entry(
+            Reason.EPHEMERAL_STORAGE_EXCEEDED,
+            Fault.VERSION,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            (
+                "The kubelet evicted the pod because it wrote more to its local disk than its limit of "
+                "ephemeral-storage, or the sizeLimit of a volume, allows."
+            ),
+            remedy=(
+                "Raise the limit that the message names, or remove it. More executors or state partitions leave less "
+                "of the state on each."
+            ),
+            after="Another pod follows, after a pause of at most 5 minutes if that recurs.",
+        ),
+        Entry(
+            Reason.DISK_FULL,
+            Fault.CLUSTER,
+            (Place.APP, Place.UPGRADE),
+            (
+                "A process could not write to its local disk, where Spark has shuffle files and working copies of the "
+                "state, because no space was left on it."
+            ),
+            remedy=(
+                "Free space on the node, or request what the pod needs in ephemeral-storage of "
+                "spec.driver.resources.requests and spec.executor.resources.requests, so that only a node with enough "
+                "is chosen."
+            ),
+            after="It starts again with exponential back-off; the state itself is in the storage, and is complete.",
+        ),
+        Entry(
             Reason.EXECUTORS_LINGER,
             Fault.CLUSTER,
             (Place.APP,),

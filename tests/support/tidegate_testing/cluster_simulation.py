@@ -213,7 +213,7 @@ class Cluster:
 
     def evict_driver(self) -> None:
         """The kubelet gives the pod up."""
-        self._change_driver(phase="Failed", running=False, reason="Evicted")
+        self._change_driver(phase="Failed", running=False, reason="Evicted", disruption="TerminationByKubelet")
 
     def finish_driver(self) -> None:
         """The application has done its work."""

@@ -78,3 +78,15 @@ def test_a_driver_whose_init_container_failed_for_good_is_told_so() -> None:
     problem = name_end(driver)
     assert problem.reason == "InitFailed"
     assert "-c tidegate-runtime" in problem.message
+
+
+def test_a_driver_that_wrote_more_than_its_limit_is_told_the_field_and_one_whose_node_is_short_is_lost() -> None:
+    words = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi."
+    over = name_end(driver_of(app_with(), phase="Failed", reason="Evicted", message=words))
+    assert (over.reason, over.message) == (
+        "EphemeralStorageExceeded",
+        f"Pod orders-driver was evicted: {words} Raise spec.driver.resources.limits.ephemeral-storage, or the "
+        "sizeLimit of the volume.",
+    )
+    short = {"phase": "Failed", "reason": "Evicted", "disruption": "TerminationByKubelet"}
+    assert name_end(driver_of(app_with(), **short)).reason == "DriverLost"

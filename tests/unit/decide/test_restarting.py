@@ -199,7 +199,7 @@ def test_under_policy_never_a_failed_application_stays_failed() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"reason": "Evicted"},
+        {"reason": "Evicted", "disruption": "TerminationByKubelet"},
         {"ended": Exit(255, "Unknown", "", NOW - 5)},
         {"ended": Exit(137, "ContainerStatusUnknown", "The container could not be located", NOW - 5)},
         {"init_ended": Exit(1, "Error", "", NOW - 5), "init_name": "tidegate-runtime"},
@@ -307,7 +307,9 @@ def test_a_loss_after_a_wish_that_came_to_nothing_is_counted() -> None:
     old = launched(app_with(), phase=Phase.RUNNING)
     wish = app_with({"suspend": True}, status=old.status)
     back = app_with(status=written(observe(wish, driver=running_driver(old))).status)
-    lost = driver_of(back, **FAILED, reason="Evicted", ended=ended(Reason.STOPPED, 143))
+    lost = driver_of(
+        back, **FAILED, reason="Evicted", disruption="TerminationByKubelet", ended=ended(Reason.STOPPED, 143)
+    )
     restarts = status_of(decide(observe(back, driver=lost), NOW)).restarts
     assert restarts is not None
     assert restarts.total == 1
@@ -361,7 +363,10 @@ def test_a_batch_that_was_cut_off_is_told_once() -> None:
 def test_what_only_this_look_can_tell_is_told_before_the_status_says_that_it_was(boundary: bool) -> None:
     app = launched(app_with(), phase=Phase.RUNNING)
     end = ended(Reason.STOPPED, 143, boundary=boundary)
-    plan = decide(observe(app, driver=driver_of(app, **FAILED, reason="Evicted", ended=end)), NOW)
+    plan = decide(
+        observe(app, driver=driver_of(app, **FAILED, reason="Evicted", disruption="TerminationByKubelet", ended=end)),
+        NOW,
+    )
     told = ["PublishEvent"] if boundary else ["PublishEvent", "PublishEvent"]
     assert [type(action).__name__ for action in plan.actions] == [*told, "WriteStatus", "DeleteDriver"]
 
@@ -369,7 +374,9 @@ def test_what_only_this_look_can_tell_is_told_before_the_status_says_that_it_was
 def test_what_is_decided_again_because_it_was_not_written_has_the_same_event_and_what_recurs_another() -> None:
     app = launched(app_with(), phase=Phase.STARTING)
     up = running_driver(app, ready=True)
-    down = driver_of(app, **FAILED, reason="Evicted", ended=ended(Reason.STOPPED, 143))
+    down = driver_of(
+        app, **FAILED, reason="Evicted", disruption="TerminationByKubelet", ended=ended(Reason.STOPPED, 143)
+    )
     runs, lost = observe(app, driver=up, agent=report_of(up)), observe(app, driver=down)
 
     def occasion(ran: StreamingApp, now: float) -> str:

@@ -170,7 +170,7 @@ def test_nothing_is_created_before_the_old_driver_is_gone() -> None:
 
 
 def test_a_driver_that_has_to_leave_a_tainted_node_is_not_said_to_stop_at_a_boundary_for_sure() -> None:
-    driver = running_driver(APP, delete_by=NOW + 30, tainted=True)
+    driver = running_driver(APP, delete_by=NOW + 30, disruption="DeletionByTaintManager")
     plan = decide(observe(APP, driver=driver), NOW)
     assert (verdict_of(plan), plan.wake_after) == ((Phase.STOPPING, "Reconciling", "NodeTainted"), 90.0)
     assert f"node {driver.node}, which was tainted" in plan.message
@@ -184,7 +184,9 @@ def test_a_driver_whose_node_is_silent_is_named_and_not_replaced() -> None:
 
 
 def test_an_evicted_driver_is_removed_to_be_replaced() -> None:
-    driver = driver_of(APP, phase="Failed", reason="Evicted", message="The node was low on memory.")
+    driver = driver_of(
+        APP, phase="Failed", reason="Evicted", disruption="TerminationByKubelet", message="The node was low on memory."
+    )
     plan = decide(observe(APP, driver=driver), NOW)
     assert (plan.reason, DeleteDriver(driver) in plan.actions) == ("DriverLost", True)
 

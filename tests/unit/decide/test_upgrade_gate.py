@@ -166,7 +166,7 @@ FAILURES: dict[str, tuple[Failing, bool]] = {
     "a broker": ({"ended": ended_with(Reason.BROKER_UNAVAILABLE, 75), "restarts": 1}, False),
     "somebody who stops it": ({"ended": ended_with(Reason.STOPPED, 143), "restarts": 1}, False),
     "another cluster's driver": ({"ended": ended_with(Reason.FENCED, 0), "phase": "Succeeded"}, False),
-    "an eviction": ({"phase": "Failed", "reason": "Evicted"}, False),
+    "an eviction": ({"phase": "Failed", "reason": "Evicted", "disruption": "TerminationByKubelet"}, False),
     "no image, for a moment": ({"waiting": waiting("ImagePullBackOff")}, False),
     "no place on any node": ({"unschedulable": "0/3 nodes are available."}, False),
 }

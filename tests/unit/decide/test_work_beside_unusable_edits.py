@@ -219,7 +219,7 @@ def test_a_version_that_fails_again_and_again_days_after_its_launch_is_left_with
 
 def test_an_evicted_pod_is_removed_and_nothing_is_promised_to_follow() -> None:
     new = at_gate()
-    lost = running_driver(new, running=False, phase="Failed", reason="Evicted")
+    lost = running_driver(new, running=False, phase="Failed", reason="Evicted", disruption="TerminationByKubelet")
     plan = decide(observe(made_unusable(new), driver=lost), NOW + DAYS)
     assert (record(plan).phase, acts(plan, do.DeleteDriver)) == (UpgradePhase.GATE, True)
     assert "has ended and is deleted; nothing follows yet. No driver pod can be built" in plan.message

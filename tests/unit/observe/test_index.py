@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from tidegate.model.streaming_app import StreamingApp, decode_app
+from tidegate.observe.executor_ends import MOST_ENDS
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.pods import Exit
 from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.reasons import Reason
-from tidegate_testing.observations import app_with, driver_of, ended_with, launched, running_driver
+from tidegate_testing.observations import app_with, driver_of, ended_with, executor_of, launched, running_driver
 from tidegate_testing.values import body
 
 KEY = ("shop", "orders")
@@ -187,7 +188,14 @@ def test_a_pod_that_got_a_node_is_no_reason_to_look_and_the_node_is_known() -> N
 
 
 @pytest.mark.parametrize(
-    "change", [{"phase": "Running"}, {"delete_by": 9.0}, {"running": True}, {"tainted": True}, {"ip": "10.0.0.5"}]
+    "change",
+    [
+        {"phase": "Running"},
+        {"delete_by": 9.0},
+        {"running": True},
+        {"disruption": "DeletionByTaintManager"},
+        {"ip": "10.0.0.5"},
+    ],
 )
 def test_a_pod_of_which_anything_else_changed_is_looked_at(change: dict[str, Any]) -> None:
     index = Index()
@@ -384,3 +392,26 @@ def test_the_metadata_of_an_application_that_can_not_be_read_is_read() -> None:
     assert isinstance(known, UnreadableApp)
     assert (known.metadata.finalizers, known.metadata.resource_version) == ((FINALIZER,), "8")
     assert known.metadata.deletion_timestamp is not None
+
+
+def test_how_an_executor_ended_is_known_when_its_pod_is_gone() -> None:
+    """Spark removes a pod as soon as it has ended; what ended by itself looks deleted then."""
+    index, first = Index(), executor_of(APP, 1, resource_version="11")
+    index.put_pod(first)
+    failed: dict[str, Any] = {"phase": "Failed", "running": False, "ended": Exit(1, "Error", "its last lines", 5.0)}
+    index.put_pod(dataclasses.replace(first, resource_version="12", **failed))
+    index.remove_pod(dataclasses.replace(first, resource_version="13", delete_by=9.0, **failed))
+    index.remove_pod(executor_of(APP, 2, resource_version="14", delete_by=9.0))
+    ends = index.executor_ends.of(KEY)
+    assert [(pod.uid, pod.ended is not None, pod.terminating) for pod in ends] == [
+        ("exec-1-1", True, False),
+        ("exec-1-2", False, True),
+    ]
+
+
+def test_of_executors_that_end_for_ever_the_last_ones_are_known() -> None:
+    index = Index()
+    for number in range(100):
+        index.remove_pod(executor_of(APP, number, resource_version=str(11 + number)))
+    names = [pod.name for pod in index.executor_ends.of(KEY)]
+    assert (len(names), names[-1]) == (MOST_ENDS, "orders-e1-exec-99")

@@ -108,7 +108,13 @@ def test_what_is_no_number_of_a_format_is_damage(number: str) -> None:
 
 def test_every_reason_that_an_ended_process_can_have_has_an_exit_code() -> None:
     # Of these the operator learns otherwise: the process did not live to write a termination message, or wrote another.
-    by_others = {Reason.OUT_OF_MEMORY, Reason.DRIVER_LOST, Reason.UNKNOWN_TERMINATION, Reason.UNKNOWN}
+    by_others = {
+        Reason.OUT_OF_MEMORY,
+        Reason.DRIVER_LOST,
+        Reason.EPHEMERAL_STORAGE_EXCEEDED,
+        Reason.UNKNOWN_TERMINATION,
+        Reason.UNKNOWN,
+    }
     assert set(reasons_at(Place.LAST_EXIT)) - by_others == set(EXIT_CODES)
 
 

@@ -1,0 +1,93 @@
+"""Why executors ended that nobody had asked to. No I/O.
+
+What counts are ends that nobody asked for, of the driver process that runs now: those of the one before end with it.
+"""
+
+from __future__ import annotations
+
+from tidegate.decide import executor_end_messages as messages
+from tidegate.decide.faults import (
+    KILLED_BY_MEMORY,
+    SIGKILL,
+    Problem,
+    is_over_limit,
+    lost_from_sight,
+    name_end,
+    name_init_end,
+)
+from tidegate.foreign_text import last_lines, names_full_disk
+from tidegate.observe.observation import Observation
+from tidegate.observe.pods import Exit, PodRecord
+from tidegate_spark.reasons import Reason
+
+BY_KUBELET = "TerminationByKubelet"
+_ASKED_CODES = frozenset({0, 143, SIGKILL})
+"""Exit codes of a pod that somebody deleted: after SIGTERM, or SIGKILL when its grace period is over."""
+_HEAP_EXHAUSTED = 52
+"""Spark's exit code of an executor whose JVM needed more heap (org.apache.spark.util.SparkExitCode.OOM)."""
+END_REASONS = frozenset(
+    {
+        Reason.EXECUTORS_FAILING,
+        Reason.EXECUTORS_LOST,
+        Reason.EPHEMERAL_STORAGE_EXCEEDED,
+        Reason.DISK_FULL,
+        Reason.OUT_OF_MEMORY,
+    }
+)
+"""Reasons that say more of executors than that they are missing."""
+
+
+def name_executor_end(pod: PodRecord) -> Problem | None:
+    """Return why an executor ended that is not there any more, None if it was asked to, or nobody saw how."""
+    ended = pod.ended
+    if pod.reason or pod.disruption or (ended is not None and lost_from_sight(ended)):
+        return _name_end_from_outside(pod)
+    if ended is None:
+        return name_init_end(pod) if pod.finished else None
+    return _name_own_end(pod, ended)
+
+
+def _name_end_from_outside(pod: PodRecord) -> Problem:
+    if is_over_limit(pod):
+        return name_end(pod)
+    if pod.disruption and pod.disruption != BY_KUBELET:
+        text = messages.disrupted(pod.name, pod.node, pod.disruption)
+    elif pod.reason or pod.disruption:
+        text = messages.ended_by_kubelet(pod.name, pod.node, pod.reason, pod.message)
+    else:
+        text = messages.lost_with_node(pod.name, pod.node)
+    return Problem(Reason.EXECUTORS_LOST, text)
+
+
+def _name_own_end(pod: PodRecord, ended: Exit) -> Problem | None:
+    lines = last_lines(ended.message)
+    if ended.reason == KILLED_BY_MEMORY:
+        return Problem(Reason.OUT_OF_MEMORY, messages.out_of_memory(pod.name))
+    if ended.exit_code == 0 or (pod.terminating and ended.exit_code in _ASKED_CODES):
+        return None
+    if names_full_disk(ended.message):
+        return Problem(Reason.DISK_FULL, messages.disk_full(pod.name, pod.node, lines))
+    if ended.exit_code == _HEAP_EXHAUSTED:
+        return Problem(Reason.OUT_OF_MEMORY, messages.heap_exhausted(pod.name, lines))
+    if ended.exit_code == SIGKILL:
+        return Problem(Reason.EXECUTORS_FAILING, messages.killed(pod.name))
+    return Problem(Reason.EXECUTORS_FAILING, messages.failed(pod.name, ended.exit_code, ended.reason, lines))
+
+
+def unasked_ends(o: Observation) -> tuple[tuple[PodRecord, Problem], ...]:
+    """Return the executors of the present driver process that ended though nobody asked for it, and why each did."""
+    driver = o.driver
+    if driver is None or not driver.running:
+        return ()
+    named = ((pod, name_executor_end(pod)) for pod in o.executor_ends if pod.created_at >= driver.start_time)
+    return tuple((pod, problem) for pod, problem in named if problem is not None)
+
+
+def _ended_at(pod: PodRecord) -> float:
+    return pod.ended.completion_time if pod.ended is not None else pod.created_at
+
+
+def last_end(o: Observation, since: float) -> Problem | None:
+    """Return why an executor of the present driver process ended last, None if none has since some time."""
+    ends = [(pod, problem) for pod, problem in unasked_ends(o) if _ended_at(pod) >= since]
+    return ends[-1][1] if ends else None
