@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from tidegate.decide import fault_messages, messages
-from tidegate.decide.faults import lost_from_sight, name_end, read_termination, silent_end
+from tidegate.decide.faults import blames_version, name_end, read_termination, silent_end
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RestartPolicy
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name
-from tidegate_spark.protocol import DEPENDENCY_REASONS, Termination
+from tidegate_spark.protocol import Termination
 from tidegate_spark.reasons import Reason
-
-_NOT_THE_APPLICATION = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED}
 
 
 def ended_for_good(driver: PodRecord) -> bool:
@@ -46,11 +44,9 @@ def obey_policy_never(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or o.app.spec.restart.policy is not RestartPolicy.NEVER:
         return None
-    if driver.phase != "Failed" or driver.reason or driver.ended is None or lost_from_sight(driver.ended):
+    if driver.phase != "Failed" or not blames_version(driver):
         return None
     told = read_termination(driver.ended)
-    if told is not None and told.reason in _NOT_THE_APPLICATION:
-        return None
     # Not the remedy of an ordinary failure, which is that it restarts.
     last = name_end(driver).message
     if told is not None:

@@ -1,4 +1,4 @@
-"""Why executors ended that nobody had asked to. No I/O.
+"""Why executors ended that nobody had asked to, and whether those of a version ever live. No I/O.
 
 What counts are ends that nobody asked for, of the driver process that runs now: those of the one before end with it.
 """
@@ -17,9 +17,16 @@ from tidegate.decide.faults import (
 )
 from tidegate.foreign_text import last_lines, names_full_disk
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import Exit, PodRecord
+from tidegate.observe.pods import Exit, PodRecord, of_driver
+from tidegate_spark.protocol import DriverState
 from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.registry import is_of_version
 
+LIVES_SECONDS = 120.0
+"""An executor that has run for so long shows that executors of its version can."""
+ENOUGH_ENDS, ENOUGH_LATER = 3, 2
+"""Ends after which a version's executors count as failing, and how many of them were started after the first had ended:
+of one cause that passes, such as a driver that was slow to listen, there is no second round."""
 BY_KUBELET = "TerminationByKubelet"
 _ASKED_CODES = frozenset({0, 143, SIGKILL})
 """Exit codes of a pod that somebody deleted: after SIGTERM, or SIGKILL when its grace period is over."""
@@ -81,6 +88,34 @@ def unasked_ends(o: Observation) -> tuple[tuple[PodRecord, Problem], ...]:
         return ()
     named = ((pod, name_executor_end(pod)) for pod in o.executor_ends if pod.created_at >= driver.start_time)
     return tuple((pod, problem) for pod, problem in named if problem is not None)
+
+
+def name_failing_executors(o: Observation, now: float) -> Problem | None:
+    """Return why the executors of the driver's version end as soon as they start, None if they do not, or may live.
+
+    Ends by the cluster's fault are left out: they say nothing about the version.
+    """
+    ends = unasked_ends(o)
+    blamed = [pod for pod, problem in ends if is_of_version(problem.reason)]
+    if not blamed or o.agent is None or o.agent.report.state is not DriverState.RUNNING or _any_lived(o, now):
+        return None
+    first_end = _ended_at(blamed[0])
+    later = [pod for pod in blamed if pod.created_at >= first_end]
+    report = o.agent.report
+    # An operator that has just begun saw one end; the driver has counted the others.
+    counted = len(blamed) == len(ends) and report.executors_ended >= report.executors_wanted + ENOUGH_LATER
+    if not counted and (len(blamed) < ENOUGH_ENDS or len(later) < ENOUGH_LATER):
+        return None
+    return name_executor_end(blamed[-1])
+
+
+def _any_lived(o: Observation, now: float) -> bool:
+    driver = o.driver
+    assert driver is not None
+    alive = (pod for pod in o.executors if of_driver(pod, driver) and pod.running)
+    if any(0 < pod.start_time <= now - LIVES_SECONDS for pod in alive):
+        return True
+    return any(_ended_at(pod) - pod.created_at >= LIVES_SECONDS for pod in o.executor_ends if pod.ended is not None)
 
 
 def _ended_at(pod: PodRecord) -> float:

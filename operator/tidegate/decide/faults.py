@@ -15,6 +15,8 @@ from tidegate.observe.start_delay import Obstacle, StartDelay
 from tidegate.resources.names import EXPORT_CONTAINER, PURGE_CONTAINER, RUNTIME_CONTAINER, SNAPSHOT_CONTAINER
 from tidegate_spark import protocol
 from tidegate_spark.protocol import (
+    EXIT_DEPENDENCY,
+    EXIT_STOPPED,
     ROLE_EXECUTOR,
     ROLE_EXPORT,
     ROLE_PURGE,
@@ -24,6 +26,7 @@ from tidegate_spark.protocol import (
     Termination,
 )
 from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.registry import is_of_version
 
 IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _REFUSED_REASONS = frozenset(
@@ -60,6 +63,20 @@ class Problem:
 def read_termination(ended: Exit | None) -> Termination | None:
     """Return the runtime's termination message, or None if the process left none (killed, or not our runtime)."""
     return _parse(ended.message) if ended is not None and _is_json(ended.message) else None
+
+
+def blames_version(pod: PodRecord) -> bool:
+    """Return whether the last end of the pod's main process speaks against the version that ran in it.
+
+    False for one that has not ended, was asked to, has done its work, or was ended by its surroundings.
+    """
+    ended = pod.ended
+    if ended is None or (ended.exit_code == 0 and read_termination(ended) is None):
+        return False
+    reason = name_end(pod).reason
+    if reason is Reason.UNKNOWN:  # a newer runtime's word: its exit code says what kind of end it is
+        return ended.exit_code not in (EXIT_DEPENDENCY, EXIT_STOPPED)
+    return is_of_version(reason)
 
 
 def has_unknown_termination(ended: Exit | None) -> bool:

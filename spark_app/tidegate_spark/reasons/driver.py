@@ -136,7 +136,7 @@ AREA = Area(
         ),
         Entry(
             Reason.FENCED,
-            Fault.VERSION,
+            Fault.ENVIRONMENT,
             (Place.APP, Place.LAST_EXIT, Place.REPARTITION, Place.UPGRADE),
             (
                 "Another process of this application took over the application's folder (fence.json has its epoch): "

@@ -26,13 +26,16 @@ AREA = Area(
         Entry(
             Reason.EXECUTORS_FAILING,
             Fault.VERSION,
-            (Place.APP,),
+            (Place.APP, Place.UPGRADE),
             (
                 "Executors end by themselves: a wrong JVM option, a missing library, an exception. The message has the "
                 "exit code and the last lines that one wrote."
             ),
             remedy="Correct what the last lines name: spec.sparkConf, spec.application.image or spec.executor.",
-            after="Spark starts others after 10 seconds to 5 minutes.",
+            after=(
+                "Spark starts others after 10 seconds to 5 minutes. A new version whose executors all end soon after "
+                "their start is rolled back."
+            ),
         ),
         Entry(
             Reason.EXECUTORS_LOST,
@@ -46,7 +49,7 @@ AREA = Area(
                 "If it recurs, see the node that the message names; raise spec.executor.resources.requests, or give "
                 "the pods a higher priority in spec.podTemplate.spec.priorityClassName."
             ),
-            after="Spark starts others, after a pause of at most 5 minutes if that recurs.",
+            after="Spark starts others, after a pause of at most 5 minutes if that recurs. No version is blamed.",
         ),
         Entry(
             Reason.EPHEMERAL_STORAGE_EXCEEDED,

@@ -61,6 +61,15 @@ def fault_of(reason: Reason) -> Fault:
     return _ENTRIES[reason].fault
 
 
+def is_of_version(reason: Reason) -> bool:
+    """Return whether a failure speaks against the version that ran: a gate fails for it, and the policy Never obeys it.
+
+    Data that this version found damaged count as well: its rollback restores others. What the environment or the
+    cluster did is waited for.
+    """
+    return fault_of(reason) in (Fault.VERSION, Fault.DATA)
+
+
 def reasons_at(place: Place) -> tuple[Reason, ...]:
     """Return the reasons that can be seen at one place, in the order of the areas."""
     return tuple(entry.reason for entry in _ENTRIES.values() if place in entry.places)

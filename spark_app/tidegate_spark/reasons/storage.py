@@ -42,7 +42,7 @@ AREA = Area(
         ),
         Entry(
             Reason.NEWER_FORMAT,
-            Fault.CLUSTER,
+            Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
                 "A newer Tidegate wrote an object of the application's folder (app.json, fence.json, the catalog of "

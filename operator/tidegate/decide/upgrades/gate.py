@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.decide.executor_ends import name_failing_executors
 from tidegate.decide.faults import (
     Problem,
+    blames_version,
     is_named,
-    lost_from_sight,
     name_end,
     name_start_problem,
     read_termination,
@@ -42,14 +43,11 @@ from tidegate.decide.upgrades.step import (
 from tidegate.model.streaming_app import Phase, RollbackPolicy, SnapshotBatch, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, time_from_seconds
-from tidegate_spark.protocol import DEPENDENCY_REASONS
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotState
 
 IDLE = 60.0
 """Seconds without a batch after which a version under test that lacks nothing but input is Ready."""
-_NO_FAILURES = DEPENDENCY_REASONS | {Reason.STOPPED, Reason.COMPLETED, Reason.FENCED, Reason.CONFIGURATION_CHANGED}
-"""Ends that say nothing about the version."""
 
 
 def pass_gate(o: Observation, now: float) -> Step | None:
@@ -213,7 +211,8 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
     if driver is not None and driver.spec_hash == upgrade.to_spec_hash:
         if _failed_by_itself(driver):
             return name_end(driver)
-        if (problem := _name_long_start(o, driver, seconds)) is not None:
+        problem = _name_long_start(o, driver, seconds) or name_failing_executors(o, now)
+        if problem is not None:
             return problem
     if seconds_under_test(upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None
@@ -248,17 +247,12 @@ def fails_beside_an_edit(o: Observation, upgrade: UpgradeStatus, now: float) -> 
         return False
     if not is_in_time(o, upgrade, now) and not never_began(o, upgrade):
         return False
-    return _failed_by_itself(driver) or _name_long_start(o, driver, seconds_in_phase(upgrade, now)) is not None
+    does_not_start = _name_long_start(o, driver, seconds_in_phase(upgrade, now)) is not None
+    return _failed_by_itself(driver) or does_not_start or name_failing_executors(o, now) is not None
 
 
 def _failed_by_itself(driver: PodRecord) -> bool:
-    ended = driver.ended
-    if ended is None or driver.terminating or driver.reason or lost_from_sight(ended):
-        return False
-    told = read_termination(ended)
-    if told is not None:
-        return told.reason not in _NO_FAILURES
-    return ended.exit_code != 0
+    return not driver.terminating and blames_version(driver)
 
 
 def waits_for_input(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
