@@ -19,16 +19,17 @@ from pathlib import Path
 
 from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_CODES, RestartSettings
 from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import is_of_version
+from tidegate_spark.reasons.entry import Fault
+from tidegate_spark.reasons.registry import fault_of
 from tidegate_spark.script import Outcome
 
 ACCOUNT, MARK = "failures.json", "process-runs"
 _NOTHING_RAN = frozenset({Reason.MAIN_NOT_FOUND})
 COUNTED = (
-    frozenset(reason for reason, code in EXIT_CODES.items() if code == EXIT_APPLICATION and is_of_version(reason))
-    - _NOTHING_RAN
-)
-"""Ends that are the application's own failure; faults of its surroundings and stops from outside are not."""
+    frozenset(reason for reason, code in EXIT_CODES.items() if code == EXIT_APPLICATION)
+    & frozenset(reason for reason in EXIT_CODES if fault_of(reason) is Fault.VERSION)
+) - _NOTHING_RAN
+"""Ends that are the application's own failure; faults of its surroundings, its data and stops from outside are not."""
 SILENT_END = "the process ended without a termination message, as one does that is killed"
 
 log = logging.getLogger("tidegate")

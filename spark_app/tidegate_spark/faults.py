@@ -13,7 +13,9 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from tidegate_spark.foreign_text import first_line, names, python_error_in
+from tidegate_spark.protocol import LINEAGE_PREFIX
 from tidegate_spark.reasons import Reason
+from tidegate_spark.storage import EXPIRED_CODES, THROTTLING_CODES
 
 CHAIN_LIMIT = 20
 MESSAGE_LIMIT = 1500
@@ -42,6 +44,7 @@ class Rule:
     statuses: tuple[int, ...] = ()
     codes: tuple[str, ...] = ()
     text: str = ""
+    more_text: str = ""
     beside: tuple[str, ...] = ()
     """Classes of which some link must be one: tells S3A's use of a general class from anyone else's."""
 
@@ -52,7 +55,7 @@ class Rule:
         return next((link for link in chain if self._fits(link)), None)
 
     def _fits(self, link: Link) -> bool:
-        if not link.is_a(*self.classes) or (self.text and not names(self.text, link.message)):
+        if not link.is_a(*self.classes) or not all(names(text, link.message) for text in (self.text, self.more_text)):
             return False
         if not self.statuses and not self.codes:
             return True
@@ -61,7 +64,13 @@ class Rule:
 
 SDK, S3A = "software.amazon.awssdk.", "org.apache.hadoop.fs.s3a."
 AWS_ANSWER = "software.amazon.awssdk.awscore.exception.AwsServiceException"
-EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+EXPIRED, THROTTLED = tuple(sorted(EXPIRED_CODES)), tuple(sorted(THROTTLING_CODES))
+NOT_FOUND = "java.io.FileNotFoundException"
+FULL_DISK = "No space left on device"
+"""The operating system's words: Java and RocksDB have no class of their own for it, and of an executor's error the
+driver gets the text alone."""
+IN_A_LINEAGE = f"/{LINEAGE_PREFIX}/"
+"""In the path of a checkpoint's file: a file that a query reads may be missing, too, and that is the application's."""
 FENCED_CLASS = "dev.tidegate.spark.FencedException"
 """Ours, in jvm/: raised instead of a batch's offsets by a driver that lost the fence."""
 STORE_ERROR = "tidegate_spark.control.line.StoreError"
@@ -79,9 +88,11 @@ RULES: tuple[Rule, ...] = (
     Rule(Reason.BUCKET_NOT_FOUND, (S3A + "UnknownStoreException", SDK + "services.s3.model.NoSuchBucketException")),
     Rule(Reason.BUCKET_NOT_FOUND, (AWS_ANSWER,), codes=("NoSuchBucket",)),
     Rule(Reason.CREDENTIALS_MISSING, (S3A + "auth.NoAuthWithAWSException", S3A + "auth.NoAwsCredentialsException")),
-    Rule(Reason.CREDENTIALS_REJECTED, (AWS_ANSWER,), (401, 403), EXPIRED),
+    Rule(Reason.CREDENTIALS_EXPIRED, (AWS_ANSWER,), codes=EXPIRED),
+    Rule(Reason.CREDENTIALS_REJECTED, (AWS_ANSWER,), (401, 403), ("InvalidToken",)),
     Rule(Reason.CREDENTIALS_REJECTED, ("java.nio.file.AccessDeniedException",), beside=(SDK, S3A)),
-    Rule(Reason.STORAGE_UNAVAILABLE, (AWS_ANSWER,), (408, 429, 500, 502, 503, 504)),
+    Rule(Reason.STORAGE_THROTTLED, (AWS_ANSWER,), (429,), THROTTLED),
+    Rule(Reason.STORAGE_UNAVAILABLE, (AWS_ANSWER,), (408, 500, 502, 503, 504)),
     Rule(
         Reason.STORAGE_UNAVAILABLE,
         (
@@ -98,6 +109,10 @@ RULES: tuple[Rule, ...] = (
         ("java.net.ConnectException", "java.net.UnknownHostException", "java.net.SocketTimeoutException"),
         beside=(SDK, S3A),
     ),
+    Rule(Reason.CHECKPOINT_FILE_MISSING, (NOT_FOUND,), text=IN_A_LINEAGE),
+    Rule(Reason.CHECKPOINT_FILE_MISSING, ("org.apache.spark.",), text=NOT_FOUND, more_text=IN_A_LINEAGE),
+    Rule(Reason.DISK_FULL, ("java.io.IOException", "org.rocksdb.RocksDBException", "OSError"), text=FULL_DISK),
+    Rule(Reason.DISK_FULL, ("org.apache.spark.",), text=FULL_DISK),
 )
 
 WHAT: dict[Reason, str] = {
@@ -106,12 +121,23 @@ WHAT: dict[Reason, str] = {
     Reason.BUCKET_NOT_FOUND: "A bucket does not exist.",
     Reason.CREDENTIALS_MISSING: "There are no credentials for a bucket.",
     Reason.CREDENTIALS_REJECTED: "A store rejects the credentials.",
+    Reason.CREDENTIALS_EXPIRED: "The session token for a store is expired.",
     Reason.STORAGE_UNAVAILABLE: "A store does not answer.",
+    Reason.STORAGE_THROTTLED: "A store asks for fewer requests.",
+    Reason.CHECKPOINT_FILE_MISSING: "An object of the checkpoint is missing.",
+    Reason.DISK_FULL: "The local disk of the driver or of an executor is full.",
 }
 """What is wrong, in words; what to do about it is said by the operator. Whose bucket it is, and who took the storage
 over, remains open."""
 
-PROBED = frozenset({Reason.BUCKET_NOT_FOUND, Reason.CREDENTIALS_MISSING, Reason.CREDENTIALS_REJECTED})
+PROBED = frozenset(
+    {
+        Reason.BUCKET_NOT_FOUND,
+        Reason.CREDENTIALS_MISSING,
+        Reason.CREDENTIALS_REJECTED,
+        Reason.CREDENTIALS_EXPIRED,
+    }
+)
 """Faults that last, so that a look at the application's own storage tells whether it is the one that has them.
 
 A store that does not answer may answer again by then, whichever it is."""

@@ -316,8 +316,11 @@ DEPENDENCY_REASONS = frozenset(
         Reason.BUCKET_NOT_FOUND,
         Reason.CREDENTIALS_MISSING,
         Reason.CREDENTIALS_REJECTED,
+        Reason.CREDENTIALS_EXPIRED,
         Reason.STORAGE_UNAVAILABLE,
+        Reason.STORAGE_THROTTLED,
         Reason.BROKER_UNAVAILABLE,
+        Reason.DISK_FULL,
     }
 )
 """Faults outside the application: waited for and retried for ever, and not the application's failures."""
@@ -451,7 +454,11 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.BUCKET_NOT_FOUND: EXIT_DEPENDENCY,
     Reason.CREDENTIALS_MISSING: EXIT_DEPENDENCY,
     Reason.CREDENTIALS_REJECTED: EXIT_DEPENDENCY,
+    Reason.CREDENTIALS_EXPIRED: EXIT_DEPENDENCY,
     Reason.STORAGE_UNAVAILABLE: EXIT_DEPENDENCY,
+    Reason.STORAGE_THROTTLED: EXIT_DEPENDENCY,
+    Reason.DISK_FULL: EXIT_DEPENDENCY,
+    Reason.CHECKPOINT_FILE_MISSING: EXIT_APPLICATION,
     Reason.STORAGE_UNSUITABLE: EXIT_OK,
     Reason.STORAGE_OWNED: EXIT_OK,
     Reason.NEWER_FORMAT: EXIT_OK,

@@ -268,7 +268,7 @@ def _delete_page(client: S3Client, config: DriverConfig, keys: list[str]) -> int
         Bucket=config.storage.bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
     )
     errors = answer.get("Errors", [])
-    if any(error.get("Code") in storage.REJECTED_CODES for error in errors):
+    if any(error.get("Code") in storage.REJECTED_CODES | storage.EXPIRED_CODES for error in errors):
         refused = f"bucket {config.storage.bucket!r} (spec.storage.uri) does not let these credentials delete objects"
         raise FaultError(Fault(Reason.CREDENTIALS_REJECTED, refused))
     for error in errors[:10]:

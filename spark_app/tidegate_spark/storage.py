@@ -26,9 +26,7 @@ REJECTED_CODES = frozenset(
         "InvalidAccessKeyId",
         "SignatureDoesNotMatch",
         "AccessDenied",
-        "ExpiredToken",
         "InvalidToken",
-        "TokenRefreshRequired",
         "AllAccessDisabled",
         "AccountProblem",
         "Forbidden",
@@ -36,6 +34,20 @@ REJECTED_CODES = frozenset(
         "XAdminUserNotFound",
         "403",
         "401",
+    }
+)
+EXPIRED_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
+THROTTLING_CODES = frozenset(
+    {
+        "SlowDown",
+        # MinIO has one for each kind of request.
+        "SlowDownRead",
+        "SlowDownWrite",
+        "Throttling",
+        "ThrottlingException",
+        "RequestLimitExceeded",
+        "TooManyRequests",
+        "429",
     }
 )
 REGION_CODES = frozenset({"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"})
@@ -288,14 +300,15 @@ def _fault_of_answer(error: Any, storage: Storage, place: str, secret: str) -> F
             Reason.STORAGE_UNAVAILABLE,
             f"{place} is not in region {storage.region!r} (spec.storage.region): {said}.",
         )
-    if code in REJECTED_CODES or status in (401, 403):
-        return Fault(
-            Reason.CREDENTIALS_REJECTED,
-            f"{place} rejects the credentials of {secret}: {said}.",
-        )
+    if code in EXPIRED_CODES or code in REJECTED_CODES or status in (401, 403):
+        expired = code in EXPIRED_CODES
+        what = "no longer accepts the session token" if expired else "rejects the credentials"
+        reason = Reason.CREDENTIALS_EXPIRED if expired else Reason.CREDENTIALS_REJECTED
+        return Fault(reason, f"{place} {what} of {secret}: {said}.")
     if code in UNSUITABLE_CODES or status == 501:
         return Fault(
             Reason.STORAGE_UNSUITABLE,
             f"The store of {place} lacks an operation Tidegate needs: {said}.",
         )
-    return Fault(Reason.STORAGE_UNAVAILABLE, f"{place} answers {said}.")
+    throttles = code in THROTTLING_CODES or status == 429
+    return Fault(Reason.STORAGE_THROTTLED if throttles else Reason.STORAGE_UNAVAILABLE, f"{place} answers {said}.")

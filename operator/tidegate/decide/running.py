@@ -70,6 +70,7 @@ _FOR_A_PERSON = frozenset(
         Reason.CONNECTOR_MISSING,
         Reason.NEWER_FORMAT,
         Reason.CLAIM_DAMAGED,
+        Reason.CHECKPOINT_FILE_MISSING,
         Reason.PROTOCOL_MISMATCH,
         Reason.STORAGE_OWNED,
         Reason.STORAGE_UNSUITABLE,

@@ -34,7 +34,13 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.2, 5.0
 MOST_REMEMBERED = 100_000
 """Messages whose outcome can be asked for, the newest."""
 _FOR_GOOD = frozenset(
-    {Reason.CREDENTIALS_MISSING, Reason.CREDENTIALS_REJECTED, Reason.BUCKET_NOT_FOUND, Reason.STORAGE_UNSUITABLE}
+    {
+        Reason.CREDENTIALS_MISSING,
+        Reason.CREDENTIALS_REJECTED,
+        Reason.CREDENTIALS_EXPIRED,
+        Reason.BUCKET_NOT_FOUND,
+        Reason.STORAGE_UNSUITABLE,
+    }
 )
 _ADDRESS = re.compile(r"s3a?://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.*[^/])/*")
 

@@ -68,7 +68,7 @@ AREA = Area(
         Entry(
             Reason.DISK_FULL,
             Fault.CLUSTER,
-            (Place.APP, Place.UPGRADE),
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
                 "A process could not write to its local disk, where Spark has shuffle files and working copies of the "
                 "state, because no space was left on it."

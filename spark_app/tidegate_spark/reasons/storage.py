@@ -150,12 +150,52 @@ AREA = Area(
             after="Tidegate retries by itself.",
         ),
         Entry(
+            Reason.CREDENTIALS_EXPIRED,
+            Fault.ENVIRONMENT,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            "The object store no longer accepts the session token of the credentials: its time is over.",
+            remedy=(
+                "Write new credentials to the Secret of spec.storage.credentialsSecretRef before the former ones "
+                "expire. Or remove spec.storage.credentialsSecretRef, which restarts the application, and give the "
+                "ServiceAccount of its pods (spec.serviceAccountName) an identity of the cloud provider, which renews "
+                "itself."
+            ),
+            after="The driver restarts with exponential back-off, and reads the Secret again each time.",
+        ),
+        Entry(
             Reason.STORAGE_UNAVAILABLE,
             Fault.ENVIRONMENT,
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             "The object store does not answer or has a fault of its own, or the endpoint or the region is wrong.",
             remedy="Check spec.storage.endpoint and spec.storage.region, the network and the store.",
             after="Tidegate retries by itself.",
+        ),
+        Entry(
+            Reason.STORAGE_THROTTLED,
+            Fault.ENVIRONMENT,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            "The object store asks for fewer requests (503 SlowDown or 429), and did so longer than Spark retries.",
+            remedy=(
+                "Lower the number of requests: a longer trigger interval, or fewer spec.state.partitions. Or raise the "
+                "limit of the store; Amazon's own raises it for each prefix after some minutes."
+            ),
+            after="The driver restarts with exponential back-off, and continues after the last committed batch.",
+        ),
+        Entry(
+            Reason.CHECKPOINT_FILE_MISSING,
+            Fault.DATA,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            (
+                "An object of the checkpoint is not in the bucket any more, and Tidegate did not delete it: often a "
+                "life-cycle rule of the bucket did, or a person."
+            ),
+            remedy=(
+                "Exclude everything below spec.storage.uri from life-cycle rules that delete current versions, and "
+                "restore the object that the message names from the versions of the bucket. Without a version, "
+                "create the application again with another spec.storage.uri and, in spec.startFrom.snapshotRef, a "
+                "snapshot of the former one."
+            ),
+            after="The driver restarts with exponential back-off; the restart budget is not spent.",
         ),
         Entry(
             Reason.STORAGE_UNSUITABLE,

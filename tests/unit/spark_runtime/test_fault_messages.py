@@ -33,7 +33,9 @@ def is_one_sentence(message: str) -> bool:
         (answer("AccessDenied", 403), Reason.CREDENTIALS_REJECTED, "'keys' (spec.storage.credentialsSecretRef.name)"),
         (answer("PermanentRedirect", 301), Reason.STORAGE_UNAVAILABLE, "'us-east-1' (spec.storage.region)"),
         (answer("NotImplemented", 501), Reason.STORAGE_UNSUITABLE, "'bucket' (spec.storage.uri)"),
-        (answer("SlowDown", 503), Reason.STORAGE_UNAVAILABLE, "SlowDown (HTTP 503)"),
+        (answer("ServiceUnavailable", 503), Reason.STORAGE_UNAVAILABLE, "ServiceUnavailable (HTTP 503)"),
+        (answer("SlowDown", 503), Reason.STORAGE_THROTTLED, "SlowDown (HTTP 503)"),
+        (answer("ExpiredToken", 400), Reason.CREDENTIALS_EXPIRED, "'keys' (spec.storage.credentialsSecretRef.name)"),
         (NoCredentialsError(), Reason.CREDENTIALS_MISSING, "spec.storage.credentialsSecretRef.name"),
         (
             EndpointConnectionError(endpoint_url="http://s3:9000/bucket"),

@@ -105,6 +105,53 @@ def test_faults_are_told_apart_by_class() -> None:
     assert faults.classify((stream, python)) == faults.Failure(Reason.APPLICATION_FAILED, "ValueError", "bad")
 
 
+AWS = ("software.amazon.awssdk.services.s3.model.S3Exception", faults.AWS_ANSWER)
+FAILED_JOB = (
+    "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task 0.3 in stage "
+    "3.0 (TID 9) (10.0.0.7 executor 2): "
+)
+STATE_FILE = "s3a://streams/apps/shop/orders/lineages/1/main/state/0/0/5_b0c1.changelog"
+
+
+@pytest.mark.parametrize(
+    ("link", "reason"),
+    [
+        (Link(AWS, "slow", 503, "SlowDown"), Reason.STORAGE_THROTTLED),
+        (Link(AWS, "slow", 429, ""), Reason.STORAGE_THROTTLED),
+        (Link(AWS, "down", 503, "ServiceUnavailable"), Reason.STORAGE_UNAVAILABLE),
+        (Link(AWS, "expired", 400, "ExpiredToken"), Reason.CREDENTIALS_EXPIRED),
+        (Link(AWS, "expired", 403, "ExpiredToken"), Reason.CREDENTIALS_EXPIRED),
+        (Link(AWS, "denied", 403, "AccessDenied"), Reason.CREDENTIALS_REJECTED),
+        (
+            Link(("java.io.FileNotFoundException", "java.io.IOException"), f"No such file or directory: {STATE_FILE}"),
+            Reason.CHECKPOINT_FILE_MISSING,
+        ),
+        (
+            Link(
+                ("org.apache.spark.SparkException",),
+                f"{FAILED_JOB}java.io.FileNotFoundException: No such file or directory: {STATE_FILE}",
+            ),
+            Reason.CHECKPOINT_FILE_MISSING,
+        ),
+        (
+            Link(("java.io.FileNotFoundException",), "No such file or directory: s3a://streams/input/1.json"),
+            Reason.APPLICATION_FAILED,
+        ),
+        (Link(("java.io.IOException",), "No space left on device"), Reason.DISK_FULL),
+        (Link(("org.rocksdb.RocksDBException",), "While appending: No space left on device"), Reason.DISK_FULL),
+        (
+            Link(("org.apache.spark.SparkException",), f"{FAILED_JOB}java.io.IOException: No space left on device"),
+            Reason.DISK_FULL,
+        ),
+        (Link(("OSError",), "[Errno 28] No space left on device: '/tmp/model'"), Reason.DISK_FULL),
+        (Link(("ValueError",), "No space left on device, says the price list"), Reason.APPLICATION_FAILED),
+    ],
+)
+def test_faults_that_lie_in_the_cluster_or_the_bucket_are_told_apart(link: Link, reason: Reason) -> None:
+    stream = Link(("org.apache.spark.sql.streaming.StreamingQueryException",), "outer")
+    assert faults.classify((stream, link)).reason is reason
+
+
 def test_a_stores_fault_that_our_storage_does_not_have_is_the_applications() -> None:
     denied = Outcome(
         Reason.CREDENTIALS_REJECTED, "A store rejects the credentials. S3Exception: s3a://theirs", "S3Exception"
