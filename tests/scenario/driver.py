@@ -159,6 +159,9 @@ class DriverProcess:
             snapshots=self.snapshots.reports() if self.state is DriverState.RUNNING else (),
             control=self.control.report(),
             lineage=config.lineage if self.state is DriverState.RUNNING else 0,
+            executors_ended=self.executors.ended,
+            executors_held_until=self.executors.held_until,
+            executors_short_since=self.executors.short_since,
         )
 
     # --- its life ---
@@ -299,6 +302,9 @@ class DriverProcess:
         end = self._end_at_boundary(held)
         if end is not None:
             return end
+        if not self.executors.can_work():
+            await self._pause(1.0)
+            return None
         self.control.at_boundary()
         if not self._world.input and self.end_with is None and self._left <= self.batch:
             self._finish_trigger()

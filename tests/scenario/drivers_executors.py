@@ -23,6 +23,13 @@ class Surroundings(Protocol):
 class DriversExecutors:
     """Those of one driver process."""
 
+    ended, held_until, short_since = 0, 0.0, 0.0
+    """As the report has them; only those that pace themselves tell (tests/scenario/paced_executors.py)."""
+
+    def can_work(self) -> bool:
+        """Return whether a batch can be run: here it needs no executors."""
+        return True
+
     def __init__(self, world: Surroundings, container: Container, config: DriverConfig) -> None:
         self.wanted = config.executor.instances
         self._world, self._container, self._config = world, container, config

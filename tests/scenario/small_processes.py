@@ -33,6 +33,12 @@ class ExecutorProcess:
             asyncio.get_running_loop().call_later(1.0, self._ended, 143, "Error", "")
             self._ended = None
 
+    def fail(self, code: int, word: str, lines: str) -> None:
+        """End by itself, with the kubelet's word for it and the last lines that it wrote."""
+        if self._ended is not None:
+            self._ended(code, word, lines)
+            self._ended = None
+
     def kill(self) -> None:
         """End without a word."""
         self._ended = None
