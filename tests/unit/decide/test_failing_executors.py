@@ -161,3 +161,10 @@ def test_another_driver_that_took_the_storage_and_a_fault_of_the_surroundings_ar
 def test_a_word_of_a_newer_runtime_is_judged_by_its_exit_code(code: int, blamed: bool) -> None:
     told = to_json(Termination(Reason.STALLED, "because", 1)).replace("Stalled", "SomethingNew")
     assert blames_version(driver_of(under_test(), ended=Exit(code, "Error", told, NOW - 5))) is blamed
+
+
+def test_at_the_gate_the_end_of_executors_is_told_beside_the_upgrade() -> None:
+    o = at_gate(*rounds()[2:], executors_running=1, ready=True, executors_held_until=NOW + 20)
+    plan = decide(o, NOW)
+    assert record(plan).phase is UpgradePhase.GATE
+    assert (plan.reason, "Unrecognized VM option" in plan.message) == ("UpgradeGate", True)

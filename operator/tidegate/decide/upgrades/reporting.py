@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.decide.actions import PublishEvent
+from tidegate.decide.executor_ends import END_REASONS
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.messages import of_report
@@ -55,6 +56,15 @@ _HEALTH = {
 
 _BEFORE_THE_STOP = frozenset({UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.REFUSED})
 """Phases in which the previous version is there, whatever it does, and the spec's is not."""
+_OF_THE_RUNNING_VERSION = END_REASONS | {
+    Reason.EXECUTORS_MISSING,
+    Reason.EXECUTORS_LINGER,
+    Reason.AGENT_UNREACHABLE,
+    Reason.PROTOCOL_MISMATCH,
+    Reason.ORDER_REFUSED,
+    Reason.UNKNOWN,
+}
+"""Reasons whose message is shown beside the upgrade's: they say what the version that runs lacks."""
 
 
 def refuse_unknown_version(o: Observation, now: float) -> Verdict | None:
@@ -103,14 +113,7 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     if upgrade.phase is UpgradePhase.GATE and is_idle(o, upgrade, now):
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
     message = messages.beside(upgrade.message, _progress(o, upgrade, now))
-    if verdict.reason in (
-        Reason.EXECUTORS_MISSING,
-        Reason.EXECUTORS_LINGER,
-        Reason.AGENT_UNREACHABLE,
-        Reason.PROTOCOL_MISMATCH,
-        Reason.ORDER_REFUSED,
-        Reason.UNKNOWN,
-    ):
+    if verdict.reason in _OF_THE_RUNNING_VERSION:
         message = messages.beside(message, verdict.message)
     return dataclasses.replace(verdict, health=health, reason=reason_of(upgrade), message=message)
 
