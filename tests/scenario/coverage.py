@@ -1,6 +1,7 @@
 """Which pairs of action and crash point there can be, and which of them there were."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tests.scenario.weather import Crash, Pair
@@ -48,16 +49,22 @@ EFFECTS: dict[str, tuple[str, ...]] = {
 """What each action changes outside of the process; a test compares the names with the closed unions."""
 
 
-def _pairs() -> list[Pair]:
+ELSEWHERE = frozenset({"ProvideConfiguration"})
+"""Actions that no ordinary schedule has; schedules of their own aim at them."""
+
+
+def pairs_of(actions: Iterable[str]) -> list[Pair]:
+    """Return the pairs that there can be of some actions."""
     found: list[Pair] = []
-    for action, effects in EFFECTS.items():
+    for action in actions:
+        effects = EFFECTS[action]
         found += [(action, "", Crash.BEFORE), (action, "", Crash.AFTER)]
         found += [(action, effect, point) for effect in effects for point in (Crash.LATE, Crash.DONE)]
     return found
 
 
-PAIRS = _pairs()
-"""All there can be."""
+PAIRS = pairs_of(action for action in EFFECTS if action not in ELSEWHERE)
+"""All there can be in ordinary schedules."""
 
 
 def add(total: "Result", one: "Result") -> None:

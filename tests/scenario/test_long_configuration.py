@@ -8,7 +8,9 @@ import json
 
 import pytest
 
+from tests.scenario import coverage
 from tests.scenario.api_server import SECRETS, Change
+from tests.scenario.happenings import operators
 from tests.scenario.happenings.people import edit
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Result, run, run_course
@@ -26,12 +28,15 @@ SECONDS = 900
 @pytest.fixture(autouse=True)
 def every_configuration_is_long(monkeypatch: pytest.MonkeyPatch, quiet_log: None) -> None:
     monkeypatch.setattr(configuration, "LONGEST_IN_VARIABLE", 0)
+    # Aimed at often, because few schedules are run.
+    monkeypatch.setattr(operators, "PAIRS", [*coverage.PAIRS, *coverage.pairs_of(coverage.ELSEWHERE) * 10])
 
 
 def test_schedules_come_to_rest_break_no_rule_and_leave_no_configuration_of_an_earlier_epoch() -> None:
     results = [run(seed) for seed in SEEDS]
     assert {result.seed: result.violations for result in results if result.violations} == {}
     assert sum(result.facts["ran with a long configuration"] for result in results) > len(SEEDS)
+    assert any(action in coverage.ELSEWHERE for result in results for action, _, _ in result.crashed)
 
 
 def begin(w: World) -> None:
