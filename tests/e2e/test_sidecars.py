@@ -18,10 +18,11 @@ PROXY = "proxy"
 def mesh(image: str) -> list[dict[str, Any]]:
     """Return what has the API server put the proxy into each pod of the namespace, after its own containers."""
     proxy = (
-        f'Object{{spec: Object.spec{{containers: [Object.spec.containers{{name: "{PROXY}", image: "{image}", '
+        '[JSONPatch{op: "add", path: "/spec/containers/-", value: '
+        f'Object.spec.containers{{name: "{PROXY}", image: "{image}", '
         'imagePullPolicy: "IfNotPresent", '
         # A shell that is a container's first process dies of no signal that it does not expect.
-        'command: ["sh", "-c", "trap \'exit 0\' TERM; sleep 3600 & wait"]}]}}'
+        'command: ["sh", "-c", "trap \'exit 0\' TERM; sleep 3600 & wait"]}}]'
     )
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     here = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}
@@ -29,7 +30,7 @@ def mesh(image: str) -> list[dict[str, Any]]:
         "matchConstraints": {"resourceRules": [pods], "namespaceSelector": here},
         "failurePolicy": "Fail",
         "reinvocationPolicy": "Never",
-        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": proxy}}],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": proxy}}],
     }
     kinds = {"MutatingAdmissionPolicy": policy, "MutatingAdmissionPolicyBinding": {"policyName": POLICY}}
     return [
