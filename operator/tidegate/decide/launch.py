@@ -26,7 +26,7 @@ from tidegate.decide.origin import lineage_to_launch, with_beginning
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError, TooLongError
 from tidegate.model.stops import stop_was_asked_for
-from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp, UpgradePhase
+from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase
 from tidegate.observe.observation import Observation, Refusal, lacks_access
 from tidegate.resources.configuration import ConfiguredPod
 from tidegate.resources.driver import build_driver
@@ -131,7 +131,7 @@ def launch(o: Observation, now: float) -> Verdict | None:
         # For the first launch the API server itself settles it: the pod's name is constant. Where the pod of before
         # comes up after all, its epoch is an earlier one: it is stopped, and needs no Secrets for that.
         gone = ConfirmDriverGone(driver_pod_name(o.app.metadata.name))
-        before = (*before, gone, DeleteLaunchSecrets(o.app.status.epoch))
+        before = (*before, gone, *(DeleteLaunchSecrets(former) for former in _former_epochs(o.app.status)))
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
@@ -142,6 +142,13 @@ def launch(o: Observation, now: float) -> Verdict | None:
         launch=epoch,
         unplanned=is_unplanned(o),
     )
+
+
+def _former_epochs(status: StreamingAppStatus) -> range:
+    """Return the epochs one of which is the last driver's: each attempt to repartition its state took one after it."""
+    upgrade = status.upgrade
+    attempts = upgrade.repartition.attempts if upgrade is not None and upgrade.repartition is not None else 0
+    return range(max(1, status.epoch - attempts), status.epoch + 1)
 
 
 def why_not_built(o: Observation) -> str:

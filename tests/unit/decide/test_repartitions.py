@@ -317,6 +317,13 @@ def test_on_a_failure_the_old_version_is_launched_on_the_old_lineage_at_once(wha
     assert status_of(plan).restarts is None
 
 
+def test_the_secrets_of_the_last_driver_go_although_the_attempt_took_an_epoch_after_it() -> None:
+    app = dividing()
+    plan = decide(observe(app, repartitions=(ended(app, RepartitionEnd(Reason.SPARK_FAILED)),)), NOW)
+    removed = [action.epoch for action in plan.actions if isinstance(action, do.DeleteLaunchSecrets)]
+    assert (app.status.epoch, removed) == (2, [1, 2])
+
+
 @pytest.mark.parametrize("attempts", [1, 2, 3])
 def test_a_pod_that_was_lost_is_followed_by_another_lineage_but_not_for_ever(attempts: int) -> None:
     known = msgspec.structs.replace(BEGUN_ATTEMPT, attempts=attempts)
