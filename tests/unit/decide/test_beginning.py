@@ -136,7 +136,8 @@ def test_a_snapshot_that_can_not_be_read_is_for_a_person() -> None:
     plan = decide(o, NOW)
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", "SnapshotUnusable")
     assert plan.message.startswith(
-        'It is gone. Restore what the message names, then run "kubectl delete pod variant-driver -n shop"'
+        "It is gone. Restore what the message names, or move the other files that it names elsewhere; "
+        'then run "kubectl delete pod variant-driver -n shop"'
     )
     assert decide(settled(o), NOW + 3600).actions == ()
 
