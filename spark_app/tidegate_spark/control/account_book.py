@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidegate_spark.control.accounts import Account
-from tidegate_spark.control_log.entries import ControlLogError, Entry
+from tidegate_spark.control_log.entries import ControlLogError, Entry, unreadable
 from tidegate_spark.control_log.log_objects import ACKS
 from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
 from tidegate_spark.snapshots.library import Library
@@ -124,7 +124,7 @@ def _accounts(body: bytes, key: str) -> tuple[Account, ...]:
         return from_stored(Page, body).accounts
     except NewerFormatError as error:
         # An older process must not write over it.
-        raise ControlLogError(f"{key} cannot be read: {error}") from error
+        raise unreadable(f"{key} cannot be read", error) from error
     except ValueError:
         # It says what was done, and no more: what can be found out again is.
         return ()

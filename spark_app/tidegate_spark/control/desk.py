@@ -30,6 +30,7 @@ from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, mes
 from tidegate_spark.control_log.fold import State, Verdict
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_protocol import ControlOrders, ControlReport, MessageReport
+from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.snapshots.library import Library
 
 READY_SECONDS = 60.0
@@ -77,6 +78,8 @@ class ControlDesk:
         self._positions: dict[str, int] = {}
         self._commits: list[tuple[str, int, int, BatchAccount]] = []
         self.workers = Attendance()
+        self.on_newer: Callable[[str], None] = lambda _: None
+        """Called with the cause when a newer Tidegate wrote the log: what it says cannot be known here."""
         self._paused, self._last = False, 0
         self._library: Library | None = None
         self._log: ControlLog | None = None
@@ -235,6 +238,8 @@ class ControlDesk:
                 more = self.look()
             except Exception as error:  # whatever it is: the next look may do better
                 self._reached.forget()
+                if isinstance(error, NewerStorageError):
+                    self.on_newer(f"{error}.")
                 if str(error) != seen:
                     log.warning("control: %s", error, extra={"action": "control"})
                 seen = str(error)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tidegate_spark.control_protocol import ControlOrder
-from tidegate_spark.json_form import from_stored, to_json
-from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
+from tidegate_spark.objects.store import NewerStorageError, SnapshotError
 
 VERSION = 1
 WRITERS = "storage:"
@@ -21,6 +21,16 @@ WRITERS = "storage:"
 
 class ControlLogError(SnapshotError):
     """The log cannot be read or written as it stands; the message is for a person."""
+
+
+class NewerLogError(ControlLogError, NewerStorageError):
+    """A newer Tidegate wrote a part of the log, or of what was done about it."""
+
+
+def unreadable(what: str, error: ValueError) -> ControlLogError:
+    """Return what it means that an object cannot be read; ``what`` names it, and what it should be."""
+    kind = NewerLogError if isinstance(error, NewerFormatError) else ControlLogError
+    return kind(f"{what}: {error}")
 
 
 class Kind(str, Enum):
@@ -102,12 +112,13 @@ def decode(body: bytes, key: str) -> tuple[Entry, ...]:
     """Return the entries of a segment.
 
     Raises:
-        ControlLogError: it is none, or a newer Tidegate wrote it; the message names ``key``.
+        ControlLogError: it is none; the message names ``key``.
+        NewerLogError: a newer Tidegate wrote it.
     """
     try:
         segment = from_stored(Segment, body, VERSION)
     except ValueError as error:
-        raise ControlLogError(f"{key} cannot be read as a segment of a control log: {error}") from error
+        raise unreadable(f"{key} cannot be read as a segment of a control log", error) from error
     numbers = [entry.sequence for entry in segment.entries]
     if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         raise ControlLogError(f"{key} has the entries {numbers[:5]}…, which do not follow each other")

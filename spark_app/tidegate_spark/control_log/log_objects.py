@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, decode, encode
+from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, decode, encode, unreadable
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.taken import Known, Writer
 from tidegate_spark.json_form import from_stored, to_json
@@ -72,7 +72,7 @@ class LogObjects:
         try:
             return from_stored(Base, found[0], VERSION)
         except ValueError as error:
-            raise ControlLogError(f"{key} cannot be read as a base of a control log: {error}") from error
+            raise unreadable(f"{key} cannot be read as a base of a control log", error) from error
 
     def put_base(self, base: Base) -> None:
         """Write a base, unless there is one: that says the same of what is in force."""

@@ -46,7 +46,8 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
             (
                 "A newer Tidegate wrote an object of the application's folder (app.json, fence.json, the catalog of "
-                "the snapshots or a manifest; the message names it); this older one neither reads nor replaces it."
+                "the snapshots, a manifest or the control log; the message names it); this older one "
+                "neither reads nor replaces it."
             ),
             remedy=(
                 "Upgrade Tidegate; if spec.application.runtime is Image, use an image with a newer runtime. If the "

@@ -19,7 +19,7 @@ from tidegate_spark.control_protocol import (
 )
 from tidegate_spark.json_form import to_json
 from tidegate_spark.objects.memory import Buckets, Call
-from tidegate_testing.control_log import Clock, keys, library_in, opened
+from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, opened
 from tidegate_testing.control_works import FakeWorks
 from tidegate_testing.waiting import wait_for
 
@@ -573,3 +573,23 @@ def test_types_that_an_application_was_sent_are_counted() -> None:
     office.offer(*(ControlOrder(f"m{number}", f"type-{number}") for number in range(256)))
     office.offer(ControlOrder("more", "type-256"), ControlOrder("again", "type-3"))
     assert [office.said(name).state for name in ("more", "again")] == [MessageState.REJECTED, MessageState.LOGGED]
+
+
+@pytest.mark.parametrize("name", ["segments/000000000001", "bases/000000000001", "acks/000000000001", "channel"])
+def test_of_what_a_newer_tidegate_wrote_the_driver_is_told_and_nothing_is_written_over_it(name: str) -> None:
+    office = Office()
+    office.offer(config("x"))
+    key = f"{PREFIX}/control/{name}.json"
+    office.buckets.write(BUCKET, key, b'{"version": 2}')
+    told: list[str] = []
+    later = ControlDesk(lambda: library_in(office.buckets), office.works, office.declared, office.clock)
+    later.on_newer = told.append
+    later.start()
+    later.give(ControlOrders((config("x"),)))
+    wait_for("the driver is told", lambda: told, 10.0, 0.02)
+    later.stop()
+    assert f"{key} cannot be read" in told[0]
+    assert "its format is 2, and this Tidegate knows 1: use a newer Tidegate." in told[0]
+    stored = office.buckets.read(BUCKET, key)
+    assert stored is not None
+    assert stored.body == b'{"version": 2}'

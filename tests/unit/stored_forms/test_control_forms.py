@@ -21,6 +21,9 @@ from tidegate_spark.control_log.taken import Known, Writer
 from tidegate_spark.control_protocol import MessageReport, MessageState, QueryAcknowledgement
 from tidegate_spark.control_writer.events import event_of
 from tidegate_spark.objects.memory import Buckets
+from tidegate_spark.protocol import Storage
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_faults import trouble_of
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.control_log import library_in
 from tidegate_testing.stored_forms import LATER, Form, assert_read, assert_written, each, each_written, stored
@@ -272,18 +275,21 @@ def test_an_entry_of_a_kind_that_is_not_known_here_makes_its_segment_unreadable(
 
 
 def test_what_has_the_number_of_a_later_version_is_refused_whatever_else_is_in_it() -> None:
-    with pytest.raises(ControlLogError, match=r"its format is 2.*use a newer Tidegate"):
-        segment_in(stored("control-segment").replace(b'"version":1', b'"version":2'))
-    with pytest.raises(ControlLogError, match=r"its format is 2.*use a newer Tidegate"):
-        base_in(stored("control-base").replace(b'"version":1', b'"version":2'))
+    for read, name in ((segment_in, "control-segment"), (base_in, "control-base")):
+        with pytest.raises(ControlLogError, match=r"its format is 2.*use a newer Tidegate") as raised:
+            read(stored(name).replace(b'"version":1', b'"version":2'))
+        assert trouble_of(raised.value, Storage("s3://here/apps"), "", runs=True).reason is Reason.NEWER_FORMAT
 
 
 @pytest.mark.parametrize(("read", "file"), [(accounts_in, ACKS_FILE), (channel_in, CHANNEL_FILE)])
 def test_accounts_that_a_newer_tidegate_wrote_are_not_taken_for_none(
     read: Callable[[bytes], object], file: str
 ) -> None:
-    with pytest.raises(ControlLogError, match=rf"{file} cannot be read.*its format is 2.*use a newer Tidegate"):
+    with pytest.raises(
+        ControlLogError, match=rf"{file} cannot be read.*its format is 2.*use a newer Tidegate"
+    ) as raised:
         read(b'{"version": 2}')
+    assert trouble_of(raised.value, Storage("s3://here/apps"), "", runs=True).reason is Reason.NEWER_FORMAT
 
 
 def test_an_account_that_can_not_be_read_is_as_if_there_were_none() -> None:

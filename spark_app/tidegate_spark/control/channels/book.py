@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.cluster_part import OPEN_STATES, ClusterPart, has_part
-from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, unreadable
 from tidegate_spark.control_log.log_objects import PREFIX
 from tidegate_spark.control_protocol import AskedMessage, MessageReport
 from tidegate_spark.json_form import from_stored, to_json
@@ -108,7 +108,7 @@ class ChannelBook:
         try:
             page = from_stored(Page, found[0]) if found is not None else Page(upto=last)
         except ValueError as error:
-            raise ControlLogError(f"{key} cannot be read as the account of a channel: {error}") from error
+            raise unreadable(f"{key} cannot be read as the account of a channel", error) from error
         self._saved, self._etag = page, found[1] if found is not None else ""
         self._upto, self.received, self.ended = page.upto, page.received, dict(page.ended)
         self._entries = {it.entry.sequence: it.entry for it in page.open}
