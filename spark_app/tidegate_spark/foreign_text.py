@@ -1,26 +1,40 @@
-"""The only place of the runtime where text is read that Spark, its JVM and brokers write for people. No I/O.
+"""The only place of the runtime where text is read that Spark, Hadoop, their JVM and brokers write for people. No I/O.
 
-What is recognized here is what they write today. With real ones: tests/integration/spark_runtime/test_rehearsals.py
-(Spark's conditions), tests/integration/control_channels (brokers), tests/integration/spark_runtime/test_exports.py
-(causes). Unknown text is never an error: it is shown as it is.
+What is recognized here is what they write today. With real ones: tests/unit/spark_runtime/test_foreign_text.py (names
+of Spark's conditions, Hadoop's listings), tests/integration/spark_runtime/test_rehearsals.py (what a rehearsal makes of
+them), tests/integration/control_channels (brokers), tests/integration/spark_runtime/test_exports.py (causes). Unknown
+text is never an error: it is shown as it is.
 """
 
 from __future__ import annotations
 
 import re
 
-_STATE_SCHEMA = re.compile(
-    r"\[(STATE_STORE_(KEY|VALUE)_SCHEMA_\w+|STATE_STORE_(KEY|VALUE)_ROW_FORMAT_\w+|STATE_STORE_COLUMN_FAMILY_SCHEMA_\w+"
-    r"|STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION|STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE"
-    r"|STATE_STORE_STATE_SCHEMA_FILES_\w+|TRANSFORM_WITH_STATE_SCHEMA_\w+)[.\]]"
+STATE_SCHEMA_CONDITIONS = (
+    r"STATE_STORE_(?:KEY|VALUE)_SCHEMA_\w+",
+    r"STATE_STORE_(?:KEY|VALUE)_ROW_FORMAT_\w+",
+    r"STATE_STORE_COLUMN_FAMILY_SCHEMA_\w+",
+    r"STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION",
+    r"STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE",
+    r"STATE_STORE_STATE_SCHEMA_FILES_\w+",
+    r"TRANSFORM_WITH_STATE_SCHEMA_\w+",
 )
+PLAN_CONDITIONS = (
+    r"STREAMING_STATEFUL_OPERATOR_\w+",
+    r"STATE_STORE_INVALID_CONFIG_AFTER_RESTART",
+    r"STREAMING_QUERY_EVOLUTION_ERROR",
+    r"STREAMING_OUTPUT_MODE",
+    r"STREAMING_REAL_TIME_MODE",
+)
+"""Names of Spark's error conditions, as patterns; a message starts with its own, in brackets."""
+_STATE_SCHEMA = re.compile(rf"\[(?:{'|'.join(STATE_SCHEMA_CONDITIONS)})[.\]]")
 _PLAN = re.compile(
-    r"\[(STREAMING_STATEFUL_OPERATOR_\w+|STATE_STORE_INVALID_CONFIG_AFTER_RESTART|STREAMING_QUERY_EVOLUTION_ERROR"
-    r"|STREAMING_OUTPUT_MODE|STREAMING_REAL_TIME_MODE|CANNOT_ENABLE_ON_EXISTING_CHECKPOINT)[.\]]"
+    rf"\[(?:{'|'.join(PLAN_CONDITIONS)})[.\]]"
     # Spark asserts this, and has no condition for it.
     r"|sources in the checkpoint offsets and now there are"
 )
 _CAUSE = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
+_NUMBERED_FILE = re.compile(r"path=[^;\n]*/(\d+); isDirectory=")
 _PYTHON_ERROR = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 LONGEST_CAUSE = 1000
 
@@ -65,6 +79,11 @@ def last_cause(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [found["why"] for found in map(_CAUSE.match, lines) if found is not None]
     return (causes or lines or [type(error).__name__])[-1 if causes else 0][:LONGEST_CAUSE]
+
+
+def numbered_files(listing: str) -> list[int]:
+    """Return the names that are numbers, sorted, of the files in Hadoop's text of their statuses."""
+    return sorted(int(name) for name in _NUMBERED_FILE.findall(listing))
 
 
 def python_error_in(text: str) -> tuple[str, str] | None:

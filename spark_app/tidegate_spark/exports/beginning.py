@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -21,6 +20,7 @@ from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import MANIFEST_FILE, ExportedQuery, ExportedTable, ExportManifest, parse
 from tidegate_spark.exports.tables import LIST, MAP, TIMERS, TIMERS_NAME, VALUE, has_named_state
 from tidegate_spark.exports.use import Part
+from tidegate_spark.foreign_text import first_line
 from tidegate_spark.places import has_detour
 from tidegate_spark.protocol import EXPORT_VARIABLE
 
@@ -164,7 +164,7 @@ class _Opened:
         try:
             return formats.read(self.spark, self.made.format, place, _schema(table))
         except PySparkException as error:
-            raise ExportError(f"{place} cannot be read: {_first_line(error)}") from error
+            raise ExportError(f"{place} cannot be read: {first_line(str(error))}") from error
 
 
 def _open(spark: SparkSession, export: str | None) -> _Opened:
@@ -186,7 +186,7 @@ def _open(spark: SparkSession, export: str | None) -> _Opened:
     except (PySparkException, ValueError) as error:
         raise ExportError(
             f"there is no export that can be read at {uri} (spec.startFrom.exportedState, or export=…): "
-            f"{_first_line(error)}"
+            f"{first_line(str(error))}"
         ) from error
     return _Opened(spark, uri, parse(row[0], uri))
 
@@ -244,7 +244,3 @@ def _schema(table: ExportedTable) -> StructType:
 
 def _list_tables(tables: Iterable[ExportedTable]) -> str:
     return ", ".join(f"{table.operator}/{table.name}" for table in tables) or "none"
-
-
-def _first_line(error: Any) -> str:
-    return str(error).strip().partition("\n")[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tidegate_spark.foreign_text import numbered_files
 from tidegate_spark.inside.errors import NotYetError, UnreadableError
 from tidegate_spark.objects.store import Entry
 from tidegate_spark.snapshots.checkpoint import Checkpoint, MissingFileError, UnreadableCheckpointError
@@ -60,7 +60,7 @@ class Files:
         # One text for all of them: there may be hundreds, and each would be several calls. Py4J gives an array of a
         # subclass, as S3A's are, only to a method that takes any object.
         told = str(self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(statuses).mkString("\n"))
-        return sorted(int(name) for name in re.findall(r"path=[^;\n]*/(\d+); isDirectory=", told))
+        return numbered_files(told)
 
     def exists(self, name: str) -> bool:
         """Return whether there is such a file or directory."""

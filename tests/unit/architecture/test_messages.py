@@ -17,6 +17,11 @@ PACKAGES = ("operator/tidegate/act", "operator/tidegate/autoscaling", "operator/
 _NO_MESSAGE = frozenset({"LookAgain", "RetryLaterError", "AssertionError", "KeyError", "must"})
 """Their texts go to the log of the operator."""
 _LEAST_SPACES = 2
+_SEARCHES = frozenset({"match", "search", "fullmatch", "findall", "finditer", "split"})
+_PARTS = frozenset({"startswith", "endswith", "partition", "rpartition", "split", "rsplit", "find", "index", "count"})
+_PARTS |= {"removeprefix", "removesuffix"}
+_THE_SAME = frozenset({"lower", "casefold", "strip", "lstrip", "rstrip"})
+_EXCEPTIONS = frozenset({"error", "exc", "e", "err"})
 NOT_OUR_WORDS = (
     r"can not|the version before|another version of before",
     r"\b(?:takes?|taken|took|taking) (?:\w+ ){0,2}back\b",
@@ -95,16 +100,20 @@ def _reads(node: ast.AST) -> TypeGuard[ast.expr]:
         return any(_is_message(part) for part in node.comparators)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         name, whole = node.func.attr, node.func.value
-        if name in {"match", "search", "fullmatch", "findall", "split"}:
-            return any(_is_message(part) for part in node.args)
-        return name in {"startswith", "endswith", "partition", "split", "find", "index"} and _is_message(whole)
+        if name in _SEARCHES and any(_is_message(part) for part in node.args):
+            return True
+        return name in _PARTS and _is_message(whole)
     return False
 
 
 def _is_message(node: ast.AST) -> bool:
-    """Return whether it is a message, or the text of an exception."""
+    """Return whether it is a message, the text of an exception, or one of them in another case or without its ends."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _THE_SAME:
+        return _is_message(node.func.value)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str" and node.args:
-        return isinstance(node.args[0], ast.Name) and node.args[0].id == "error"
+        return isinstance(node.args[0], ast.Name) and node.args[0].id in _EXCEPTIONS
+    if isinstance(node, ast.Name):
+        return node.id == "message"
     return isinstance(node, ast.Attribute) and node.attr in {"message", "reply_text"}
 
 
@@ -147,6 +156,9 @@ def test_a_planted_message_that_is_built_elsewhere_is_found(planted: str) -> Non
         'if "was lost" in status.message:\n    pass\n',
         "_SAID.search(verdict.message)\n",
         'if "lost" in str(error):\n    pass\n',
+        'if "lost" in message.lower():\n    pass\n',
+        'why = str(exc).strip().partition(": ")\n',
+        'text = status.message.removesuffix(" Fix it.")\n',
     ],
 )
 def test_planted_code_that_reads_a_message_is_found(planted: str) -> None:
