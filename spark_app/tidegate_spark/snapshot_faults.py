@@ -1,4 +1,7 @@
-"""What keeps an order about snapshots from being carried out: whether it passes by itself, and its words. Pure."""
+"""What keeps an order about snapshots from being carried out: whether it passes by itself, and its words.
+
+No I/O of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operator knows of one driver process, and what it sends to it and takes from it. Pure.
+"""What the operator knows of one driver process, and what it sends to it and takes from it. No I/O; draws nonces.
 
 A session has nothing of a single request: that goes with the request, as a value. A question and an order to one
 process are under way at the same time.
