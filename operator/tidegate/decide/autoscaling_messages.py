@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _EITHER_MODE_OR_BOUNDS = (
-    "Set spec.autoscaling.mode to Off or Advise, or change spec.autoscaling.minExecutors and "
+    "Set the number back, set spec.autoscaling.mode to Off or Advise, or change spec.autoscaling.minExecutors and "
     "spec.autoscaling.maxExecutors."
 )
 INSTANCES_IGNORED = (
@@ -18,7 +18,7 @@ def instances_ignored(before: int, ignored: int, least: int, most: int) -> str:
     return (
         f"spec.executor.instances was changed from {before} to {ignored} and has no effect: spec.autoscaling.mode is "
         f"Active, and the autoscaler sets the number, from {least} (minExecutors) to {most} (maxExecutors). "
-        f"{_EITHER_MODE_OR_BOUNDS} If an HPA or KEDA changed it, only one of it and the autoscaler can decide."
+        f"{_EITHER_MODE_OR_BOUNDS} If an HPA or KEDA changed it, remove that: only one can decide."
     )
 
 

@@ -68,7 +68,10 @@ def test_a_number_that_somebody_sets_while_the_autoscaler_decides_is_answered_wi
     assert (condition.status, condition.reason) == ("True", Reason.AUTOSCALER_ACTIVE)
     assert "changed from 2 to 6 and has no effect" in condition.message
     assert "from 1 (minExecutors) to 12 (maxExecutors)" in condition.message
-    assert "Set spec.autoscaling.mode to Off or Advise, or change spec.autoscaling.minExecutors" in condition.message
+    assert (
+        "Set the number back, set spec.autoscaling.mode to Off or Advise, or change spec.autoscaling.minExecutors"
+        in condition.message
+    )
     (event,) = world.events.values()
     assert event.warning
     assert "Off or Advise" in event.message
