@@ -1,0 +1,41 @@
+"""Former names of fields are refused with the new one until version 0.2, and are gone after it. Reads the project."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from docs.former_names import former_names
+
+ROOT = Path(__file__).parents[3]
+LAST = (0, 2)
+"""The last version that has them."""
+
+
+def left() -> list[str]:
+    return [
+        f"{crd.name}: {former.path}"
+        for crd in sorted((ROOT / "crds").glob("*.yaml"))
+        for version in yaml.safe_load(crd.read_text())["spec"]["versions"]
+        for former in former_names(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+    ]
+
+
+def overdue(version: str, names: list[str]) -> list[str]:
+    """Return the former names that a version must not have any more."""
+    major, minor, *_ = (int(number) for number in version.split("."))
+    return names if (major, minor) > LAST else []
+
+
+def test_former_names_are_gone_after_version_0_2() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert overdue(version, left()) == [], (
+        "Remove them and their rules from crds/, docs/former_names.py with its callers, "
+        "tests/integration/crd/test_former_names.py, this test, and the rule in docs/design/api.md."
+    )
+
+
+@pytest.mark.parametrize(("version", "found"), [("0.2.9", []), ("0.3.0", ["ttl"]), ("1.0.0", ["ttl"])])
+def test_a_later_version_must_not_have_them(version: str, found: list[str]) -> None:
+    assert overdue(version, ["ttl"]) == found
