@@ -25,6 +25,7 @@ PAGES = {
 ONLY_ON_PAGES = {
     "report": r"\btold\b|\btells?\b",
     "metrics": r"\bfigures\b",
+    "rollback snapshot": r"\b(?:the|another) pin\b|\bpin of an upgrade\b",
     "roll back": r"\b(?:takes?|taken|took|taking) (?:\w+ )?back\b",
 }
 """Likewise, for what people read who use Tidegate; in comments, these are also ordinary English."""
@@ -99,6 +100,11 @@ def test_comments_and_texts_are_in_the_glossarys_words() -> None:
 def test_a_planted_phrase_is_found(planted: str) -> None:
     assert replaced({"docs/planted.md": planted}, PAGES) != []
     assert replaced({"planted.py": prose(f"# {planted}\n")}, PAGES) != []
+
+
+def test_a_pin_is_only_what_keeps_files_from_spark() -> None:
+    texts = {"docs/planted.md": "It is rolled back to the pin.\nThere is no pin: they go.\n"}
+    assert replaced(texts, ONLY_ON_PAGES) == ["docs/planted.md: say 'rollback snapshot': It is rolled back to the pin."]
 
 
 def test_names_in_code_are_no_prose() -> None:
