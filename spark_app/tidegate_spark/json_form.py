@@ -63,9 +63,12 @@ def from_report(kind: type[T], text: str | bytes) -> T:
     Nothing that is read so is to be stored again: the word itself is lost.
 
     Raises:
+        NewerFormatError: its format is newer, so that its fields may mean something else.
         ValueError: as :func:`from_json`.
     """
-    return typing.cast(T, _TOLERANT.read(kind, _object_of(kind, text), kind.__name__))
+    data = _object_of(kind, text)
+    check_format(data)
+    return typing.cast(T, _TOLERANT.read(kind, data, kind.__name__))
 
 
 def to_order(value: Any) -> str:

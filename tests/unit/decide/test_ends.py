@@ -162,7 +162,8 @@ def test_words_of_a_newer_runtime_are_not_taken_for_success() -> None:
     assert plan.message.endswith("x. Upgrade the operator.")
 
 
-def test_a_termination_message_of_another_form_is_not_taken_for_success() -> None:
-    ended = Exit(0, "Completed", '{"reason": ["Completed"], "message": "x", "epoch": 1}', NOW)
+@pytest.mark.parametrize("of_another_form", ['"reason": ["Completed"]', '"version": 2, "reason": "Completed"'])
+def test_a_termination_message_of_another_form_is_not_taken_for_success(of_another_form: str) -> None:
+    ended = Exit(0, "Completed", f'{{{of_another_form}, "message": "x", "epoch": 1}}', NOW)
     plan = decide(observe(APP, driver=driver_of(APP, phase="Succeeded", ended=ended)), NOW)
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", "UnknownTermination")

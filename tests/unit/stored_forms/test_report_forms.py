@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.decide.faults import read_termination
+from tidegate.decide.faults import has_unknown_termination, read_termination
 from tidegate.decide.snapshots import pods
 from tidegate.observe.pods import Exit
 from tidegate_spark import start
@@ -420,6 +420,14 @@ def test_a_word_of_another_type_is_no_word() -> None:
     for name, ask in (("agent-report", asked_agent), ("snapshot-reports", asked_snapshot_pod)):
         assert isinstance(ask(stored(name).replace(b'"Waiting"', b"7")), Unanswered)
     assert ended(stored("termination").replace(b'"ApplicationFailed"', b"[]")) is None
+
+
+@pytest.mark.parametrize("name", ["termination", "last-words"])
+def test_a_termination_message_of_a_newer_format_is_refused_though_each_of_its_fields_could_be_read(name: str) -> None:
+    later = json.dumps({**json.loads(stored(name)), "version": 2})
+    assert ended(later.encode()) is None
+    assert has_unknown_termination(Exit(1, "Error", later, 0.0))
+    assert not has_unknown_termination(Exit(1, "Error", later.replace('"version": 2', '"version": 1'), 0.0))
 
 
 def test_a_termination_message_that_is_nested_too_deeply_is_none() -> None:
