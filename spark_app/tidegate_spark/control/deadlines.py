@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,8 @@ T = TypeVar("T")
 MOST_AT_WORK = 4
 """Threads of one kind of work, those that were given up among them."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
+SLOW_SECONDS = 10.0
+"""After so long it is in the log what is waited for: what stands behind it in the stream waits as well."""
 _FORGOTTEN_SECONDS = 600.0
 FIELD = "spec.control.messageTimeoutSeconds"
 
@@ -42,7 +45,8 @@ class Attempt(Generic[T]):
         """
         self._what, self._seconds, self._places = what, seconds, places
         self._context, self._work = contextvars.copy_context(), work
-        self._end = time.monotonic() + seconds
+        now = time.monotonic()
+        self._end, self._slow = now + seconds, now + SLOW_SECONDS
         self._begun, self._done, self._given_up = False, threading.Event(), threading.Event()
         self._result: list[T] = []
         self._error: BaseException | None = None
@@ -51,11 +55,10 @@ class Attempt(Generic[T]):
     def wait(self, seconds: float = threading.TIMEOUT_MAX) -> bool:
         """Wait at most so long; return whether it is done, or its time is up."""
         until = min(time.monotonic() + seconds, self._end)
-        if not self._begun:
-            if not self._places.acquire(timeout=max(0.0, until - time.monotonic())):
-                return self._is_over()
-            self._begin()
-        return self._done.wait(max(0.0, until - time.monotonic())) or self._is_over()
+        if not self._waited(min(until, self._slow)):
+            self._tell_if_slow()
+            self._waited(until)
+        return self._done.is_set() or self._is_over()
 
     def result(self) -> T:
         """Return what the work returned, or raise what it raised.
@@ -73,6 +76,22 @@ class Attempt(Generic[T]):
     def is_forgotten(self) -> bool:
         """Return whether its time was up long ago: nobody waits for it, or its message was withdrawn."""
         return time.monotonic() >= self._end + _FORGOTTEN_SECONDS
+
+    def _waited(self, until: float) -> bool:
+        """Wait until then, first for a place; return whether it is done."""
+        if not self._begun:
+            if not self._places.acquire(timeout=max(0.0, until - time.monotonic())):
+                return False
+            self._begin()
+        return self._done.wait(max(0.0, until - time.monotonic()))
+
+    def _tell_if_slow(self) -> None:
+        """Write down, once, that it takes long, if it does and is not over anyway."""
+        if self._slow <= time.monotonic() < self._end:
+            self._slow = math.inf
+            words = f"{self._what} takes longer than {SLOW_SECONDS:g} s and is given up after {self._seconds:g} s"
+            why = "" if self._begun else ": it waits for earlier ones that were given up and still run"
+            log.warning("control: %s (%s)%s", words, FIELD, why, extra={"action": "control"})
 
     def _is_over(self) -> bool:
         return time.monotonic() >= self._end

@@ -44,6 +44,37 @@ def test_what_hangs_is_given_up_with_a_line_in_the_log(free: threading.Event, ca
     wait_for("the end of what was given up", lambda: at_work() == 0, timeout=60)
 
 
+def test_what_takes_long_is_in_the_log_once_and_before_it_is_given_up(
+    free: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "SLOW_SECONDS", 0.0)
+    slow = Deadlines(60, most=1).attempt("it", lambda _: free.wait())
+    assert not slow.wait(0)
+    assert not slow.wait(0)
+    said = "control: it takes longer than 0 s and is given up after 60 s (spec.control.messageTimeoutSeconds)"
+    assert [record.getMessage() for record in caplog.records] == [said]
+    free.set()
+    assert slow.wait()
+    assert slow.result() is True
+    assert len(caplog.records) == 1
+
+
+def test_what_waits_long_for_a_place_says_for_what(
+    free: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    deadlines = Deadlines(60, most=1)
+    assert not deadlines.attempt("it", lambda _: free.wait()).wait(0)
+    monkeypatch.setattr(module, "SLOW_SECONDS", 0.0)
+    assert not deadlines.attempt("another", lambda _: 7).wait(0)
+    assert "another takes longer than 0 s" in caplog.text
+    assert caplog.text.rstrip().endswith("it waits for earlier ones that were given up and still run")
+
+
+def test_what_is_done_at_once_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    assert Deadlines(60).run("it", lambda: 7) == 7
+    assert caplog.records == []
+
+
 def test_there_are_no_more_threads_than_places_however_much_hangs(free: threading.Event) -> None:
     deadlines = Deadlines(SHORT)
     for _ in range(MOST_AT_WORK):
