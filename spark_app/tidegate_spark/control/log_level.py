@@ -20,11 +20,16 @@ PYTHON_NAMES = {"ALL": "DEBUG", "TRACE": "DEBUG", "FATAL": "CRITICAL", "OFF": "C
 
 
 class LogLevel:
-    """One driver's. Thread safe."""
+    """One driver's. Thread safe.
+
+    Telling may hang, and be given up by whoever waits for it. What is told later, or ends later, is the newest level all
+    the same.
+    """
 
     def __init__(self) -> None:
         """Have no session yet, and no level but the configured one."""
         self._lock = threading.Lock()
+        """Held while Spark is told, however long that takes."""
         self._session: SparkSession | None = None
         self._level = ""
         self._told: frozenset[str] = frozenset()
@@ -35,8 +40,12 @@ class LogLevel:
             self._session = session
             self._set()
 
-    def want(self, level: str) -> bool:
-        """Set the level, one of log4j's, now and for executors that come later; empty: it stays as it was configured.
+    def want(self, level: str) -> None:
+        """Want a level, one of log4j's, from now on; empty: it stays as it was configured. Asks nobody."""
+        self._level = level
+
+    def tell(self) -> bool:
+        """Tell Spark the level that is wanted last, now and for executors that come later.
 
         Returns:
             Whether there is a session; if not, it is told as soon as there is.
@@ -45,34 +54,40 @@ class LogLevel:
             Exception: what Spark says to it.
         """
         with self._lock:
-            self._level = level
             self._set()
             return self._session is not None
 
     def tell_new_executors(self) -> None:
         """Tell executors that have come since; asks Spark, so not more often than once a second."""
-        with self._lock:
+        # Whoever calls this watches the driver, and does not wait for one that hangs, who tells them when that ends.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
             if not self._level or self._session is None:
                 return
             running = self._running(self._session.sparkContext)
             if not running <= self._told:
                 self._told = running
-                self._tell_executors(self._session.sparkContext)
+                self._tell_executors(self._session.sparkContext, self._level)
+        finally:
+            self._lock.release()
 
     def _set(self) -> None:
         """Tell everybody; of Python only the driver's is told."""
-        if not self._level or self._session is None:
+        level = self._level
+        if not level or self._session is None:
             return
         context: Any = self._session.sparkContext
         # Whoever registers meanwhile is told again.
         self._told = self._running(context)
-        context.setLogLevel(self._level)
-        self._tell_executors(context)
-        logging.getLogger().setLevel(PYTHON_NAMES.get(self._level, self._level))
+        context.setLogLevel(level)
+        self._tell_executors(context, level)
+        logging.getLogger().setLevel(PYTHON_NAMES.get(level, level))
 
-    def _tell_executors(self, context: Any) -> None:
+    @staticmethod
+    def _tell_executors(context: Any, level: str) -> None:
         # By itself Spark tells them only under spark.executor.syncLogLevel.enabled, and then of what scripts set, too.
-        context._jsc.sc().schedulerBackend().updateExecutorsLogLevel(self._level)
+        context._jsc.sc().schedulerBackend().updateExecutorsLogLevel(level)
 
     @staticmethod
     def _running(context: Any) -> frozenset[str]:

@@ -95,8 +95,9 @@ class DriverWorks:
 
     def begin(self, state: State) -> None:
         """Do what is in force from before this process."""
+        self.log_level.want(state.log_level)
         try:
-            self.log_level.want(state.log_level)
+            self._deadlines.run("telling Spark the log level from before", self.log_level.tell)
         except Exception as error:  # whatever Spark says to it: what else is in force does not wait for that
             log.warning("control: set-log-level: %s", error, extra={"action": "control"})
 
@@ -114,6 +115,9 @@ class DriverWorks:
             return self._take_snapshot(entry, account, state)
         if entry.type == PAUSE:
             return self._await_pause(library, account, state)
+        if entry.type == SET_LOG_LEVEL:
+            # In the order of the log, whichever of their parts hangs or waits for a place.
+            self.log_level.want(str(json.loads(entry.payload)["level"]).upper())
         try:
             what = f"Spark's part of {entry.type} (message {entry.sequence})"
             if not self._deadlines.run(what, lambda: self._tell_spark(entry)):
@@ -127,7 +131,7 @@ class DriverWorks:
     def _tell_spark(self, entry: Entry) -> bool:
         """Do what Spark is to do for a message, if anything; return whether there is a Spark that it was told to."""
         if entry.type == SET_LOG_LEVEL:
-            return self.log_level.want(str(json.loads(entry.payload)["level"]).upper())
+            return self.log_level.tell()
         if entry.type == CLEAR_CACHES:
             if self._session is None:
                 return False

@@ -1,5 +1,6 @@
 """A driver around a control desk, that does what it is told at once."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +18,11 @@ BY_NAME: dict[str, Callable[[Message], Any]] = {}
 def call_by_name(message: Message) -> Any:
     """Do what :data:`BY_NAME` has for a message's type; a handler that is carried as its name."""
     return BY_NAME[message.type](message)
+
+
+def at_work() -> int:
+    """Return how many threads are at work on a message, or still are though it was given up."""
+    return sum(thread.name == "control-work" for thread in threading.enumerate())
 
 
 @dataclass

@@ -9,6 +9,7 @@ import pytest
 from tidegate_spark.control import deadlines as module
 from tidegate_spark.control.deadlines import MOST_AT_WORK, Attempt, Deadlines, OverdueError
 from tidegate_spark.control.shared_lock import SharedLock
+from tidegate_testing.control_works import at_work
 from tidegate_testing.waiting import wait_for
 
 SHORT = 0.03
@@ -21,10 +22,6 @@ def free() -> Iterator[threading.Event]:
     made = threading.Event()
     yield made
     made.set()
-
-
-def at_work() -> int:
-    return sum(thread.name == "control-work" for thread in threading.enumerate())
 
 
 def test_what_is_done_in_time_is_returned_or_raised() -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tidegate_spark.control.accounts import Account
+from tidegate_spark.control.deadlines import MOST_AT_WORK
 from tidegate_spark.control.works import DriverWorks, snapshot_id
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
@@ -23,7 +24,9 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
 )
 from tidegate_testing.control_log import library_in
+from tidegate_testing.control_works import at_work
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.waiting import wait_for
 
 
 @dataclass
@@ -50,7 +53,7 @@ class Spark:
     is_local: bool = False
     refuses: bool = False
     free: threading.Event | None = None
-    """What it waits for before it clears its caches."""
+    """What it waits for before it clears its caches, or sets a level."""
 
     @property
     def sparkContext(self) -> "Spark":  # noqa: N802 - Spark's name
@@ -61,6 +64,8 @@ class Spark:
         return self
 
     def setLogLevel(self, level: str) -> None:  # noqa: N802 - Spark's name
+        if self.free is not None:
+            self.free.wait()
         if self.refuses:
             raise ValueError("no")
         self.told.append(level)
@@ -239,6 +244,43 @@ def test_a_spark_that_hangs_is_given_up_in_its_time() -> None:
     driver.spark.free.set()
     assert (done.done, done.failed, done.reason) == (True, True, "MessageTimedOut")
     assert done.message.startswith("Spark's part of clear-caches (message 3) took longer than 0.05 s")
+
+
+def test_of_levels_that_were_given_up_the_newest_is_told_whichever_ends_last() -> None:
+    """Also of one for which there was no place any more."""
+    driver = Driver(message_seconds=0.05)
+    driver.spark.free = threading.Event()
+    driver.meet()
+    levels = ("debug", "info", "warn", "error", "fatal")
+    assert len(levels) > MOST_AT_WORK
+    said = [driver.carry_out("set-log-level", f'{{"level": "{level}"}}') for level in levels]
+    assert [account.reason for account in said] == ["MessageTimedOut"] * len(levels)
+    driver.spark.free.set()
+    wait_for("the end of what was given up", lambda: at_work() == 0, timeout=60)
+    # The first was on its way to Spark.
+    assert driver.spark.told == ["DEBUG", "executors: DEBUG", *["FATAL", "executors: FATAL"] * (MOST_AT_WORK - 1)]
+
+
+def test_whoever_watches_the_driver_does_not_wait_for_a_level_that_hangs() -> None:
+    driver = Driver(message_seconds=0.05)
+    driver.meet()
+    driver.spark.free = threading.Event()
+    driver.carry_out("set-log-level", '{"level": "debug"}')
+    driver.spark.executors = ["driver", "2"]
+    driver.works.log_level.tell_new_executors()
+    assert driver.spark.told == []
+    driver.spark.free.set()
+    wait_for("the end of what was given up", lambda: at_work() == 0, timeout=60)
+
+
+def test_a_level_from_before_that_hangs_is_given_up_in_its_time(caplog: pytest.LogCaptureFixture) -> None:
+    driver = Driver(message_seconds=0.05)
+    driver.meet()
+    driver.spark.free = threading.Event()
+    driver.works.begin(State(log_level="WARN"))
+    assert "telling Spark the log level from before took longer than 0.05 s" in caplog.text
+    driver.spark.free.set()
+    wait_for("the end of what was given up", lambda: at_work() == 0, timeout=60)
 
 
 def test_a_pause_is_done_when_every_query_is_held() -> None:
