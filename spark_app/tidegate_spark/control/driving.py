@@ -224,14 +224,15 @@ class Control:
         place, settings = self._config.storage, self._config.control.models
         if settings.allowed_prefixes is None:
             settings = dataclasses.replace(settings, allowed_prefixes=(f"{place.uri}/",))
-        seconds = self._config.control.message_timeout_seconds
+        # From now on, however often it is repeated: nobody waits for it any longer.
+        is_over = models.within(self._config.control.message_timeout_seconds)
 
         def look() -> Entry:
             fetch = models.fetcher(
                 place,
                 lambda: storage.read_credentials(directory, secret),
                 size_limit=settings.size_limit,
-                is_over=models.within(seconds),
+                is_over=is_over,
             )
             return models.inspected(entry, fetch, settings)
 

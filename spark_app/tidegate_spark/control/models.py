@@ -25,6 +25,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import status_of
 
 if TYPE_CHECKING:
+    from botocore.response import StreamingBody
     from mypy_boto3_s3 import S3Client
 
 PIECE = 1 << 20
@@ -226,10 +227,13 @@ def fetcher(
         client = storage.connect(place, credentials())
         refuse_redirects(client)
         answer = client.get_object(Bucket=bucket, Key="/".join(segments))
+        size = answer.get("ContentLength")
         with contextlib.closing(answer["Body"]) as body:
-            if answer.get("ContentLength", 0) > size_limit:
+            if (size or 0) > size_limit:
                 raise _too_large(uri, size_limit)
-            _copy(body.read, file, uri, size_limit, is_over)
+            copied = _copy(_what_is_there(body), file, uri, size_limit, is_over)
+        if size is not None and copied != size:
+            raise ConnectionError(f"{uri}: {copied} bytes came, and {size} were said")
 
     return fetch
 
@@ -247,8 +251,22 @@ def refuse_redirects(client: S3Client) -> None:
     client.meta.events.register_last("before-call.s3", mark)
 
 
-def _copy(read: Callable[[int], bytes], file: BinaryIO, uri: str, size_limit: int, is_over: IsOver) -> None:
-    """Copy what is read, whatever size was said before: an object, or a file, may be replaced meanwhile."""
+def _what_is_there(body: StreamingBody) -> Callable[[int], bytes]:
+    """Return what reads as much as has come, at most so much.
+
+    To wait for a whole piece from a store that sends a byte now and then would take for ever, and nobody would ask
+    meanwhile whether the time is up.
+    """
+    # urllib3 has it since 2.0.
+    return getattr(body.__enter__(), "read1", None) or body.read
+
+
+def _copy(read: Callable[[int], bytes], file: BinaryIO, uri: str, size_limit: int, is_over: IsOver) -> int:
+    """Copy what is read, whatever size was said before: an object, or a file, may be replaced meanwhile.
+
+    Returns:
+        How many bytes that were.
+    """
     left = size_limit
     while piece := read(PIECE):
         if is_over():
@@ -257,6 +275,7 @@ def _copy(read: Callable[[int], bytes], file: BinaryIO, uri: str, size_limit: in
         if left < 0:
             raise _too_large(uri, size_limit)
         file.write(piece)
+    return size_limit - left
 
 
 def _too_large(uri: str, size_limit: int) -> TooLargeError:

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidegate_spark.control import driving, program
+from tidegate_spark.control import driving, models, program
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.driving import Control
 from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
@@ -32,7 +32,7 @@ from tidegate_spark.redaction import Secrets
 from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_testing.channels import event
-from tidegate_testing.control_log import BUCKET, PREFIX, library_in
+from tidegate_testing.control_log import BUCKET, PREFIX, library_in, message
 from tidegate_testing.driver_process import driver_config
 
 OLD, NEW = 'v1\n{}\n{"data": 7}', 'v1\n{}\n{"data": 7}\n{"tidegate-control": 4}'
@@ -107,6 +107,21 @@ def writer(*sources: str) -> DataStreamWriter:
     made = DataStreamWriter.__new__(DataStreamWriter)
     made._df = cast(Any, Frame())
     return made
+
+
+def test_a_check_that_is_repeated_has_the_time_of_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the last attempt ends with the message's time, when nobody waits for it any more."""
+    given: list[float] = []
+
+    def within(seconds: float) -> models.IsOver:
+        given.append(seconds)
+        return lambda: False
+
+    monkeypatch.setattr(models, "within", within)
+    look = world.control._inspection(message("reload-model", {"name": "a", "uri": "s3://other/a", "sha256": "0" * 64}))
+    assert look is not None
+    assert [look().reason for _ in range(2)] == ["ModelNotAllowed"] * 2
+    assert given == [60.0]
 
 
 def test_a_query_of_a_program_that_asks_for_nothing_is_not_looked_at(world: World) -> None:

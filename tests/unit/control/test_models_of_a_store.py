@@ -4,7 +4,7 @@ import io
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -27,6 +27,8 @@ class Store:
     def __init__(self) -> None:
         self.status, self.headers, self.body = 200, dict[str, str](), b""
         self.asked: list[str] = []
+        self.free: threading.Event | None = None
+        """What it waits for before it ends an answer."""
         outer = self
 
         class Answering(BaseHTTPRequestHandler):
@@ -37,6 +39,8 @@ class Store:
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(outer.body)
+                if outer.free is not None:
+                    outer.free.wait()
 
             def do_HEAD(self) -> None:
                 self.do_GET()
@@ -50,9 +54,10 @@ class Store:
     def place(self) -> Storage:
         return Storage("s3://models/app", f"http://127.0.0.1:{self.server.server_port}", path_style_access=True)
 
-    def fetch(self, limit: int = 100) -> bytes:
+    def fetch(self, limit: int = 100, is_over: Callable[[], bool] = lambda: False) -> bytes:
         file = io.BytesIO()
-        fetcher(self.place, lambda: Credentials("key", "secret"), size_limit=limit)("s3://models/a.bin", file)
+        made = fetcher(self.place, lambda: Credentials("key", "secret"), size_limit=limit, is_over=is_over)
+        made("s3://models/a.bin", file)
         return file.getvalue()
 
 
@@ -80,6 +85,25 @@ def test_one_whose_size_nobody_said_is_counted_while_it_is_read(store: Store) ->
     assert store.fetch() == b"x" * 100
     with pytest.raises(TooLargeError):
         store.fetch(99)
+
+
+def test_a_store_that_sends_a_byte_now_and_then_is_read_no_longer_than_the_time_that_there_is(store: Store) -> None:
+    """Here it sends one, and nothing more before the reader has given up."""
+    store.headers, store.body, store.free = {"Content-Length": "100"}, b"x", threading.Event()
+    try:
+        with pytest.raises(TimeoutError, match=r"^0 bytes of s3://models/a\.bin were read when the time was up$"):
+            store.fetch(is_over=lambda: True)
+    finally:
+        store.free.set()
+
+
+def test_a_body_that_ends_early_says_nothing_of_the_model(store: Store) -> None:
+    """It is tried again: no message is rejected for a connection that broke."""
+    store.headers, store.body = {"Content-Length": "100"}, b"x" * 50
+    entry = message("reload-model", {"name": "a", "uri": "s3://models/a.bin", "sha256": "0" * 64})
+    fetch = fetcher(store.place, lambda: Credentials("key", "secret"), size_limit=100)
+    with pytest.raises(Exception, match="50"):
+        inspected(entry, fetch, ModelSettings(("s3://models/",)))
 
 
 def test_a_message_that_names_a_bucket_that_does_not_answer_is_rejected_and_the_next_one_comes() -> None:
