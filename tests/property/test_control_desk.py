@@ -1,8 +1,11 @@
 """However often the driver's process is killed, and wherever: each message that the operator offers until it knows its
-end is logged once and in order, does what it is for, and is acknowledged with the first batch that has it."""
+end is logged once and in order, does what it is for, and is acknowledged with the first batch that has it. One whose
+check never ends is logged as rejected, and stays so, whenever that check ends after all."""
 
+import json
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,18 +14,22 @@ import pytest
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
-from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.fold import State
+from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageReport, MessageState
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
+from tidegate_testing.control_works import at_work, await_work
 from tidegate_testing.examples import gate_share
 from tidegate_testing.store_actors import Actor, KilledError
 
 Draw = Callable[[int, int], int]
-KINDS = ("reload-config", "resume", "ping")
-ENDS = (MessageState.DONE, MessageState.EXPIRED)
+KINDS = ("reload-config", "resume", "ping", "reload-model")
+MODEL = json.dumps({"name": "it", "uri": "s3://silent/it", "sha256": "0" * 64})
+"""Of a bucket that does not answer: the check of each `reload-model` here hangs."""
+ENDS = (MessageState.DONE, MessageState.EXPIRED, MessageState.REJECTED)
 
 
 @dataclass
@@ -39,13 +46,17 @@ class Story:
     committed: int = 0
     carried: list[int] = field(default_factory=list)
     kills: int = 0
+    free: threading.Event = field(default_factory=threading.Event)
+    """Once set, the checks that hang end."""
+    late: list[str] = field(default_factory=list)
+    """Messages whose check has ended after all."""
 
     def __post_init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
-        """Begin another process, on the checkpoint as it is."""
-        self.desk = ControlDesk(self.library, self, Declared(), self.clock)
+        """Begin another process, on the checkpoint as it is; a message has no time at all, so that none passes here."""
+        self.desk = ControlDesk(self.library, self, Declared(), self.clock, message_seconds=0.0)
         if self.committed:
             self.desk.begins("main", self.planned[self.committed - 1])
         self.actor: Actor | None = None
@@ -63,8 +74,23 @@ class Story:
     def is_open(self) -> bool:
         return True
 
-    def inspection(self, entry: Entry) -> None:
-        return None
+    def inspection(self, entry: Entry) -> Callable[[], Entry] | None:
+        if entry.type != "reload-model":
+            return None
+        free = self.free
+
+        def look() -> Entry:
+            free.wait()
+            self.late.append(entry.id)
+            return entry
+
+        return look
+
+    def let_end(self) -> None:
+        """Have all checks end that hang; later ones hang again."""
+        self.free.set()
+        await_work()
+        self.free = threading.Event()
 
     def asking(self) -> frozenset[str]:
         return frozenset({"main"})
@@ -113,9 +139,11 @@ class Story:
 
     def happen(self) -> None:
         self.clock.now += self.draw(0, 2)
-        what = self.draw(0, 5)
+        what = self.draw(0, 6)
         if what <= 1:
             self.send()
+        elif what == 6:
+            self.let_end()
         elif what == 2:
             self.offer()
         elif what == 3:
@@ -126,7 +154,8 @@ class Story:
     def send(self) -> None:
         name = f"m{len(self.orders)}"
         expires = self.clock.now + self.draw(0, 3) if self.draw(0, 3) == 0 else 0.0
-        self.orders[name] = ControlOrder(name, KINDS[self.draw(0, 2)], "{}", expires=expires)
+        kind = KINDS[self.draw(0, len(KINDS) - 1)]
+        self.orders[name] = ControlOrder(name, kind, MODEL if kind == "reload-model" else "{}", expires=expires)
 
     def offer(self) -> None:
         """Be the operator: take down what has ended, give what has not."""
@@ -172,16 +201,47 @@ class Story:
                 wrong.append(f"{name} says batch {end.queries['main'].batch}, and it was {first}")
             if end.state is MessageState.DONE and is_drivers and end.sequence not in self.carried:
                 wrong.append(f"{name} was not carried out")
+        wrong += [f"{name}: {words}" for name in self.hanging() for words in self.wrong_with(name, log)]
         if any(self.carried.count(sequence) > 1 + self.kills for sequence in set(self.carried)):
             wrong.append("something was carried out again without a need")
         return wrong
 
+    # --- messages whose check hangs ---
+
+    def hanging(self) -> list[str]:
+        return [name for name, order in self.orders.items() if order.type == "reload-model"]
+
+    def wrong_with(self, name: str, log: ControlLog) -> Iterator[str]:
+        """Say what is wrong with one, in the log and in what its sender was told."""
+        end = self.ends.get(name)
+        if end is not None and (end.state, end.reason) != (MessageState.REJECTED, "MessageTimedOut"):
+            yield f"it has ended as {end.state} ({end.reason})"
+        kinds = {entry.kind for entry in log.entries(log.begin, log.last) if entry.id == name}
+        if kinds - {Kind.REJECTED}:
+            yield f"it is in the log as {kinds}"
+        if log.state_at(log.last).models:
+            yield "its model is in force"
+
+    def wrong_later(self) -> list[str]:
+        """Have all checks end, and another process asked the same again; return what is wrong then."""
+        before = {name: self.ends[name] for name in self.hanging() if name in self.ends}
+        self.let_end()
+        ended = len(self.late)
+        self.restart()
+        self.ends.clear()
+        wrong = self.settle()
+        wrong += [f"{name} has ended otherwise" for name, end in before.items() if self.ends.get(name) != end]
+        return wrong + ["what was rejected is looked at again"] * (at_work() > 0 or len(self.late) > ended)
+
 
 def story_of(seed: int) -> list[str]:
     story = Story(random.Random(seed).randint)
-    for _ in range(10 + seed % 60):
-        story.happen()
-    return story.settle()
+    try:
+        for _ in range(10 + seed % 60):
+            story.happen()
+        return story.settle() + story.wrong_later()
+    finally:
+        story.free.set()
 
 
 @pytest.mark.parametrize("seed", range(gate_share(150)))

@@ -22,8 +22,7 @@ PYTHON_NAMES = {"ALL": "DEBUG", "TRACE": "DEBUG", "FATAL": "CRITICAL", "OFF": "C
 class LogLevel:
     """One driver's. Thread safe.
 
-    Telling may hang, and be given up by whoever waits for it. What is told later, or ends later, is the newest level all
-    the same.
+    Telling may hang, and be given up by whoever waits for it. What is told later is the newest level all the same.
     """
 
     def __init__(self) -> None:

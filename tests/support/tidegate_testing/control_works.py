@@ -14,6 +14,8 @@ from tidegate_spark.snapshots.library import Library
 BY_NAME: dict[str, Callable[[Message], Any]] = {}
 """What handlers do that cannot be carried to workers, such as to wait for the test."""
 
+LONG_SECONDS = 60.0
+
 
 def call_by_name(message: Message) -> Any:
     """Do what :data:`BY_NAME` has for a message's type; a handler that is carried as its name."""
@@ -22,7 +24,18 @@ def call_by_name(message: Message) -> Any:
 
 def at_work() -> int:
     """Return how many threads are at work on a message, or still are though it was given up."""
-    return sum(thread.name == "control-work" for thread in threading.enumerate())
+    return len(_at_work())
+
+
+def await_work() -> None:
+    """Wait until nobody is at work on a message any more, also on those that were given up."""
+    for thread in _at_work():
+        thread.join(LONG_SECONDS)
+    assert at_work() == 0
+
+
+def _at_work() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "control-work"]
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from tidegate_spark.control import deadlines as module
 from tidegate_spark.control.deadlines import MOST_AT_WORK, Attempt, Deadlines, OverdueError
 from tidegate_spark.control.shared_lock import SharedLock
-from tidegate_testing.control_works import at_work
+from tidegate_testing.control_works import at_work, await_work
 from tidegate_testing.waiting import wait_for
 
 SHORT = 0.03
@@ -38,7 +38,7 @@ def test_what_hangs_is_given_up_with_a_line_in_the_log(free: threading.Event, ca
         Deadlines(SHORT).run("it", free.wait)
     assert "it took longer than" in caplog.text
     free.set()
-    wait_for("the end of what was given up", lambda: at_work() == 0, timeout=60)
+    await_work()
 
 
 def test_what_takes_long_is_in_the_log_once_and_before_it_is_given_up(
@@ -82,7 +82,7 @@ def test_there_are_no_more_threads_than_places_however_much_hangs(free: threadin
             deadlines.run("another", lambda: 7)
     assert at_work() == MOST_AT_WORK
     free.set()
-    wait_for("a place", lambda: at_work() == 0, timeout=60)
+    await_work()
     assert deadlines.run("another", lambda: 7) == 7
 
 
@@ -118,7 +118,7 @@ def test_a_failing_work_is_repeated_until_it_succeeds_or_is_given_up(monkeypatch
     assert given_up.wait()
     with pytest.raises(OverdueError, match=r"ConnectionError: no answer$"):
         given_up.result()
-    wait_for("the end of what was given up", lambda: at_work() == 0, timeout=60)
+    await_work()
 
 
 def test_a_lock_may_be_entered_by_work_for_its_holder_and_no_longer(free: threading.Event) -> None:

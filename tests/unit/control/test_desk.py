@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -20,7 +20,7 @@ from tidegate_spark.control_protocol import (
 from tidegate_spark.json_form import to_json
 from tidegate_spark.objects.memory import Buckets, Call
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, opened
-from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.control_works import FakeWorks, at_work, await_work
 from tidegate_testing.waiting import wait_for
 
 
@@ -498,14 +498,43 @@ def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_ones_come(
     assert "the check of message stuck (reload-config) took longer" in caplog.text
 
 
-def test_so_is_one_of_a_broker(hanging: Hanging) -> None:
+@pytest.mark.parametrize("origin", ["rabbitmq:control", "kafka:control/0", "storage:writer"])
+def test_so_is_one_of_a_channel(hanging: Hanging, origin: str) -> None:
     office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}), message_seconds=0.05)
-    office.desk.take_in([of_rabbit("before", "ping"), of_rabbit("stuck"), of_rabbit("after")])
+    numbered = not origin.startswith("rabbitmq")
+    names = {"before": "ping", "stuck": "reload-config", "after": "reload-config"}
+    office.desk.take_in(
+        [
+            replace(of_rabbit(name, kind), origin=origin, offset=offset if numbered else -1)
+            for offset, (name, kind) in enumerate(names.items())
+        ]
+    )
     assert ends(office) == {
         "before": ("message", ""),
         "stuck": ("rejected", "MessageTimedOut"),
         "after": ("message", ""),
     }
+    assert office.desk.consumed() == ({origin: len(names)} if numbered else {})
+
+
+def test_a_check_that_ends_after_its_message_was_rejected_changes_nothing(hanging: Hanging) -> None:
+    """Nor does it in a process that comes later, which knows the message as rejected and does not look at it again."""
+    office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}), message_seconds=0.05)
+    orders = (config("stuck", '{"a": 2}'), config("after", '{"b": 3}'))
+    office.offer(*orders)
+    said = office.said("stuck")
+    assert at_work() == 1
+    hanging.free.set()
+    await_work()
+
+    for batch in (7, 8):
+        office.offer(*orders)
+        office.commit("one", batch)
+        assert list(ends(office).items()) == [("stuck", ("rejected", "MessageTimedOut")), ("after", ("message", ""))]
+        assert office.said("stuck") == said
+        assert office.desk.state_at(office.desk.position()).config == {"b": 3}
+        office.restart()
+    assert hanging.looked_at == ["stuck", "after"]
 
 
 def test_everything_else_goes_on_while_a_message_hangs_and_none_comes_before_it(
@@ -555,6 +584,31 @@ def test_a_handler_of_the_driver_that_hangs_has_failed_in_its_time_and_the_next_
     assert said == {"a": (MessageState.FAILED, "MessageTimedOut"), "b": (MessageState.DONE, "")}
     assert called == ["fine"]
     assert "the handler for stuck (message 1) took longer than 0.05 s" in office.said("a").message
+
+
+def test_a_handler_of_the_driver_that_ends_after_it_was_given_up_changes_nothing(hanging: Hanging) -> None:
+    """Its message has failed, in later processes too, and it is not called again."""
+    called = []
+
+    def stuck(message: Message) -> str:
+        called.append(message.id)
+        hanging.free.wait()
+        return "late"
+
+    declared = Declared(types={"stuck": None}, on_driver={"stuck": Handler(stuck)})
+    office = Office(works=FakeWorks({"one"}), declared=declared, message_seconds=0.05)
+    office.offer(ControlOrder("a", "stuck"))
+    office.commit("one", 3)
+    said = office.said("a")
+    hanging.free.set()
+    await_work()
+    for batch in (4, 5):
+        office.commit("one", batch)
+        assert office.said("a") == said
+        office.restart()
+        office.offer(ControlOrder("a", "stuck"))
+    assert (said.state, said.reason) == (MessageState.FAILED, "MessageTimedOut")
+    assert called == ["a"]
 
 
 def test_one_whose_exceptions_fail_the_query_fails_it_in_its_time(hanging: Hanging) -> None:

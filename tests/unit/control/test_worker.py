@@ -32,7 +32,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in
-from tidegate_testing.control_works import BY_NAME, call_by_name
+from tidegate_testing.control_works import BY_NAME, await_work, call_by_name
 
 
 class OneQuery:
@@ -315,6 +315,10 @@ def test_a_handler_that_hangs_is_given_up_and_what_was_made_before_stays(
     free.set()
     (error,) = app.said("y").queries["main"].errors
     assert error.startswith("slow/1: OverdueError: the handler for table (message 3) took longer than 0.05 s")
+
+    # It has returned something now, which nobody uses.
+    await_work()
+    assert worker.current("main", app.plan()).made("table") == "fine"
 
 
 def test_a_worker_that_starts_later_has_what_the_newest_good_message_makes(app: Application, tmp_path: Path) -> None:

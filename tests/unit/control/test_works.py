@@ -24,9 +24,8 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
 )
 from tidegate_testing.control_log import library_in
-from tidegate_testing.control_works import at_work
+from tidegate_testing.control_works import await_work
 from tidegate_testing.driver_process import driver_config
-from tidegate_testing.waiting import wait_for
 
 
 @dataclass
@@ -256,7 +255,7 @@ def test_of_levels_that_were_given_up_the_newest_is_told_whichever_ends_last() -
     said = [driver.carry_out("set-log-level", f'{{"level": "{level}"}}') for level in levels]
     assert [account.reason for account in said] == ["MessageTimedOut"] * len(levels)
     driver.spark.free.set()
-    wait_for("the end of what was given up", lambda: at_work() == 0, timeout=60)
+    await_work()
     # The first was on its way to Spark.
     assert driver.spark.told == ["DEBUG", "executors: DEBUG", *["FATAL", "executors: FATAL"] * (MOST_AT_WORK - 1)]
 
@@ -270,7 +269,7 @@ def test_whoever_watches_the_driver_does_not_wait_for_a_level_that_hangs() -> No
     driver.works.log_level.tell_new_executors()
     assert driver.spark.told == []
     driver.spark.free.set()
-    wait_for("the end of what was given up", lambda: at_work() == 0, timeout=60)
+    await_work()
 
 
 def test_a_level_from_before_that_hangs_is_given_up_in_its_time(caplog: pytest.LogCaptureFixture) -> None:
@@ -280,7 +279,7 @@ def test_a_level_from_before_that_hangs_is_given_up_in_its_time(caplog: pytest.L
     driver.works.begin(State(log_level="WARN"))
     assert "telling Spark the log level from before took longer than 0.05 s" in caplog.text
     driver.spark.free.set()
-    wait_for("the end of what was given up", lambda: at_work() == 0, timeout=60)
+    await_work()
 
 
 def test_a_pause_is_done_when_every_query_is_held() -> None:
