@@ -611,6 +611,13 @@ def test_a_handler_of_the_driver_that_ends_after_it_was_given_up_changes_nothing
     assert called == ["a"]
 
 
+def test_a_snapshot_that_takes_long_keeps_no_message_behind_it() -> None:
+    office = Office(works=FakeWorks({"one"}, undone=True))
+    office.offer(ControlOrder("a", "snapshot"), config("b"))
+    office.commit("one", 3)
+    assert {name: office.said(name).state for name in "ab"} == {"a": MessageState.IN_FORCE, "b": MessageState.DONE}
+
+
 def test_one_whose_exceptions_fail_the_query_fails_it_in_its_time(hanging: Hanging) -> None:
     def stuck(message: Message) -> None:
         hanging.free.wait()
