@@ -66,6 +66,8 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "driver.stopGracePeriodSeconds": ChangeClass.NONE,
     "serviceAccountName": ChangeClass.RESTART,
     "podStartTimeoutSeconds": ChangeClass.NONE,
+    "helpers.resources.limits": ChangeClass.NONE,
+    "helpers.resources.requests": ChangeClass.NONE,
     "podTemplate": ChangeClass.RESTART,
     "driver.podTemplate": ChangeClass.RESTART,
     "executor.instances": ChangeClass.LIVE,

@@ -121,6 +121,15 @@ class Resources(Struct, frozen=True, kw_only=True, rename="camel"):
         return Resources(requests=self.requests, limits={**self.limits, "cpu": cpu})
 
 
+class Helpers(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The containers beside driver and executors that have no resources of their own in the spec.
+
+    What is left out of ``resources`` is Tidegate's: there is no default of Kubernetes or of :class:`Resources`.
+    """
+
+    resources: Resources = Resources()
+
+
 class Driver(Struct, frozen=True, kw_only=True, rename="camel"):
     """The driver pod."""
 
@@ -388,6 +397,7 @@ class StreamingAppSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     service_account_name: str = ""
     pod_template: dict[str, Any] = field(default_factory=dict)
     pod_start_timeout_seconds: int = POD_START_TIMEOUT
+    helpers: Helpers = Helpers()
     driver: Driver = Driver()
     executor: Executor = Executor()
     scratch: Scratch = Scratch()

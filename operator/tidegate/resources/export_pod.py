@@ -11,6 +11,7 @@ from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
+from tidegate.resources.helper_containers import of_pod, raised_resources
 from tidegate.resources.names import EXPORT_CONTAINER
 from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_errand, remembered_app
@@ -74,7 +75,8 @@ def build_export_pod(snapshot: StreamSnapshot, app: StreamingApp | None, platfor
     asked, image = _asked(snapshot), image_of(snapshot, app)
     errand = build_errand(snapshot, SnapshotOrders(export=(build_order(snapshot, app),)))
     of = app or remembered_app(snapshot)
-    requirements = pod_parts.resource_requirements("export", limited_as_driver(of, asked.resources))
+    resources = raised_resources(limited_as_driver(of, asked.resources), of_pod(platform.floors))
+    requirements = pod_parts.resource_requirements("export", resources)
     spark = SparkContainer(image, _pull_policy(app), requirements, asked.timeout_seconds)
     errand = dataclasses.replace(
         errand, role=ROLE_EXPORT, container=EXPORT_CONTAINER, spark=spark, made_of=hash_of_export(snapshot, of)

@@ -7,8 +7,8 @@ from typing import Any
 
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import Resources, Runtime, StreamingApp
-from tidegate.resources.cpu_limits import small_requirements
 from tidegate.resources.exec_limits import refuse_long_environment, refuse_long_variables
+from tidegate.resources.helper_containers import runtime_requirements
 from tidegate.resources.names import RUNTIME_CONTAINER
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import COMMON_FIELD, lay_over
@@ -112,7 +112,7 @@ def runtime_init_containers(app: StreamingApp, platform: Platform, cpu_limit: st
             "imagePullPolicy": platform.operator_image_pull_policy,
             "command": ["cp", "-r", f"{RUNTIME_IN_OPERATOR_IMAGE}/.", f"{RUNTIME_DIRECTORY}/"],
             "securityContext": container_security(),
-            "resources": small_requirements("50m", "64Mi", "256Mi", cpu_limit),
+            "resources": runtime_requirements(app, platform.floors, cpu_limit),
             "volumeMounts": [{"name": _RUNTIME_VOLUME, "mountPath": RUNTIME_DIRECTORY}],
         }
     ]

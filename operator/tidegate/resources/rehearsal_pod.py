@@ -19,6 +19,7 @@ from tidegate.resources.configuration import ConfiguredPod, configuration_of
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage, build_driver_config
+from tidegate.resources.helper_containers import of_container, raised_resources
 from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.names import DRIVER_CONTAINER, rehearsal_pod_name
 from tidegate.resources.platform import Platform
@@ -72,7 +73,7 @@ def build_rehearsal(app: StreamingApp, platform: Platform) -> ConfiguredPod:
     upgrade, rehearse = app.status.upgrade, app.spec.upgrade.rehearsal
     if upgrade is None or upgrade.rollback_snapshot is None or not upgrade.rollback_snapshot.copy or rehearse is None:
         raise ValueError(f"there is nothing to rehearse of {app.metadata.name}")
-    small = _with_resources(app, rehearse)
+    small = _with_resources(app, rehearse, platform)
     pod = build_driver_pod(small, app.status.epoch, _LINEAGE, platform)
     name = rehearsal_pod_name(app.metadata.name, upgrade.number)
     config = dataclasses.replace(
@@ -98,10 +99,10 @@ def build_rehearsal(app: StreamingApp, platform: Platform) -> ConfiguredPod:
     return ConfiguredPod(manifest, configuration.secret(app))
 
 
-def _with_resources(app: StreamingApp, rehearse: RehearsalSpec) -> StreamingApp:
+def _with_resources(app: StreamingApp, rehearse: RehearsalSpec, platform: Platform) -> StreamingApp:
     driver: Driver = msgspec.structs.replace(
         app.spec.driver,
-        resources=limited_as_driver(app, rehearse.resources),
+        resources=raised_resources(limited_as_driver(app, rehearse.resources), of_container(platform.floors)),
         stop_grace_period_seconds=STOP_SECONDS,
     )
     # A heap that fits into the driver's memory need not fit into this.

@@ -15,6 +15,7 @@ from tidegate.model.spec_hash import with_version
 from tidegate.model.streaming_app import RepartitionStatus, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
+from tidegate.resources.helper_containers import of_pod, raised_resources
 from tidegate.resources.metadata import owner_reference
 from tidegate.resources.names import REPARTITION_CONTAINER, repartition_pod_name
 from tidegate.resources.platform import Platform
@@ -55,7 +56,8 @@ def build_attempt(app: StreamingApp, known: RepartitionStatus, made_of: str, pla
         SpecError: no pod can be made of the spec.
     """
     wanted = app.spec.state.repartition
-    requirements = pod_parts.resource_requirements("state.repartition", limited_as_driver(app, wanted.resources))
+    resources = raised_resources(limited_as_driver(app, wanted.resources), of_pod(platform.floors))
+    requirements = pod_parts.resource_requirements("state.repartition", resources)
     image, conf = _writer_of(app)
     spark = SparkContainer(image, app.spec.application.image_pull_policy, requirements, wanted.timeout_seconds)
     order = _order(app, known, image, conf)

@@ -23,9 +23,9 @@ from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.access import service_account
-from tidegate.resources.cpu_limits import limit_for_files, small_requirements
 from tidegate.resources.driver_config import app_storage, build_driver_config
 from tidegate.resources.exec_limits import is_too_long
+from tidegate.resources.helper_containers import files_requirements
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER, SHARED_ACCESS_NAME
 from tidegate.resources.platform import Platform
@@ -208,7 +208,7 @@ def _image_and_resources(app: StreamingApp, spark: SparkContainer | None, platfo
         return {
             "image": platform.operator_image,
             "imagePullPolicy": platform.operator_image_pull_policy,
-            "resources": small_requirements("100m", "256Mi", "512Mi", limit_for_files(app)),
+            "resources": files_requirements(app, platform.floors),
         }
     return {
         "image": spark.image,

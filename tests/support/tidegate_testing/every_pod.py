@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -13,6 +12,7 @@ from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.export_pod import build_export_pod
+from tidegate.resources.platform import Platform
 from tidegate.resources.purge import build_purge_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 from tidegate.resources.release_pod import build_release_pod
@@ -26,6 +26,16 @@ from tidegate_testing.upgrades import PIN, under_test
 
 Pod = dict[str, Any]
 Change = dict[str, Any]
+
+
+class Build(Protocol):
+    """Makes a pod of an application with a change to its spec."""
+
+    def __call__(self, change: Change, platform: Platform = ..., /) -> Pod:
+        """Return it."""
+        ...
+
+
 ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=3, attempts=1)
 
 
@@ -34,39 +44,39 @@ def snapshot_of(app: StreamingApp) -> StreamSnapshot:
     return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, export=ExportSpec()))
 
 
-def storage_pod(orders: SnapshotOrders, *, gone: bool = False) -> Callable[[Change], Pod]:
-    def build(change: Change) -> Pod:
+def storage_pod(orders: SnapshotOrders, *, gone: bool = False) -> Build:
+    def build(change: Change, platform: Platform = PLATFORM, /) -> Pod:
         app = launched(app_with(change))
-        return build_snapshot_pod(snapshot_of(app), None if gone else app, orders, PLATFORM)
+        return build_snapshot_pod(snapshot_of(app), None if gone else app, orders, platform)
 
     return build
 
 
-def export_pod(change: Change) -> Pod:
+def export_pod(change: Change, platform: Platform = PLATFORM, /) -> Pod:
     app = launched(app_with(change))
-    return build_export_pod(snapshot_of(app), app, PLATFORM)
+    return build_export_pod(snapshot_of(app), app, platform)
 
 
-def export_pod_of_one_that_is_gone(change: Change) -> Pod:
-    return build_export_pod(snapshot_of(launched(app_with(change))), None, PLATFORM)
+def export_pod_of_one_that_is_gone(change: Change, platform: Platform = PLATFORM, /) -> Pod:
+    return build_export_pod(snapshot_of(launched(app_with(change))), None, platform)
 
 
-def release_pod(change: Change) -> Pod:
+def release_pod(change: Change, platform: Platform = PLATFORM, /) -> Pod:
     began = StartedFrom(snapshot_name="other", id=ID, app_uid="u-9", lineage=1, uri="s3://elsewhere/apps/shop/other")
-    return build_release_pod(launched(app_with(change), start_from=began), PLATFORM)
+    return build_release_pod(launched(app_with(change), start_from=began), platform)
 
 
-def repartition_pod(change: Change) -> Pod:
+def repartition_pod(change: Change, platform: Platform = PLATFORM, /) -> Pod:
     asked = {"state.partitions": 8, **change}
-    return build_repartition_pod(under_test(UpgradePhase.REPARTITIONING, asked, repartition=ATTEMPT, epoch=0), PLATFORM)
+    return build_repartition_pod(under_test(UpgradePhase.REPARTITIONING, asked, repartition=ATTEMPT, epoch=0), platform)
 
 
-def of_driver(change: Change) -> Pod:
-    return build_driver_pod(app_with(change), 1, 1, PLATFORM)
+def of_driver(change: Change, platform: Platform = PLATFORM, /) -> Pod:
+    return build_driver_pod(app_with(change), 1, 1, platform)
 
 
-BESIDE: dict[str, Callable[[Change], Pod]] = {
-    "purge": lambda change: build_purge_pod(launched(app_with(change)), PLATFORM),
+BESIDE: dict[str, Build] = {
+    "purge": lambda change, platform=PLATFORM, /: build_purge_pod(launched(app_with(change)), platform),
     "take": storage_pod(SnapshotOrders(take=(SnapshotOrder(ID),))),
     "verify": storage_pod(SnapshotOrders(verify=(VerifyOrder(f"{ID}-1", ID),))),
     "dispose": storage_pod(SnapshotOrders(dispose=(ID,))),
@@ -75,11 +85,11 @@ BESIDE: dict[str, Callable[[Change], Pod]] = {
     "export of one whose application is gone": export_pod_of_one_that_is_gone,
     "release": release_pod,
     "repartition": repartition_pod,
-    "rehearsal": lambda change: build_rehearsal_pod(rehearsing(change), PLATFORM),
+    "rehearsal": lambda change, platform=PLATFORM, /: build_rehearsal_pod(rehearsing(change), platform),
 }
 ALL = BESIDE | {"driver": of_driver}
 
 
-def of_executor(change: Change) -> Pod:
+def of_executor(change: Change, platform: Platform = PLATFORM, /) -> Pod:
     app = app_with(change)
-    return build_executor_template(app, 1, app_storage(app), PLATFORM)
+    return build_executor_template(app, 1, app_storage(app), platform)

@@ -57,6 +57,8 @@ OTHER: dict[str, Any] = {
     "driver.stopGracePeriodSeconds": 77,
     "serviceAccountName": "other",
     "podStartTimeoutSeconds": 77,
+    "helpers.resources.limits": {"cpu": "4"},
+    "helpers.resources.requests": {"cpu": "3", "memory": "3Gi"},
     "podTemplate": {"metadata": {"labels": {"team": "b"}}},
     "driver.podTemplate": {"metadata": {"labels": {"other": "x"}}},
     "executor.instances": 7,

@@ -71,6 +71,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "driver.stopGracePeriodSeconds": st.integers(10, 86400),
     "serviceAccountName": names,
     "podStartTimeoutSeconds": st.integers(10, 119),
+    "helpers.resources.limits": limits,
+    "helpers.resources.requests": requests,
     "podTemplate": templates,
     "driver.podTemplate": templates,
     "executor.instances": st.integers(1, 100),
