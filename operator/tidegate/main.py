@@ -280,7 +280,11 @@ def _build(  # noqa: PLR0913, PLR0917 - what all parts share
     poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
     teller = UnreadableTeller(client, events)
     reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_beside=wake_beside)
-    reconciler.follow_repartition, reconciler.quotas, reconciler.trials = dividing.follow, quotas, Trials(client)
+    reconciler.follow_repartition, reconciler.quotas, reconciler.trials = (
+        dividing.follow,
+        quotas,
+        Trials(client, index=index),
+    )
     starts = StartEvents(client, lambda: time.time() - client.clock_skew())
     snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
     snapshots = SnapshotReconciler(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import TRANSIENT, AlreadyExists, Failure, Forbidden, Invalid, is_about_object
 from tidegate.kube.paths import collection_of
 from tidegate.model.streaming_app import Resources
+from tidegate.observe.index import Index
+from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.observation import Observation, Unfit
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_REPARTITION
@@ -45,6 +48,8 @@ class Trials:
 
     client: KubeClient
     clock: Callable[[], float] = time.monotonic
+    index: Index | None = None
+    """Keeps what LimitRanges demand; None: nobody asks for that."""
     _known: dict[Key, _Answer] = field(default_factory=dict)
 
     async def look(self, o: Observation) -> Unfit | None:
@@ -86,6 +91,9 @@ class Trials:
         fine: frozenset[str] = frozenset()
         for role, manifest in pods:
             answer = await self.client.try_out(collection_of(manifest), manifest, patience=PATIENCE)
+            raised = await self._raised(o, answer)
+            if raised is not None:
+                return await self._ask(raised, all_pods_to_try(raised))
             missing = _missing_of(answer, o)
             if answer is not None and (missing or _is_believed(answer, role)):
                 return Unfit(role, answer.message, missing), fine
@@ -97,6 +105,15 @@ class Trials:
             if isinstance(answer, TRANSIENT):
                 break  # who did not answer for the one would keep the application waiting for the other
         return None, fine
+
+    async def _raised(self, o: Observation, answer: Failure | None) -> Observation | None:
+        """Return an observation whose pods have what a LimitRange demands, if it was not known; else None."""
+        if answer is None or self.index is None:
+            return None
+        floors = await learn_floors(self.client, self.index, o.app.metadata.namespace, answer)
+        if floors is None:
+            return None
+        return dataclasses.replace(o, platform=dataclasses.replace(o.platform, floors=floors))
 
 
 def _missing_of(answer: Failure | None, o: Observation) -> str:

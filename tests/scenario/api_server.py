@@ -30,6 +30,7 @@ _KINDS = {
     "roles": "Role",
     "rolebindings": "RoleBinding",
     "configmaps": "ConfigMap",
+    "limitranges": "LimitRange",
     "resourcequotas": "ResourceQuota",
 }
 _DEFAULT_GRACE = 30

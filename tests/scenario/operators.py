@@ -146,7 +146,7 @@ class OperatorProcess:
         self._reconciler = Reconciler(
             self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady, self._wake_beside
         )
-        self._reconciler.quotas, self._reconciler.trials = quotas, Trials(self.client, steady)
+        self._reconciler.quotas, self._reconciler.trials = quotas, Trials(self.client, steady, self.index)
         self._reconciler.starts = StartEvents(self.client, self.clock, steady)
         messages = WatchedControlActor(self.client, agents, self.index, events, FIGURES)
         self._line_reconciler = ControlReconciler(

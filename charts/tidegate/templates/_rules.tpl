@@ -50,6 +50,10 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [""]
   resources: [resourcequotas]
   verbs: [list]
+# What LimitRanges demand of a pod that one of them has refused: Tidegate's own containers get it.
+- apiGroups: [""]
+  resources: [limitranges]
+  verbs: [list]
 # What was decided, reported as Kubernetes Events. Their names are deterministic, so none is ever changed. Read, of one pod
 # at a time by its uid, where a pod's containers have not started for a while: nothing else reports why. There is no watch.
 - apiGroups: [""]

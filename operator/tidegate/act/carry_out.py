@@ -35,6 +35,7 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.observation import Refusal, SnapshotRefusal
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
 from tidegate.resources.configuration import secret_for
@@ -325,7 +326,9 @@ class Actor:
                 message = messages.namespace_terminating(run.key[0])
                 self._refuse(run, name, Reason.NAMESPACE_TERMINATING, message, recorded=True)
             else:
-                words = answer.message if is_about_object(answer) else ""
+                # What a LimitRange demands is known now: the next pod has it, so nobody believes this refusal.
+                learned = await learn_floors(self._client, self._index, run.key[0], answer) is not None
+                words = answer.message if is_about_object(answer) and not learned else ""
                 self._refuse(
                     run,
                     name,
@@ -333,6 +336,7 @@ class Actor:
                     messages.refused(f"pod {name}", answer.message),
                     recorded=True,
                     words=words,
+                    at_once=learned,
                 )
             return LookAgain("the pod was refused")
         # Whatever else was said, the pod is there or may be: whoever tries again is another launch, of another epoch.
@@ -375,12 +379,14 @@ class Actor:
         recorded: bool,
         words: str = "",
         holds_end: bool = False,
+        at_once: bool = False,
     ) -> None:
         entry, known = self._index.app(run.key), self._index.memory(run.key).refusal
         if not isinstance(entry, KnownApp):
             return
         epoch = run.app.status.epoch
         again = known is not None and (known.pod_name, known.epoch) == (pod_name, epoch)
+        attempts = known.attempts + 1 if known is not None and again else 1
         refusal = Refusal(
             pod_name=pod_name,
             spec_hash=run.spec_hash or entry.spec_hash,
@@ -388,7 +394,7 @@ class Actor:
             reason=reason,
             message=message,
             at=run.now,
-            attempts=known.attempts + 1 if known is not None and again else 1,
+            attempts=0 if at_once else attempts,
             recorded=recorded,
             words=words,
             holds_end=holds_end,

@@ -30,6 +30,7 @@ from tidegate.model.stream_snapshot import (
     encode_snapshot_status,
 )
 from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.pods import Pod, build_record, process_of
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource
@@ -238,7 +239,8 @@ class SnapshotActor:
         if isinstance(answer, Invalid | Forbidden | NotFound):
             # The reason may be a removed ServiceAccount: what was known of the access is no longer relied on.
             self._index.checked_access.discard(run.snapshot.app_key)
-            return self._refuse_as_told(run, answer, f"pod {name}")
+            learned = await learn_floors(self._client, self._index, run.key[0], answer) is not None
+            return self._refuse_as_told(run, answer, f"pod {name}", at_once=learned)
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of pod {name}: {answer}")
         self._index.put_pod(build_record(answer))
@@ -260,15 +262,16 @@ class SnapshotActor:
         self._index.put_pod(record)
         return LookAgain("the pod is there")
 
-    def _refuse_as_told(self, run: _Run, answer: Failure, what: str) -> Outcome:
+    def _refuse_as_told(self, run: _Run, answer: Failure, what: str, *, at_once: bool = False) -> Outcome:
         if isinstance(answer, Forbidden) and answer.namespace_terminating:
             message = messages.namespace_terminating(run.key[0])
             return self._refuse(run, Reason.NAMESPACE_TERMINATING, message)
-        return self._refuse(run, Reason.LAUNCH_REFUSED, messages.refused(what, answer.message))
+        return self._refuse(run, Reason.LAUNCH_REFUSED, messages.refused(what, answer.message), at_once=at_once)
 
-    def _refuse(self, run: _Run, reason: Reason, message: str) -> Outcome:
+    def _refuse(self, run: _Run, reason: Reason, message: str, *, at_once: bool = False) -> Outcome:
         known = self._index.snapshots.memory(run.key).refusal
         attempts = known.attempts + 1 if known is not None and known.pod_name == run.pod_name else 1
+        attempts = 0 if at_once else attempts
         self._remember(run.key, refusal=PodRefusal(run.pod_name, reason, message, run.now, attempts))
         return LookAgain(message)
 

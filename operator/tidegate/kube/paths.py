@@ -12,6 +12,7 @@ _BY_KIND = {
     "Pod": ("/api/v1", "pods"),
     "Secret": ("/api/v1", "secrets"),
     "Event": ("/api/v1", "events"),
+    "LimitRange": ("/api/v1", "limitranges"),
     "ResourceQuota": ("/api/v1", "resourcequotas"),
     "ServiceAccount": ("/api/v1", "serviceaccounts"),
     "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),

@@ -49,7 +49,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
     return Observation(
         app=known.app,
         spec_hash=known.spec_hash,
-        platform=platform,
+        platform=index.platform_of(key[0], platform),
         driver=driver,
         executors=executors,
         executor_ends=_ends_of(index, key, driver),

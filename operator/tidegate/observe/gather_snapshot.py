@@ -37,7 +37,7 @@ def observe_snapshot(
     report = valid_report(index.reports.get(app_key), readable, driver, now) if readable else None
     return SnapshotObservation(
         snapshot=snapshot,
-        platform=platform,
+        platform=index.platform_of(key[0], platform),
         app=readable.app if readable else None,
         app_unreadable=isinstance(known, UnreadableApp),
         driver=driver,

@@ -23,6 +23,8 @@ from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.storage_roots import StorageRoots
 from tidegate.observe.versions import Departed, version_number
+from tidegate.resources.floors import Floors
+from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER
 
@@ -98,8 +100,15 @@ class Index:
         self.silences: dict[Key, str] = {}
         """Why agents do not answer that the kubelet finds ready."""
         self.checked_access = CheckedAccess()
+        self.floors: dict[str, Floors] = {}
+        """By the namespace, what its LimitRanges demand, where one of them has refused a pod."""
         self.deciding_since = 0.0
         """When this process began to decide, in seconds since the epoch; before that it only looked."""
+
+    def platform_of(self, namespace: str, platform: Platform) -> Platform:
+        """Return what the installation decides about pods, with what is demanded of those of a namespace."""
+        floors = self.floors.get(namespace)
+        return platform if floors is None else dataclasses.replace(platform, floors=floors)
 
     # --- applications ---
 

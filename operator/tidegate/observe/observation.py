@@ -40,6 +40,7 @@ class Refusal:
     message: str
     at: float
     attempts: int
+    """0: the next pod is another one, and is tried at once."""
     recorded: bool = True
     """The epoch was recorded for this very launch, so the next attempt may use it."""
     words: str = ""

@@ -26,6 +26,7 @@ from tidegate.workqueue import Key
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_testing.dictionary_server import ApiServer
+from tidegate_testing.limit_ranges import Floored
 from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (
     APP,
@@ -74,8 +75,9 @@ class Poller:
 class World:
     """A cluster with one snapshot, and an operator that looks at it."""
 
-    def __init__(self, of: StreamSnapshot | None = None) -> None:
-        self.api, self.index, self.agent, self.poller, self.figures = ApiServer(), Index(), Agent(), Poller(), Figures()
+    def __init__(self, of: StreamSnapshot | None = None, api: ApiServer | None = None) -> None:
+        self.api, self.index, self.agent = api or ApiServer(), Index(), Agent()
+        self.poller, self.figures = Poller(), Figures()
         self.woken: list[Key] = []
         self.beside: list[StreamSnapshot] = []
         client, agents, poller = self.api, self.agent, self.poller
@@ -346,3 +348,11 @@ async def test_an_export_is_begun_once() -> None:
     # It is in the index as well, so that no second one is made.
     assert [path for path in world.api.objects if "-export-" in path] == [f"/api/v1/namespaces/shop/pods/{ID}-export-1"]
     assert [p.name for p in world.index.pods(ORDERS)] == [f"{ID}-export-1"]
+
+
+async def test_a_snapshot_of_a_suspended_application_is_taken_where_a_limit_range_demands_more() -> None:
+    world = World(api=Floored())
+    world.index.put_app(launched(app_with(), phase=Phase.SUSPENDED))
+    await world.settle()
+    (container,) = world.api.objects[TAKE]["spec"]["containers"]
+    assert container["resources"]["requests"]["memory"] == "1Gi"

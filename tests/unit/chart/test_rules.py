@@ -28,6 +28,7 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("rbac.authorization.k8s.io", "roles"): {"get", "create", "delete"},
     ("rbac.authorization.k8s.io", "rolebindings"): {"get", "create", "delete"},
     ("", "resourcequotas"): {"list"},
+    ("", "limitranges"): {"list"},
     ("", "events"): {"create", "list"},
 }
 # In its own namespace alone.

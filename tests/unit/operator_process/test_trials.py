@@ -8,9 +8,11 @@ import pytest
 
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, Unavailable
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
+from tidegate.observe.index import Index
 from tidegate.observe.observation import Unfit
 from tidegate.trials import LASTS, MISSING_LASTS, UNKNOWN_LASTS, Trials
 from tidegate_testing.dictionary_server import ApiServer
+from tidegate_testing.limit_ranges import Floored
 from tidegate_testing.observations import app_with, deleted, launched, observe
 from tidegate_testing.pod_refusals import OVER_THE_LIMIT
 from tidegate_testing.upgrades import IMAGE, A, B, C, edited, new_app, old_app
@@ -24,7 +26,8 @@ class World:
     """Trials on such a server, with a clock that stands still."""
 
     def __init__(self) -> None:
-        self.api, self.now = ApiServer(), 1000.0
+        self.api: ApiServer = ApiServer()
+        self.now = 1000.0
         client: Any = self.api
         self.trials = Trials(client, lambda: self.now)
 
@@ -182,6 +185,19 @@ async def test_a_limit_range_is_believed_of_the_pod_for_which_the_application_wo
     world = World()
     world.api.refusing[DIVIDING] = Forbidden("exceeded quota: what runs is counted")
     assert await world.look(divided()) is None
+
+
+async def test_a_pod_is_tried_again_at_once_with_what_a_limit_range_demands() -> None:
+    world = World()
+    api = world.api = Floored()
+    client: Any = api
+    world.trials = Trials(client, lambda: world.now, Index())
+    assert await world.look(divided()) is None
+    assert world.tried == ["orders-driver", "orders-repartition-2"]
+    for pod in api.tried:
+        (init,) = pod["spec"]["initContainers"]
+        assert init["resources"]["requests"]["memory"] == "1Gi"
+    assert api.reads == 1
 
 
 async def test_what_such_a_pod_gets_makes_no_version_and_is_tried_nevertheless_when_it_is_changed() -> None:

@@ -1,0 +1,78 @@
+"""Lives of applications in a namespace with a LimitRange: what they need is made, with what is demanded."""
+
+from typing import Any
+
+import msgspec
+
+from tidegate.act.access import AccessKeeper
+from tidegate.act.carry_out import Actor
+from tidegate.act.events import EventPublisher
+from tidegate.act.launch_secrets import LaunchSecrets
+from tidegate.agent.client import AgentClient
+from tidegate.decide.plan import decide
+from tidegate.metrics.figures import Figures
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.gather import observe
+from tidegate.observe.index import Index
+from tidegate_testing.limit_ranges import Floored
+from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched
+
+KEY, PODS = ("shop", "orders"), "/api/v1/namespaces/shop/pods"
+DELETE = {"storage.deletionPolicy": "Delete"}
+
+
+class World:
+    """An operator that decides about one application until nothing is left to do at once."""
+
+    def __init__(self, app: StreamingApp, api: Floored) -> None:
+        self.api, self.index = api, Index()
+        client: Any = api
+        access, events = AccessKeeper(client, self.index), EventPublisher(client)
+        secrets, agents = LaunchSecrets(client, KEYS, PLATFORM), AgentClient(KEYS, 1)
+        self.actor = Actor(client, agents, self.index, access, secrets, events, Figures(), lambda key: None)
+        api.keep("/apis/tidegate.dev/v1alpha1/namespaces/shop/streamingapps/orders", app)
+        self.index.put_app(app)
+
+    async def look(self) -> str:
+        """Decide once, and return the reason."""
+        o = observe(self.index, KEY, PLATFORM, NOW)
+        assert o is not None
+        plan = decide(o, NOW)
+        await self.actor.carry_out(o.app, plan, NOW)
+        return plan.reason
+
+    def requested(self, pod: str, kind: str = "containers") -> list[str]:
+        made = self.api.objects[f"{PODS}/{pod}"]["spec"]
+        return [each["resources"]["requests"]["memory"] for each in made[kind]]
+
+
+async def test_a_driver_with_an_injected_runtime_is_launched_with_the_epoch_that_was_refused() -> None:
+    world = World(app_with(), Floored())
+    for _ in range(2):
+        await world.look()
+    assert world.requested("orders-driver", "initContainers") == ["1Gi"]
+    assert world.api.objects[f"{PODS}/orders-driver"]["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
+    assert (world.api.refused, world.api.reads) == (["orders-driver"], 1)
+    (config,) = [
+        each["value"]
+        for each in world.api.objects[f"{PODS}/orders-driver"]["spec"]["containers"][0]["env"]
+        if each["name"] == "TIDEGATE_CONFIG"
+    ]
+    (init,) = msgspec.json.decode(config)["executor"]["template"]["spec"]["initContainers"]
+    assert init["resources"]["requests"]["memory"] == "1Gi"
+
+
+async def test_a_deletion_purges_the_storage() -> None:
+    world = World(deleted(launched(app_with(DELETE))), Floored())
+    for _ in range(2):
+        assert await world.look() in {"StoragePurging", "LaunchRefused"}
+    assert world.requested("orders-purge") == ["1Gi"]
+    assert world.api.refused == ["orders-purge"]
+
+
+async def test_where_nobody_may_read_it_the_pod_is_refused_and_tried_after_a_pause() -> None:
+    world = World(deleted(launched(app_with(DELETE))), Floored(readable=False))
+    for _ in range(3):
+        await world.look()
+    assert world.api.refused == ["orders-purge"]
+    assert await world.look() == "LaunchRefused"
