@@ -2,7 +2,7 @@
 
 The API server has no code for why it refuses an object. What is recognized here is what it writes today; the contract
 tests with a real one (tests/integration/scenario/test_contract.py) fail when it writes something else. Of what
-admission misses, tests/integration/test_chart_permissions.py is the contract, and of what kubelet and scheduler write
+LimitRanges demand, tests/integration/test_operator_lifecycle.py is the contract; of what admission misses, tests/integration/test_chart_permissions.py is the contract, and of what kubelet and scheduler write
 of a pod, tests/e2e/test_pods_that_do_not_start.py and test_executors_that_end.py. Unknown text is never an error: it is
 shown as it is.
 """
@@ -24,6 +24,10 @@ _USAGE = r"((minimum|maximum) \S+ usage|\S+ max limit to request ratio) per (Con
 _BY_LIMIT_RANGE = re.compile(r'pods "[^"]*" is forbidden: \[?' + _USAGE)
 # From the beginnings of words only: from each character on, one long word takes as many steps as its length squared.
 _LIMIT_RANGE = re.compile(r"(?<!\S)\[?" + _USAGE)
+_DEMAND = re.compile(
+    r"(?<!\S)\[?(?:(?:minimum|maximum) (?P<used>\S+) usage|(?P<ratio>\S+) max limit to request ratio)"
+    r" per (?:Container|Pod) is (?P<bound>[^\s,]+)(?:, but (?P<of>request|limit) is (?P<found>[^\s,\]]+))?"
+)
 _NOT_FOUND = re.compile(r"\b(configmap|secret|persistentvolumeclaim|serviceaccount)s? \"([^\"\s]{1,253})\" not found")
 _NO_KEY = re.compile(r"\breferences non-existent (config|secret) key: ([-._a-zA-Z0-9]{1,253})")
 _KINDS = {
@@ -68,6 +72,33 @@ def without_prefix(answer: str) -> str:
 def names_limit_range(complaint: str) -> bool:
     """Return whether a complaint without its prefix is the LimitRanger's."""
     return _LIMIT_RANGE.search(complaint) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a LimitRange demands, and the amount that it refuses."""
+
+    resource: str
+    bound: str
+    ratio: bool
+    """It bounds how many times the request the limit may be, and names neither of them."""
+    of_request: bool
+    found: str
+    """The request or limit that is refused; empty if none is named."""
+
+
+def limit_range_demands(complaint: str) -> tuple[Demand, ...]:
+    """Return each demand that the LimitRanger names in a complaint without its prefix; empty if it names none."""
+    return tuple(
+        Demand(
+            found["used"] or found["ratio"],
+            found["bound"].rstrip("."),
+            found["used"] is None,
+            found["of"] == "request",
+            (found["found"] or "").rstrip("."),
+        )
+        for found in _DEMAND.finditer(complaint)
+    )
 
 
 def names_quantity(complaint: str) -> bool:

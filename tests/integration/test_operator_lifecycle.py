@@ -192,6 +192,41 @@ def test_a_pod_the_api_server_refuses_is_named_and_launched_when_the_cause_is_go
     wait_for_reason(kubectl, space, "DriverStarting")
 
 
+def floor(kubectl: Kubectl, space: str, memory: str) -> None:
+    limits = {"limits": [{"type": "Container", "min": {"memory": memory}, "maxLimitRequestRatio": {"memory": "1"}}]}
+    metadata = {"name": "floor", "namespace": space}
+    kubectl.apply({"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits})
+
+
+def memory_of(container: dict[str, Any]) -> tuple[str, str]:
+    return container["resources"]["requests"]["memory"], container["resources"]["limits"]["memory"]
+
+
+def test_in_a_namespace_with_a_floor_an_application_starts_and_its_deletion_purges_the_storage(
+    kubectl: Kubectl, space: str
+) -> None:
+    floor(kubectl, space, "1Gi")
+    create(kubectl, space, storage={"deletionPolicy": "Delete"})
+    driver = pod(kubectl, space)
+    assert [memory_of(each) for each in driver["spec"]["initContainers"]] == [("1Gi", "1Gi")]
+    assert driver["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
+    kubectl.delete("streamingapp", "orders", space)
+    purge = pod(kubectl, space, "orders-purge")
+    assert [memory_of(each) for each in purge["spec"]["containers"]] == [("1Gi", "1Gi")]
+    play_kubelet(kubectl, space, {"phase": "Succeeded"}, "orders-purge")
+    wait_for("the end of the application", lambda: not app(kubectl, space), GENEROUS, 0.1)
+
+
+def test_of_a_floor_above_the_drivers_memory_container_and_field_are_named(kubectl: Kubectl, space: str) -> None:
+    floor(kubectl, space, "3Gi")
+    create(kubectl, space)
+    seen = wait_for_reason(kubectl, space, "LaunchRefused")
+    message = kubectl.condition(seen, "Stalled")["message"]
+    assert "minimum memory usage per Container is 3Gi, but request is 2Gi" in message
+    assert "in container driver, as a LimitRange" in message
+    assert "Correct spec.driver.resources; Tidegate retries." in message
+
+
 def test_an_image_that_does_not_exist_is_named_and_forgotten_when_it_is_there(kubectl: Kubectl, space: str) -> None:
     create(kubectl, space)
     pod(kubectl, space)

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.kube.failures import Failure, Forbidden
+from tidegate.resources.floors import Floors
+from tidegate.resources.limit_range_refusal import refusal_of_helper
+
 CONFIGURATION = "the Secret of the configuration"
 DRIVERS_ACCESS, LAUNCH_SECRETS = "the access of the driver", "the Secrets of the launch"
 
 
-def refused(what: str, answer: str) -> str:
-    return f"The API server refuses {what}: {answer.rstrip('.')}. Correct what it names; Tidegate retries."
+def refused(what: str, answer: str, fields: str = "") -> str:
+    """Return the text; ``fields`` are those that are to be corrected, empty if nobody knows."""
+    correct = fields or "what it names"
+    return f"The API server refuses {what}: {answer.rstrip('.')}. Correct {correct}; Tidegate retries."
+
+
+def pod_refused(pod: Mapping[str, Any], answer: Failure, floors: Floors) -> str:
+    """Return the text about a pod; of one that a LimitRange refused, with the containers and the fields that help."""
+    what = f"pod {pod['metadata']['name']}"
+    if not isinstance(answer, Forbidden) or not answer.limit_range:
+        return refused(what, answer.message)
+    return refused(what, *refusal_of_helper(answer.message, pod, floors.unread))
 
 
 def namespace_terminating(namespace: str) -> str:

@@ -34,6 +34,7 @@ from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.pods import Pod, build_record, process_of
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource
+from tidegate.resources.floors import NO_FLOORS
 from tidegate.resources.names import access_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
@@ -227,7 +228,7 @@ class SnapshotActor:
             message = messages.access_name_taken(answer.kind, access_name(known.app.metadata.name))
             return self._refuse(run, Reason.ACCESS_NAME_TAKEN, message)
         if isinstance(answer, Invalid | Forbidden):
-            return self._refuse_as_told(run, answer, messages.DRIVERS_ACCESS)
+            return self._refuse_as_told(run, answer, messages.refused(messages.DRIVERS_ACCESS, answer.message))
         must(answer, "creation of the driver's access")
         return None
 
@@ -240,7 +241,8 @@ class SnapshotActor:
             # The reason may be a removed ServiceAccount: what was known of the access is no longer relied on.
             self._index.checked_access.discard(run.snapshot.app_key)
             learned = await learn_floors(self._client, self._index, run.key[0], answer) is not None
-            return self._refuse_as_told(run, answer, f"pod {name}", at_once=learned)
+            message = messages.pod_refused(manifest, answer, self._index.floors.get(run.key[0], NO_FLOORS))
+            return self._refuse_as_told(run, answer, message, at_once=learned)
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of pod {name}: {answer}")
         self._index.put_pod(build_record(answer))
@@ -262,11 +264,11 @@ class SnapshotActor:
         self._index.put_pod(record)
         return LookAgain("the pod is there")
 
-    def _refuse_as_told(self, run: _Run, answer: Failure, what: str, *, at_once: bool = False) -> Outcome:
+    def _refuse_as_told(self, run: _Run, answer: Failure, told: str, *, at_once: bool = False) -> Outcome:
         if isinstance(answer, Forbidden) and answer.namespace_terminating:
             message = messages.namespace_terminating(run.key[0])
             return self._refuse(run, Reason.NAMESPACE_TERMINATING, message)
-        return self._refuse(run, Reason.LAUNCH_REFUSED, messages.refused(what, answer.message), at_once=at_once)
+        return self._refuse(run, Reason.LAUNCH_REFUSED, told, at_once=at_once)
 
     def _refuse(self, run: _Run, reason: Reason, message: str, *, at_once: bool = False) -> Outcome:
         known = self._index.snapshots.memory(run.key).refusal

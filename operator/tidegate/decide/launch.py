@@ -78,6 +78,18 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
     # Of the launch that was refused. One that the API server failed to answer, or answered with a fault of its own, is
     # not taken up in this way: its pod may yet appear, so each further attempt spends an epoch, which costs nothing.
     create = _create(o, refusal.epoch)
+    if not refusal.attempts:
+        # What a LimitRange demands is known by now, and nobody has refused this pod.
+        starting = starting_message(o, refusal.epoch)
+        return Verdict(
+            Phase.STARTING,
+            Health.RECONCILING,
+            Reason.DRIVER_STARTING,
+            starting,
+            before=access,
+            after=create,
+            wake_after=0.0,
+        )
     # Looked at again at once: the watch does not wake for a pod that the answer to its creation has already brought.
     return Verdict(
         Phase.PENDING,
@@ -221,7 +233,7 @@ def words_of_refusal(o: Observation, refusal: Refusal) -> str:
         manifest = _driver_pod(o, refusal.epoch)
     except SpecError:
         return refusal.message
-    complaint = complaint_of(refusal.words, o.app, ROLE_DRIVER, manifest)
+    complaint = complaint_of(refusal.words, o.app, ROLE_DRIVER, manifest, o.platform.floors.unread)
     return messages.refused(refusal.pod_name, complaint.text, ", ".join(complaint.fields))
 
 

@@ -15,6 +15,7 @@ from tidegate import foreign_text
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources.limit_range_refusal import containers_refused, explained, field_of
 from tidegate.resources.pod_template import COMMON_FIELD, DRIVER_FIELD, EXECUTOR_FIELD, find_item
 from tidegate_spark.protocol import ROLE_EXECUTOR, ROLE_REPARTITION
 
@@ -33,7 +34,7 @@ class Complaint:
     by_limit_range: bool = False
 
 
-def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any]) -> Complaint:
+def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any], unread: str = "") -> Complaint:
     """Return what the API server says of a pod in words about the spec.
 
     Args:
@@ -41,6 +42,7 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
         app: the application, with the version of which the pod was made.
         role: the driver's, an executor's, or the one's that repartitions the state.
         pod: its manifest, as it was sent.
+        unread: why the namespace's LimitRanges could not be read; empty if they were, or nobody had to.
     """
     known = _Origin(app, role, pod)
     fields: list[str] = []
@@ -55,8 +57,11 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
     if foreign_text.names_quantity(text) and (wrong := known.no_quantities()):
         return Complaint("; ".join(map(str, wrong)), tuple(each.field for each in wrong))
     if foreign_text.names_limit_range(text):
-        limited = f"{text}, as a LimitRange of the namespace has it"
-        return Complaint(limited, (known.resources_field,), by_limit_range=True)
+        containers = containers_refused(text, pod)
+        helped = dict.fromkeys(known.resources_of(name) for name in containers)
+        return Complaint(
+            explained(text, containers, unread), tuple(helped) or (known.resources_field,), by_limit_range=True
+        )
     typed = foreign_text.wrong_type(text)
     if typed is not None:
         kind = f"found {_KINDS.get(typed.found, typed.found)}, expected {_in_words(typed.expected)}"
@@ -119,6 +124,15 @@ class _Origin:
             if whole:
                 return f"{field}{whole}"
         return self._own(steps) or self._nearest(steps)
+
+    def resources_of(self, container: str) -> str:
+        """Return the field that states the resources of a container, be it a sidecar of a template."""
+        own = self.resources_field if container == self._container else field_of(container, self._pod)
+        if own:
+            return own
+        names = [each.get("name") for each in self._pod["spec"]["containers"]]
+        inner = f"spec.containers[{names.index(container)}].resources" if container in names else ""
+        return (self.field(inner) if inner else "") or self.resources_field
 
     def no_quantities(self) -> tuple[SpecError, ...]:
         """Return what stands in the templates where there has to be a quantity, and is none."""

@@ -14,7 +14,7 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
-from tidegate_testing.limit_ranges import Floored
+from tidegate_testing.limit_ranges import NOT_GRANTED, Floored
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched
 
 KEY, PODS = ("shop", "orders"), "/api/v1/namespaces/shop/pods"
@@ -49,7 +49,7 @@ class World:
 async def test_a_driver_with_an_injected_runtime_is_launched_with_the_epoch_that_was_refused() -> None:
     world = World(app_with(), Floored())
     for _ in range(2):
-        await world.look()
+        assert await world.look() == "DriverStarting"
     assert world.requested("orders-driver", "initContainers") == ["1Gi"]
     assert world.api.objects[f"{PODS}/orders-driver"]["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
     assert (world.api.refused, world.api.reads) == (["orders-driver"], 1)
@@ -65,7 +65,7 @@ async def test_a_driver_with_an_injected_runtime_is_launched_with_the_epoch_that
 async def test_a_deletion_purges_the_storage() -> None:
     world = World(deleted(launched(app_with(DELETE))), Floored())
     for _ in range(2):
-        assert await world.look() in {"StoragePurging", "LaunchRefused"}
+        assert await world.look() == "StoragePurging"
     assert world.requested("orders-purge") == ["1Gi"]
     assert world.api.refused == ["orders-purge"]
 
@@ -76,3 +76,15 @@ async def test_where_nobody_may_read_it_the_pod_is_refused_and_tried_after_a_pau
         await world.look()
     assert world.api.refused == ["orders-purge"]
     assert await world.look() == "LaunchRefused"
+    refusal = world.index.memory(KEY).refusal
+    assert refusal is not None
+    assert "but request is 256Mi in container purge" in refusal.message
+    assert f"the operator cannot list LimitRanges, {NOT_GRANTED.message}" in refusal.message
+    assert "Correct spec.helpers.resources, or the LimitRange; Tidegate retries." in refusal.message
+
+
+async def test_a_deletion_ends_with_the_storage_purged_once_the_spec_gives_what_nobody_may_read() -> None:
+    helped = {**DELETE, "helpers.resources": {"requests": {"memory": "1Gi"}}}
+    world = World(deleted(launched(app_with(helped))), Floored(readable=False))
+    assert await world.look() == "StoragePurging"
+    assert (world.requested("orders-purge"), world.api.reads) == (["1Gi"], 0)

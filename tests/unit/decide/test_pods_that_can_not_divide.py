@@ -50,8 +50,8 @@ AGAIN = (
 )
 WORDS = (
     "The API server refuses the repartition pod: maximum memory usage per Container is 1536Mi, but "
-    "limit is 2Gi, as a LimitRange of the namespace has it. Correct spec.state.repartition.resources, or the "
-    f"LimitRange. {AGAIN}"
+    "limit is 2Gi in container repartition, as a LimitRange of the namespace has it. Correct "
+    f"spec.state.repartition.resources, or the LimitRange. {AGAIN}"
 )
 OF_SPEC = "The repartition pod cannot be built from the spec: spec.state.repartition.resources.requests.memory: "
 

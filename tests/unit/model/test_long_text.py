@@ -12,6 +12,7 @@ import pytest
 from tidegate.foreign_text import (
     is_about_object,
     is_by_limit_range,
+    limit_range_demands,
     missing_for_admission,
     missing_object,
     names_limit_range,
@@ -117,6 +118,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "key": lambda text: conditions_of_key(text, SCHEMA),
     "answer of the API server": lambda text: (is_about_object(text), is_by_limit_range(text), without_prefix(text)),
     "complaint": lambda text: (names_limit_range(text), wrong_type(text), split_validation_error(text)),
+    "demands of a LimitRange": limit_range_demands,
     "event of a pod": lambda text: (missing_object(text), only_lists_volumes(text), without_ids(text)),
     "answer of admission": missing_for_admission,
     "paths": lambda text: with_paths(text, str.upper),

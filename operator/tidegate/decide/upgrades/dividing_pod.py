@@ -63,7 +63,7 @@ def why_not_divided(o: Observation) -> str:
     words = _refusal_of(o, attempt)
     if not words:
         return ""
-    complaint = complaint_of(words, o.app, ROLE_REPARTITION, pod)
+    complaint = complaint_of(words, o.app, ROLE_REPARTITION, pod, o.platform.floors.unread)
     fields = ", ".join(complaint.fields)
     return texts.pod_refused(complaint.text, fields, by_limit_range=complaint.by_limit_range)
 

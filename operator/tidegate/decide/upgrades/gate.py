@@ -157,7 +157,7 @@ def note_refusal(o: Observation, now: float) -> Step | None:
     if not _at_gate(o, upgrade) or upgrade is None or upgrade.reason != Reason.LAUNCHED:
         return None
     message = messages.STARTED if o.driver is not None else upgrade.message
-    if refusal is not None and refusal.recorded:
+    if refusal is not None and refusal.recorded and refusal.attempts:
         stays, limit = why_not_taken_back(o, upgrade), o.app.spec.upgrade.timeout_seconds
         message = messages.not_started(words_of_refusal(o, refusal), stays or messages.rolled_back_after(limit))
     return Step(msgspec.structs.replace(upgrade, message=message)) if message != upgrade.message else None
