@@ -2,9 +2,10 @@
 
 The API server has no code for why it refuses an object. What is recognized here is what it writes today; the contract
 tests with a real one (tests/integration/scenario/test_contract.py) fail when it writes something else. Of what
-LimitRanges demand, tests/integration/test_operator_lifecycle.py is the contract; of what admission misses, tests/integration/test_chart_permissions.py is the contract, and of what kubelet and scheduler write
-of a pod, tests/e2e/test_pods_that_do_not_start.py and test_executors_that_end.py. Unknown text is never an error: it is
-shown as it is.
+LimitRanges demand, tests/integration/test_operator_lifecycle.py is the contract; of what admission misses,
+tests/integration/test_chart_permissions.py; of what kubelet and scheduler write of a pod,
+tests/e2e/test_pods_that_do_not_start.py and test_executors_that_end.py. Unknown text is never an error: it is shown as
+it is.
 """
 
 from __future__ import annotations

@@ -87,7 +87,8 @@ def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
 def _has(resources: Mapping[str, Any], demand: foreign_text.Demand) -> bool:
     if demand.found:
         kind = "requests" if demand.of_request else "limits"
-        return _amount(resources, kind, demand.resource) == _parsed(demand.found) is not None
+        amount, found = _amount(resources, kind, demand.resource), _parsed(demand.found)
+        return found is not None and bool(amount == found)
     if not demand.ratio:
         return False
     request, limit = (_amount(resources, kind, demand.resource) for kind in ("requests", "limits"))
