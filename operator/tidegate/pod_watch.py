@@ -9,8 +9,8 @@ from tidegate.kube.paths import collection
 from tidegate.kube.watch import Listed, Removed, Watch
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
-from tidegate.observe.pods import Pod
-from tidegate.strangers import Strangers, last_record_of, record_of
+from tidegate.observe.pods import read_record
+from tidegate.strangers import Strangers
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
 
@@ -29,26 +29,20 @@ async def watch_pods(
         wake: is told of each application that is to be looked at.
         namespace: where; empty for all namespaces.
     """
-    watch = Watch(client, collection("Pod", namespace), f"{LABEL_MANAGED_BY}={MANAGED_BY}", Pod)
+    watch = Watch(client, collection("Pod", namespace), f"{LABEL_MANAGED_BY}={MANAGED_BY}", read_record)
     strangers = Strangers()
     async for change in watch.changes():
         figures.count_event("pods")
         if isinstance(change, Listed):
-            records = {pod.metadata.uid: record_of(pod) for pod in change.items}
-            pods = [record for record in records.values() if record is not None]
-            for pod in pods:
+            for pod in change.items:
                 strangers.note(pod)
-            unread = change.unread | {uid for uid, record in records.items() if record is None}
-            keys = index.replace_pods(pods, namespace, change.version, unread)
+            keys = index.replace_pods(list(change.items), namespace, change.version, change.unread)
         elif isinstance(change, Removed):
-            key = index.remove_pod(last_record_of(change.item))
+            key = index.remove_pod(change.item)
             keys = {key} if key is not None else set()
         else:
-            record = record_of(change.item)
-            if record is None:
-                continue
-            strangers.note(record)
-            key = index.put_pod(record)
+            strangers.note(change.item)
+            key = index.put_pod(change.item)
             keys = {key} if key is not None else set()
         for key in sorted(keys):  # the same order in every process
             wake(key)

@@ -1,36 +1,13 @@
-"""Pods with our labels that are none of ours, and those that nothing can be made of: they are told of, and left out."""
+"""Pods with our labels that are none of ours: they are told of, and left out."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import structlog
 
-from tidegate.observe.pods import Pod, PodRecord, build_record
+from tidegate.observe.pods import PodRecord
 from tidegate.observe.versions import Departed
 
 log = structlog.get_logger()
-
-
-def record_of(pod: Pod) -> PodRecord | None:
-    """Return a pod's record; None of one that nothing can be made of: it must not keep the others out."""
-    try:
-        return build_record(pod)
-    except Exception:
-        log.exception(
-            "pod left out, because it cannot be read", pod=pod.metadata.name, namespace=pod.metadata.namespace
-        )
-        return None
-
-
-def last_record_of(pod: Pod) -> PodRecord:
-    """Return the record of a pod that is gone; of one that nothing can be made of, who it was."""
-    return record_of(pod) or build_record(Pod(_names_alone(pod)))
-
-
-def _names_alone(pod: Pod) -> Any:
-    meta = pod.metadata
-    return type(meta)(meta.name, meta.namespace, meta.uid, meta.resourceVersion)
 
 
 class Strangers:

@@ -19,7 +19,7 @@ import tenacity
 from aiohttp.abc import AbstractStreamWriter
 
 from tidegate.kube.connection import Connection
-from tidegate.kube.failures import FAILURES, TRANSIENT, Failure, Throttled, Unavailable, failure_from_response
+from tidegate.kube.failures import FAILURES, TRANSIENT, Failure, Throttled, TooLong, Unavailable, failure_from_response
 from tidegate.kube.lines import cut
 from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
@@ -135,12 +135,16 @@ class KubeClient:
         """Count a watch that the API server answered."""
         self._figures.count_request("WATCH", str(status))
 
-    async def get(self, path: str, kind: type[T], accept: str = JSON) -> T | Failure:
+    async def get(self, path: str, kind: type[T], accept: str = JSON, *, longest: int = 0) -> T | Failure:
         """Read one object, or a list with its query in ``path``, as ``kind``.
 
-        With another ``accept`` the server gives another shape of it, for instance its metadata alone.
+        Args:
+            path: of the object or the list.
+            kind: of the answer.
+            accept: another one has the server give another shape of it, for instance its metadata alone.
+            longest: bytes of an answer; a longer one is not read to its end, and is TooLong. 0: any number.
         """
-        return await _decode(await self._send("GET", path, accept=accept), kind)
+        return await _decode(await self._send("GET", path, accept=accept, longest=longest), kind)
 
     async def read_once(self, path: str, kind: type[T], *, patience: float, longest: int) -> T | Failure:
         """Read something that can be done without, as ``kind``: asked once, and not read beyond a length.
@@ -212,8 +216,10 @@ class KubeClient:
         limits = aiohttp.ClientTimeout(total=patience)
         return await _decode(await self._exchange(self.watches, limits, method, path, body), kind)
 
-    async def _send(self, method: str, path: str, body: bytes | None = None, accept: str = JSON) -> bytes | Failure:
-        answer = await self._send_once(method, path, body, accept)
+    async def _send(
+        self, method: str, path: str, body: bytes | None = None, accept: str = JSON, longest: int = 0
+    ) -> bytes | Failure:
+        answer = await self._send_once(method, path, body, accept, longest=longest)
         if not isinstance(answer, TRANSIENT):
             return answer
         # The machinery of retrying is only set up when there is something to retry: most requests never pay for it.
@@ -224,7 +230,7 @@ class KubeClient:
             retry_error_callback=_last_answer,
         )
         await _sleep_for(answer)
-        retried: bytes | Failure = await retrying(self._send_once, method, path, body, accept)
+        retried: bytes | Failure = await retrying(self._send_once, method, path, body, accept, longest=longest)
         return retried
 
     async def _send_once(  # noqa: PLR0913, PLR0917 - what differs between requests
@@ -273,7 +279,7 @@ class KubeClient:
             return Unavailable(f"{type(error).__name__}: {error}")
         self._figures.count_request(method, str(response.status), time.monotonic() - started)
         if text is None:
-            return Unavailable(f"the answer is longer than {longest} bytes")
+            return TooLong(f"the answer is longer than {longest} bytes")
         self._compare_clocks(response.headers.get("Date", ""))
         if response.status >= 400:
             return failure_from_response(response.status, text, response.headers)

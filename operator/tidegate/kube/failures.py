@@ -71,9 +71,16 @@ class Unavailable:
     message: str
 
 
-Failure: TypeAlias = Conflict | AlreadyExists | NotFound | Invalid | Forbidden | Throttled | Unavailable
+@dataclass(frozen=True, slots=True)
+class TooLong:
+    """The answer to a question is longer than whoever asked reads; the same question will have the same answer."""
 
-FAILURES = (Conflict, AlreadyExists, NotFound, Invalid, Forbidden, Throttled, Unavailable)
+    message: str
+
+
+Failure: TypeAlias = Conflict | AlreadyExists | NotFound | Invalid | Forbidden | Throttled | Unavailable | TooLong
+
+FAILURES = (Conflict, AlreadyExists, NotFound, Invalid, Forbidden, Throttled, Unavailable, TooLong)
 TRANSIENT = (Throttled, Unavailable)
 
 _HTTP_CONFLICT = 409

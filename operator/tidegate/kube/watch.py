@@ -19,13 +19,16 @@ import msgspec
 import structlog
 
 from tidegate.kube.client import JSON, KubeClient
-from tidegate.kube.failures import FAILURES
-from tidegate.kube.lines import cut, lines_of
+from tidegate.kube.failures import FAILURES, TooLong
+from tidegate.kube.lines import LONGEST_LINE, cut, lines_of
 
 T = TypeVar("T")
 
 _WATCH_SECONDS = 540
 _PAGE = 500
+"""Objects of one page of a list, as long as they are not too long for it together."""
+_LONGEST_PAGE = LONGEST_LINE
+"""Bytes of a page: an object of 1.4 MB costs nobody much who makes hundreds, and the next list would have them all."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _LIVED = 5.0
 """Seconds after which a stream that ends was a working one: the next is opened as if for the first time."""
@@ -130,7 +133,7 @@ class Watch(Generic[T]):
         client: KubeClient,
         path: str,
         selector: str,
-        kind: type[T],
+        kind: type[T] | Callable[[msgspec.Raw], T],
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -141,7 +144,8 @@ class Watch(Generic[T]):
             client: an open client.
             path: of the collection.
             selector: a label selector, so that a busy cluster's other objects cost nothing; empty for all objects.
-            kind: what each object is decoded to; fields it does not name are skipped by the decoder. With
+            kind: what each object is decoded to, or what makes it of its JSON; called at once, so that the JSON of a
+                whole list is never in memory. Fields that a type does not name are skipped by the decoder. With
                 MetadataOnly the server sends no more than that.
             clock: seconds, monotonic.
             sleep: waits for so many seconds.
@@ -149,10 +153,10 @@ class Watch(Generic[T]):
         self._client = client
         self._path = path
         self._selector = {"labelSelector": selector} if selector else {}
-        self._metadata_only = issubclass(kind, MetadataOnly)
+        self._metadata_only = isinstance(kind, type) and issubclass(kind, MetadataOnly)
         self._clock = clock
         self._sleep = sleep
-        self._item: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+        self._read = msgspec.json.Decoder(kind).decode if isinstance(kind, type) else kind
         self._version = ""
 
     async def changes(self) -> AsyncIterator[Listed[T] | Changed[T] | Removed[T]]:
@@ -181,10 +185,14 @@ class Watch(Generic[T]):
     async def _list(self) -> tuple[list[T], frozenset[str]]:
         items: list[T] = []
         unread: set[str] = set()
-        token = ""
+        token, most = "", _PAGE
         while True:
-            query = self._selector | {"limit": str(_PAGE)} | ({"continue": token} if token else {})
-            answer = await self._client.get(f"{self._path}?{urlencode(query)}", msgspec.Raw, self._accept("List"))
+            query = self._selector | {"limit": str(most)} | ({"continue": token} if token else {})
+            path = f"{self._path}?{urlencode(query)}"
+            answer = await self._client.get(path, msgspec.Raw, self._accept("List"), longest=_LONGEST_PAGE)
+            if isinstance(answer, TooLong) and most > 1:
+                most //= 4
+                continue
             if isinstance(answer, FAILURES):
                 raise aiohttp.ClientError(f"list of {self._path}: {answer}")
             # Cut before it is read, not after a decoder failed: at what depth one fails depends on where it is
@@ -247,15 +255,16 @@ class Watch(Generic[T]):
     def _decode_item(self, body: msgspec.Raw) -> T | None:
         """Return an object; None if it is not what it should be, which must not keep the others out."""
         try:
-            return self._item.decode(body)
+            return self._read(body)
         except Exception as error:
-            log.error("object left out, because it cannot be read", path=self._path, error=f"{error!r:.500}")
+            which = " ".join(_uid_of(body))
+            log.error("object left out, because it cannot be read", path=self._path, uid=which, error=f"{error!r:.500}")
             return None
 
     def _decode_bare(self, body: msgspec.Raw) -> T | None:
         """Return an object of which only is known which one it is; None if not even that is."""
         try:
-            return self._item.decode(msgspec.json.encode(_bare.decode(body)))
+            return self._read(msgspec.Raw(msgspec.json.encode(_bare.decode(body))))
         except msgspec.MsgspecError:
             return None
 

@@ -55,15 +55,17 @@ async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
         wake: is told of each resource that changed, came or went.
     """
     path = collection(kind, namespace)
-    # Raw, because one that cannot be read must not keep the others out.
-    async for change in Watch(client, path, "", msgspec.Raw).changes():
+
+    def read(body: msgspec.Raw) -> R | UnreadableResource:
+        return _read(body, decode)  # one that cannot be read must not keep the others out
+
+    async for change in Watch(client, path, "", read).changes():
         figures.count_event(path.rpartition("/")[2])
         if isinstance(change, Listed):
-            found = [_read(item, decode) for item in change.items]
-            for changed in index.replace(found, namespace, change.version):
+            for changed in index.replace(change.items, namespace, change.version):
                 wake(changed)
             continue
-        resource = _read(change.item, decode)
+        resource = change.item
         gone = isinstance(change, Removed)
         if index.remove(resource.key, resource.metadata.uid) if gone else index.put(resource):
             wake(resource)

@@ -272,6 +272,18 @@ class Pod(msgspec.Struct):
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
 
+_pod = msgspec.json.Decoder(Pod)
+
+
+def read_record(body: msgspec.Raw) -> PodRecord:
+    """Return the record of a pod as the API server has it.
+
+    Raises:
+        Exception: nothing can be made of it.
+    """
+    return build_record(_pod.decode(body))
+
+
 def build_record(pod: Pod) -> PodRecord:
     """Return the record of a pod; of one that is none of ours, its configuration is not read."""
     meta, status, labels = pod.metadata, pod.status, pod.metadata.labels

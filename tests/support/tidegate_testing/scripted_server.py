@@ -3,7 +3,7 @@
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,6 +28,25 @@ class Server:
         if not self.answers:
             await asyncio.sleep(3600)
         return self.answers.pop(0)
+
+
+class PagedServer(Server):
+    """Lists so many objects at a time as it is asked for, and gives prepared answers to everything else."""
+
+    def __init__(self, objects: Sequence[bytes], *answers: web.Response) -> None:
+        super().__init__(*answers)
+        self.objects = objects
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer the next request."""
+        if "watch" in request.query:
+            return await super().answer(request)
+        self.asked.append(request)
+        begin = int(request.query.get("continue", "0"))
+        end = begin + int(request.query["limit"])
+        metadata = {"resourceVersion": "9000", "continue": str(end) if end < len(self.objects) else ""}
+        body = b'{"metadata":%b,"items":[%b]}' % (json.dumps(metadata).encode(), b",".join(self.objects[begin:end]))
+        return web.Response(body=body, content_type="application/json")
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """Requests that are repeated, and watches that survive gaps. A real HTTP server, on 127.0.0.1 in this process."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -10,11 +11,11 @@ from aiohttp import web
 
 from tidegate.kube import client, watch
 from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import Forbidden, NotFound, Unavailable
+from tidegate.kube.failures import Forbidden, NotFound, TooLong, Unavailable
 from tidegate.kube.lines import lines_of
 from tidegate.kube.watch import Changed, Listed, MetadataOnly, Removed, Watch
 from tidegate_testing import scripted_server
-from tidegate_testing.scripted_server import Server, events, talking_to
+from tidegate_testing.scripted_server import PagedServer, Server, events, talking_to
 
 PATH = "/api/v1/pods"
 
@@ -84,7 +85,7 @@ async def test_what_can_be_done_without_is_asked_once_and_not_read_beyond_its_le
     )
     async with talking_to(server) as kube, asyncio.timeout(20):
         assert await kube.read_once(PATH, Thing, patience=10.0, longest=1000) == Thing(Meta("a"))
-        assert await kube.read_once(PATH, Thing, patience=10.0, longest=1000) == Unavailable(
+        assert await kube.read_once(PATH, Thing, patience=10.0, longest=1000) == TooLong(
             "the answer is longer than 1000 bytes"
         )
         assert isinstance(await kube.read_once(PATH, Thing, patience=10.0, longest=1000), Unavailable)
@@ -103,6 +104,57 @@ async def test_a_long_list_is_read_page_by_page() -> None:
     server = Server(listing(5, "a", more="next"), listing(5, "b"))
     assert await first_changes(server, 1) == [(Listed.__name__, ["a", "b"])]
     assert server.asked[1].query["continue"] == "next"
+
+
+def long_things(number: int, length: int) -> list[bytes]:
+    return [json.dumps(thing(f"{each} ".ljust(length, "x"), 5)).encode() for each in range(number)]
+
+
+async def test_a_list_of_long_objects_is_read_in_pages_that_are_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of objects of 1.4 MB, which anybody may create, would fill the memory of whoever lists 500 at a time."""
+    monkeypatch.setattr(watch, "_LONGEST_PAGE", 50_000)
+    server = PagedServer(long_things(40, 10_000))
+    ((kind, names),) = await first_changes(server, 1)
+    assert (kind, [int(name.split()[0]) for name in names]) == (Listed.__name__, list(range(40)))
+    limits = [int(request.query["limit"]) for request in server.asked]
+    assert limits[:4] == [500, 125, 31, 7], "each was too long"
+    assert set(limits[4:]) == {1}, "the limit stays as it was found"
+    assert len(limits) == 4 + 40
+
+
+async def test_an_object_that_is_longer_than_any_can_be_is_no_reason_to_ask_at_once_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch, "_LONGEST_PAGE", 50_000)
+    server, pauses = PagedServer(long_things(1, 60_000)), 0
+
+    async def sleep(_: float) -> None:
+        nonlocal pauses
+        pauses += 1
+        server.objects = long_things(1, 10)
+
+    async with talking_to(server) as kube, asyncio.timeout(20):
+        async for change in Watch(kube, PATH, "a=b", Thing, sleep=sleep).changes():
+            assert isinstance(change, Listed)
+            break
+    assert pauses == 1
+
+
+async def test_objects_of_a_page_are_read_before_the_next_page_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that nothing of a page has to be kept but what was made of it."""
+    server, asked = PagedServer(long_things(3, 1)), []
+
+    def read(body: msgspec.Raw) -> Thing:
+        asked.append(len(server.asked))
+        return msgspec.json.decode(body, type=Thing)
+
+    monkeypatch.setattr(watch, "_PAGE", 1)
+    async with talking_to(server) as kube, asyncio.timeout(20):
+        async for change in Watch(kube, PATH, "a=b", read).changes():
+            assert isinstance(change, Listed)
+            assert [thing.metadata.name for thing in change.items] == ["0 ", "1 ", "2 "]
+            break
+    assert asked == [1, 2, 3]
 
 
 async def test_changes_follow_the_list() -> None:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from tidegate.kube.failures import Failure, Forbidden, Unavailable
+from tidegate.kube.failures import Failure, Forbidden, TooLong, Unavailable
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.start_delay import Obstacle, PodEvent, PodEvents, StartDelay, _Involved
 from tidegate.observe.start_events import FIRST_PAUSE, LONGEST_PAUSE, MOST_PODS, Delays, StartEvents
@@ -125,7 +125,7 @@ async def test_of_an_application_only_so_many_pods_are_looked_up_and_the_first_o
     ("answer", "text"),
     [
         (Forbidden("events is forbidden"), "events is forbidden"),
-        (Unavailable("the answer is longer than 2097152 bytes"), "the answer is longer than 2097152 bytes"),
+        (TooLong("the answer is longer than 2097152 bytes"), "the answer is longer than 2097152 bytes"),
     ],
 )
 async def test_what_cannot_be_read_is_said_to_be_unread(answer: Failure, text: str) -> None:

@@ -23,15 +23,14 @@ from tidegate.model.stream_snapshot import decode_snapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index
-from tidegate.observe.pods import Pod
+from tidegate.observe.pods import read_record
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pod_watch import watch_pods
-from tidegate.strangers import record_of
 from tidegate_spark.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.protocol import CONFIG_VARIABLE
 from tidegate_testing.control_observations import observe_running
 from tidegate_testing.hostile import hostile_objects, nested
-from tidegate_testing.scripted_server import Server, talking_to
+from tidegate_testing.scripted_server import PagedServer, Server, talking_to
 
 NUMBER = 1_000
 """Objects of each kind for each seed; the seeds are fixed, so that a failure can be reproduced."""
@@ -145,7 +144,7 @@ async def test_neighbours_of_hostile_objects_are_read_in_lists_and_watches(
 ) -> None:
     known = index()
     objects = among(good, NUMBER // 2, seed)
-    server = Server(page(*objects), told(*among(good, NUMBER // 2, seed + 1_000), encoded(good, "newest", 8000)))
+    server = PagedServer(objects, told(*among(good, NUMBER // 2, seed + 1_000), encoded(good, "newest", 8000)))
     async with talking_to(server) as client:
         follows = lambda: follow(client, Figures(), kind, "", known, decode, lambda _: None)  # noqa: E731 - begun later
         await until_told(follows, lambda: known.get(("shop", "newest")) is not None)
@@ -158,12 +157,12 @@ async def test_neighbours_of_hostile_objects_are_read_in_lists_and_watches(
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_neighbours_of_hostile_pods_are_read(seed: int) -> None:
     names: set[str] = set()
-    server = Server(page(*among(POD, NUMBER, seed)), told(encoded(POD, "newest", 8000)))
+    server = PagedServer(among(POD, NUMBER, seed), told(encoded(POD, "newest", 8000)))
 
     async def watches() -> None:
-        async for change in Watch(client, "/api/v1/pods", "a=b", Pod).changes():
+        async for change in Watch(client, "/api/v1/pods", "a=b", read_record).changes():
             found = change.items if isinstance(change, Listed) else [change.item] if isinstance(change, Changed) else []
-            names.update(record.name for record in map(record_of, found) if record is not None)
+            names.update(record.name for record in found)
 
     async with talking_to(server) as client:
         await until_told(watches, lambda: "newest" in names)
