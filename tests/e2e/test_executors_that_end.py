@@ -67,7 +67,8 @@ def test_a_wrong_option_is_named_with_the_last_lines_and_few_pods_are_made(world
     assert "/opt/nowhere.jar" in ready["message"], ready
     assert "exit code 1" in ready["message"], ready
     assert "Others start at" in ready["message"], ready
-    assert newest_executor(world, "option") < 20
+    # For up to 30 seconds Spark has no context yet that could be asked for fewer, and starts one after the other.
+    assert newest_executor(world, "option") < 40
 
 
 @pytest.mark.long
