@@ -206,7 +206,7 @@ def test_in_a_namespace_with_a_floor_an_application_starts_and_its_deletion_purg
     kubectl: Kubectl, space: str
 ) -> None:
     floor(kubectl, space, "1Gi")
-    create(kubectl, space, storage={"deletionPolicy": "Delete"})
+    create(kubectl, space, storage={"deletionPolicy": "Delete"}, application={"runtime": "Injected"})
     driver = pod(kubectl, space)
     assert [memory_of(each) for each in driver["spec"]["initContainers"]] == [("1Gi", "1Gi")]
     assert driver["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
@@ -222,7 +222,7 @@ def test_of_a_floor_above_the_drivers_memory_container_and_field_are_named(kubec
     create(kubectl, space)
     seen = wait_for_reason(kubectl, space, "LaunchRefused")
     message = kubectl.condition(seen, "Stalled")["message"]
-    assert "minimum memory usage per Container is 3Gi, but request is 2Gi" in message
+    assert "minimum memory usage per Container is 3Gi, but request is 1200Mi" in message
     assert "in container driver, as a LimitRange" in message
     assert "Correct spec.driver.resources; Tidegate retries." in message
 
