@@ -21,6 +21,11 @@ def mesh(image: str) -> list[dict[str, Any]]:
         '[JSONPatch{op: "add", path: "/spec/containers/-", value: '
         f'Object.spec.containers{{name: "{PROXY}", image: "{image}", '
         'imagePullPolicy: "IfNotPresent", '
+        # As the namespace's Pod Security level wants it.
+        "securityContext: Object.spec.containers.securityContext{allowPrivilegeEscalation: false, "
+        "runAsNonRoot: true, runAsUser: 65532, "
+        'capabilities: Object.spec.containers.securityContext.capabilities{drop: ["ALL"]}, '
+        'seccompProfile: Object.spec.containers.securityContext.seccompProfile{type: "RuntimeDefault"}}, '
         # A shell that is a container's first process dies of no signal that it does not expect.
         'command: ["sh", "-c", "trap \'exit 0\' TERM; sleep 3600 & wait"]}}]'
     )
@@ -54,12 +59,16 @@ def meshed(world: World) -> Iterator[str]:
 
 def puts_proxies(world: World) -> bool:
     """Return whether a pod that is made now gets the proxy: the API server reads policies after a while."""
-    container = {"name": "main", "image": world.environment.image_stock, "imagePullPolicy": "IfNotPresent"}
+    security = {
+        "allowPrivilegeEscalation": False,
+        "runAsNonRoot": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    container = {"name": "main", "image": world.environment.image_stock, "securityContext": security}
     metadata = {"name": "probe", "namespace": NAMESPACE}
-    world.kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}})
-    found = world.kubectl.get("pod", "probe", NAMESPACE)
-    world.kubectl.delete("pod", "probe", NAMESPACE)
-    return found is not None and PROXY in names(found)
+    probe = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+    return PROXY in names(world.kubectl.create(probe, dry_run=True))
 
 
 def names(pod: dict[str, Any]) -> list[str]:
