@@ -44,8 +44,7 @@ def pods_report(o: SnapshotObservation, pod: PodRecord) -> SnapshotReport | None
 
 def has_done_its_work(pod: PodRecord) -> bool:
     """Return whether the pod's process ended and will not be started again."""
-    ended = pod.ended is not None and pod.ended.exit_code == 0 and not pod.running
-    return pod.phase == "Succeeded" or (ended and pod.phase != "Failed")
+    return pod.phase == "Succeeded"
 
 
 def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: float, work: str = "") -> SnapshotVerdict:

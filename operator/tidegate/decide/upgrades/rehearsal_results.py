@@ -48,7 +48,7 @@ def find_pod(o: Observation, upgrade: UpgradeStatus) -> PodRecord | None:
 
 def has_ended(pod: PodRecord) -> bool:
     """Return whether its process has ended, or will never begin."""
-    return pod.finished or (pod.ended is not None and not pod.running)
+    return pod.finished
 
 
 def result_of(

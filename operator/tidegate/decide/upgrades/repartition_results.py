@@ -113,7 +113,7 @@ def _not_begun(o: Observation, known: RepartitionStatus, pod: PodRecord | None, 
 
 def has_ended(pod: PodRecord) -> bool:
     """Return whether its process has ended, or will never begin."""
-    return pod.finished or (pod.ended is not None and not pod.running)
+    return pod.finished
 
 
 def _read_end(pod: PodRecord, known: RepartitionStatus) -> Outcome:
