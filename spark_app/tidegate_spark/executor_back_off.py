@@ -20,7 +20,8 @@ long, and of these it is asked for as many as there are by then."""
 
 def pause_after(rounds: int) -> float:
     """Return how long nothing is started after so many rounds of ends in a row."""
-    return 0.0 if rounds < 2 else min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (rounds - 2))
+    # Bounded: after days of ends, two to the power of their number is no float any more.
+    return 0.0 if rounds < 2 else min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(rounds - 2, 16))
 
 
 class BackOff:

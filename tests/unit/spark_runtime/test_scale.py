@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tidegate_spark.executor_back_off import HEALTHY_SECONDS, LONGEST_PAUSE, SETTLED_SECONDS
+from tidegate_spark.executor_back_off import HEALTHY_SECONDS, LONGEST_PAUSE, SETTLED_SECONDS, pause_after
 from tidegate_spark.executors import SURPLUS_SECONDS, Count, Scale
 
 
@@ -233,3 +233,8 @@ def test_without_an_answer_of_the_api_server_what_ends_is_replaced_at_once() -> 
     run(scale, spark, 20)
     spark.born.clear()
     assert run(scale, spark, 6).running == 2
+
+
+def test_pauses_double_up_to_five_minutes_however_often_executors_end() -> None:
+    assert [pause_after(rounds) for rounds in range(9)] == [0, 0, 10, 20, 40, 80, 160, 300, 300]
+    assert pause_after(10_000) == 300
