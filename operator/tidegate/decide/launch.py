@@ -27,6 +27,7 @@ from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError, TooLongError
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase
+from tidegate.model.times import growing_pause
 from tidegate.observe.observation import Observation, Refusal, lacks_access
 from tidegate.resources.configuration import ConfiguredPod
 from tidegate.resources.driver import build_driver
@@ -252,11 +253,6 @@ def is_unplanned(o: Observation) -> bool:
 def refused_for(at: float, attempts: int, now: float) -> float:
     """Return for how many seconds a pod that was refused ``at`` a time is not tried again; 0 if it is to be now."""
     return time_left(at, growing_pause(attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)
-
-
-def growing_pause(attempts: int, first: float, longest: float) -> float:
-    """Return the seconds to wait after so many attempts: none, then ``first``, doubling up to ``longest``."""
-    return min(first * 2.0 ** (min(attempts, 16) - 1), longest) if attempts > 0 else 0.0
 
 
 def time_left(since: float, pause: float, now: float) -> float:

@@ -32,7 +32,6 @@ from tidegate.decide.faults import (
 from tidegate.decide.launch import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
-    growing_pause,
     reason_not_built,
     starting_message,
     time_left,
@@ -44,6 +43,7 @@ from tidegate.decide.upgrades.step import runs_ready
 from tidegate.decide.verdict import Health, Verdict, health_without_start
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, UpgradePhase
+from tidegate.model.times import growing_pause
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
 from tidegate_spark.protocol import AgentReport, DriverState

@@ -1,6 +1,6 @@
-"""When something is due that recurs: by cron or by an interval. Pure; the same questions have the same answers.
+"""When something is due again: by cron, by an interval, or after a pause. Pure; same questions have the same answers.
 
-Both are grids on the clock, not distances from the last time: so a time is known without remembering anything, its name
+The first two are grids on the clock, not distances from the last time: so a time is known without remembering anything, its name
 is the same for whoever works it out, and what was late does not move what comes after.
 """
 
@@ -133,3 +133,8 @@ def _cron(schedule: Schedule, minute: int, *, reverse: bool) -> float | None:
     times: Iterator[datetime.datetime] = CronSim(schedule.cron, start, reverse=reverse)
     found = next(times, None)
     return found.timestamp() if found is not None else None
+
+
+def growing_pause(attempts: int, first: float, longest: float) -> float:
+    """Return the seconds to wait after so many attempts: none, then ``first``, doubling up to ``longest``."""
+    return min(first * 2.0 ** (min(attempts, 16) - 1), longest) if attempts > 0 else 0.0

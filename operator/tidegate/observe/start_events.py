@@ -17,6 +17,7 @@ import structlog
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Forbidden
 from tidegate.kube.paths import collection
+from tidegate.model.times import growing_pause
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.start_delay import Obstacle, PodEvents, StartDelay, delay_of
 
@@ -102,7 +103,7 @@ class StartEvents:
         """Return in how many seconds a pod's events are to be read."""
         now = self.steady()
         if wait.reads:
-            return wait.read_at + min(FIRST_PAUSE * 2.0 ** (min(wait.reads, 16) - 1), LONGEST_PAUSE) - now
+            return wait.read_at + growing_pause(wait.reads, FIRST_PAUSE, LONGEST_PAUSE) - now
         # By both clocks: one that was set back, or a node's that is ahead, must not make it wait for hours.
         return patience - max(self.clock() - wait.since, now - wait.seen_at)
 
