@@ -1,7 +1,7 @@
 """When something is due again: by cron, by an interval, or after a pause. Pure; same questions have the same answers.
 
-The first two are grids on the clock, not distances from the last time: so a time is known without remembering anything, its name
-is the same for whoever works it out, and what was late does not move what comes after.
+The first two are grids on the clock, not distances from the last time: so a time is known without remembering anything,
+its name is the same for whoever works it out, and what was late does not move what comes after.
 """
 
 from __future__ import annotations
