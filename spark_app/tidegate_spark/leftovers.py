@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate_spark.environment import Environment
-from tidegate_spark.pods_api import EXECUTORS, PodsApi, controllers
+from tidegate_spark.pods_api import EXECUTORS, PodsApi, executors_of
 from tidegate_spark.protocol import DriverConfig
 
 GRACE_SECONDS = 5
@@ -29,12 +29,8 @@ def leftovers(pods: dict[str, Any], prefix: str, pod_uid: str) -> dict[str, str]
 
     Names and labels are anybody's to choose: what this pod does not own is left alone.
     """
-    found = (item["metadata"] for item in pods.get("items", []))
-    return {
-        each["name"]: each["uid"]
-        for each in found
-        if each["name"].startswith(f"{prefix}-exec-") and pod_uid and pod_uid in controllers(each)
-    }
+    found = (pod["metadata"] for pod in executors_of(pods, prefix, pod_uid))
+    return {each["name"]: each["uid"] for each in found}
 
 
 def begin_removal(config: DriverConfig, environment: Environment) -> Callable[[], object]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate_spark.environment import Environment
-from tidegate_spark.pods_api import EXECUTORS, PodsApi, controllers
+from tidegate_spark.pods_api import EXECUTORS, PodsApi, executors_of
 from tidegate_spark.protocol import LABEL_APP, DriverConfig
 
 SOON_SECONDS, LATER_SECONDS, SOON_FOR_SECONDS = 2.0, 15.0, 60.0
@@ -23,15 +23,12 @@ log = logging.getLogger("tidegate")
 
 def living(pods: dict[str, Any], prefix: str, pod_uid: str) -> frozenset[int]:
     """Return the numbers of the executors in a PodList that this driver's pod owns and that have not ended; pure."""
-    start = f"{prefix}-exec-"
     found = set()
-    for pod in pods.get("items", []):
+    for pod in executors_of(pods, prefix, pod_uid):
         metadata, phase = pod["metadata"], pod.get("status", {}).get("phase", "")
-        number = metadata["name"].removeprefix(start)
-        if not metadata["name"].startswith(start) or not number.isdecimal() or pod_uid not in controllers(metadata):
-            continue
+        number = metadata["name"].removeprefix(f"{prefix}-exec-")
         # Spark takes one that is being deleted for gone, too, and starts another one.
-        if phase not in _ENDED and "deletionTimestamp" not in metadata:
+        if number.isdecimal() and phase not in _ENDED and "deletionTimestamp" not in metadata:
             found.add(int(number))
     return frozenset(found)
 

@@ -7,6 +7,7 @@ import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,17 @@ EXECUTORS = "spark-role=executor"
 """Spark's own label."""
 
 
-def controllers(metadata: dict[str, Any]) -> list[str]:
+def _controllers(metadata: dict[str, Any]) -> list[str]:
     """Return the uids of an object's controlling owners."""
     return [owner["uid"] for owner in metadata.get("ownerReferences", []) if owner.get("controller")]
+
+
+def executors_of(pods: dict[str, Any], prefix: str, pod_uid: str) -> Iterator[dict[str, Any]]:
+    """Yield the executors in a PodList that a driver's pod owns, whatever their labels say."""
+    for pod in pods.get("items", []):
+        metadata = pod["metadata"]
+        if metadata["name"].startswith(f"{prefix}-exec-") and pod_uid and pod_uid in _controllers(metadata):
+            yield pod
 
 
 class PodsApi:
