@@ -48,17 +48,13 @@ class Configuration:
     """Of the variable."""
     rest: str = ""
     """Content of the Secret; empty: there is none."""
-
-    @property
-    def _secret_name(self) -> str:
-        mine, digest = self.config, digest_of(self.rest.encode())
-        return configuration_secret_name(mine.app, mine.epoch, mine.pod_name, mine.uid, digest)
+    secret_name: str = ""
 
     def mount(self, spec: dict[str, Any]) -> None:
         """Give a pod its Secret, if it has one. The kubelet starts no container without it."""
         if not self.rest:
             return
-        volume = {"name": _VOLUME, "secret": {"secretName": self._secret_name, "defaultMode": 0o440}}
+        volume = {"name": _VOLUME, "secret": {"secretName": self.secret_name, "defaultMode": 0o440}}
         mount = {"name": _VOLUME, "mountPath": REST_DIRECTORY, "readOnly": True}
         spec["volumes"] = [*spec["volumes"], volume]
         mine = next(container for container in spec["containers"] if container["name"] == DRIVER_CONTAINER)
@@ -75,7 +71,7 @@ class Configuration:
             # Kubelets need not watch it, and nobody changes it by mistake.
             "immutable": True,
             "metadata": {
-                "name": self._secret_name,
+                "name": self.secret_name,
                 "namespace": app.metadata.namespace,
                 "labels": labels(app.metadata.name, epoch=self.config.epoch),
                 "annotations": {ANNOTATION_APP_UID: app.metadata.uid},
@@ -97,7 +93,7 @@ def configuration_of(config: DriverConfig) -> Configuration:
     if len(rest) > LONGEST_SECRET:
         raise TooLongError(_longest_field(config), _too_long(len(rest)))
     name = configuration_secret_name(config.app, config.epoch, config.pod_name, config.uid, digest_of(rest.encode()))
-    return Configuration(config, literal(with_rest(kept, name, rest)), rest)
+    return Configuration(config, literal(with_rest(kept, name, rest)), rest, name)
 
 
 def secret_for(secret: dict[str, Any], pod_name: str, pod_uid: str) -> dict[str, Any]:
