@@ -5,7 +5,7 @@ A container with more is not started: exec fails, and the process leaves neither
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tidegate.model.errors import TooLongError
@@ -31,11 +31,7 @@ def refuse_long_variables(env: Iterable[Mapping[str, Any]], field: str) -> None:
     Raises:
         TooLongError: naming the first.
     """
-    sizes: dict[str, int] = {}
-    for item in env:
-        name = str(item["name"])
-        sizes[name] = _expanded(str(item.get("value") or ""), sizes)
-        size = len(name.encode()) + 1 + sizes[name]
+    for name, size in _sizes(env):
         if size > LONGEST_STRING:
             raise TooLongError(
                 f"{field}[{name}]",
@@ -54,12 +50,7 @@ def refuse_long_environment(env: Iterable[Mapping[str, Any]], field: str) -> Non
     Raises:
         TooLongError: they are too many.
     """
-    sizes: dict[str, int] = {}
-    whole = 0
-    for item in env:
-        name = str(item["name"])
-        sizes[name] = _expanded(str(item.get("value") or ""), sizes)
-        whole += len(name.encode()) + 1 + sizes[name] + 1
+    whole = sum(size + 1 for _, size in _sizes(env))
     if whole > LONGEST_ENVIRONMENT:
         raise TooLongError(
             field,
@@ -87,6 +78,15 @@ def refuse_long_settings(spark_conf: Mapping[str, str]) -> None:
 def is_too_long(item: Mapping[str, Any]) -> bool:
     """Return whether Linux starts no process with a variable, as far as its own value says."""
     return len(f"{item.get('name', '')}={item.get('value') or ''}".encode()) > LONGEST_STRING
+
+
+def _sizes(env: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
+    """Yield each variable's name, and the bytes of name, "=" and value as the kubelet hands it over."""
+    sizes: dict[str, int] = {}
+    for item in env:
+        name = str(item["name"])
+        sizes[name] = _expanded(str(item.get("value") or ""), sizes)
+        yield name, len(name.encode()) + 1 + sizes[name]
 
 
 def _expanded(value: str, sizes: Mapping[str, int]) -> int:
