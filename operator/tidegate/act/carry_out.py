@@ -39,7 +39,6 @@ from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.observation import Refusal, SnapshotRefusal
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
 from tidegate.resources.configuration import secret_for
-from tidegate.resources.floors import NO_FLOORS
 from tidegate.resources.names import access_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import FINALIZER
@@ -334,7 +333,7 @@ class Actor:
                     run,
                     name,
                     Reason.LAUNCH_REFUSED,
-                    messages.pod_refused(manifest, answer, self._index.floors.get(run.key[0], NO_FLOORS)),
+                    messages.pod_refused(manifest, answer, self._index.floors_of(run.key[0])),
                     recorded=True,
                     words=words,
                     at_once=learned,

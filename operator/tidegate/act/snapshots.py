@@ -34,7 +34,6 @@ from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.pods import Pod, build_record, process_of
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource
-from tidegate.resources.floors import NO_FLOORS
 from tidegate.resources.names import access_name
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.protocol import SNAPSHOT_FINALIZER
@@ -241,7 +240,7 @@ class SnapshotActor:
             # The reason may be a removed ServiceAccount: what was known of the access is no longer relied on.
             self._index.checked_access.discard(run.snapshot.app_key)
             learned = await learn_floors(self._client, self._index, run.key[0], answer) is not None
-            message = messages.pod_refused(manifest, answer, self._index.floors.get(run.key[0], NO_FLOORS))
+            message = messages.pod_refused(manifest, answer, self._index.floors_of(run.key[0]))
             return self._refuse_as_told(run, answer, message, at_once=learned)
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of pod {name}: {answer}")

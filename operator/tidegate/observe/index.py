@@ -23,7 +23,7 @@ from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.storage_roots import StorageRoots
 from tidegate.observe.versions import Departed, version_number
-from tidegate.resources.floors import Floors
+from tidegate.resources.floors import NO_FLOORS, Floors
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER
@@ -104,6 +104,10 @@ class Index:
         """By the namespace, what its LimitRanges demand, where one of them has refused a pod."""
         self.deciding_since = 0.0
         """When this process began to decide, in seconds since the epoch; before that it only looked."""
+
+    def floors_of(self, namespace: str) -> Floors:
+        """Return what is known to be demanded of pods in a namespace."""
+        return self.floors.get(namespace, NO_FLOORS)
 
     def platform_of(self, namespace: str, platform: Platform) -> Platform:
         """Return what the installation decides about pods, with what is demanded of those of a namespace."""

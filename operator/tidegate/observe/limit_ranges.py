@@ -20,7 +20,7 @@ from tidegate.kube.paths import collection
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.observe.index import Index
-from tidegate.resources.floors import NO_FLOORS, Bounds, Floors
+from tidegate.resources.floors import Bounds, Floors
 
 _OF_CONTAINERS, _OF_PODS = "Container", "Pod"
 log = structlog.get_logger()
@@ -84,7 +84,7 @@ async def learn_floors(client: KubeClient, index: Index, namespace: str, answer:
     """
     if not isinstance(answer, Forbidden) or not answer.limit_range:
         return None
-    before = index.floors.get(namespace, NO_FLOORS)
+    before = index.floors_of(namespace)
     found = await client.get(collection("LimitRange", namespace), LimitRangeList)
     if isinstance(found, FAILURES):
         log.warning("LimitRanges not read", namespace=namespace, answer=str(found))

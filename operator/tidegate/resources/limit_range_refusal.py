@@ -6,6 +6,7 @@ The API server names the amount and not the container, so the containers are tho
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from tidegate import foreign_text
@@ -87,8 +88,8 @@ def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
 def _has(resources: Mapping[str, Any], demand: foreign_text.Demand) -> bool:
     if demand.found:
         kind = "requests" if demand.of_request else "limits"
-        amount, found = _amount(resources, kind, demand.resource), _parsed(demand.found)
-        return found is not None and bool(amount == found)
+        found = _parsed(demand.found)
+        return found is not None and _amount(resources, kind, demand.resource) == found
     if not demand.ratio:
         return False
     request, limit = (_amount(resources, kind, demand.resource) for kind in ("requests", "limits"))
@@ -96,11 +97,11 @@ def _has(resources: Mapping[str, Any], demand: foreign_text.Demand) -> bool:
     return bool(request and limit and most and limit / request > most)
 
 
-def _amount(resources: Mapping[str, Any], kind: str, name: str) -> Any:
+def _amount(resources: Mapping[str, Any], kind: str, name: str) -> Decimal | None:
     return _parsed((resources.get(kind) or {}).get(name))
 
 
-def _parsed(value: Any) -> Any:
+def _parsed(value: Any) -> Decimal | None:
     try:
         return None if value is None else parse_quantity("", value)
     except SpecError:
