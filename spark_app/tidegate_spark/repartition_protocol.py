@@ -44,7 +44,8 @@ OPERATORS = frozenset(
 WITH_STATE = "transformWithState"
 """How the names begin of operators whose state Spark lets a query start with."""
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
-_BACK = "spec.state.partitions back to the number in status.statePartitions"
+BACK = "spec.state.partitions back to the number in status.statePartitions"
+"""What somebody sets who wants no other number of partitions after all."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version:
         first = ".".join(map(str, FIRST_SPARK))
         message = (
             f"Spark {spark_version} cannot repartition state; Spark {first} is the first that can. Set "
-            f"{_BACK}. Then set spec.application.image to one with Spark {first} or newer, and change "
+            f"{BACK}. Then set spec.application.image to one with Spark {first} or newer, and change "
             "spec.state.partitions when that version is stable."
             f"{second_way(queries, partitions)}"
         )
@@ -169,7 +170,7 @@ def _why_query_unfit(name: str, facts: StateFacts) -> Unfit | None:
     if facts.provider != ROCKSDB:
         message = (
             f"The state of query {name!r} is kept by the provider {facts.provider or 'of an unknown name'}, and Spark "
-            f"repartitions only that of {ROCKSDB}. Set {_BACK}. Another spark.sql.streaming.stateStore.providerClass "
+            f"repartitions only that of {ROCKSDB}. Set {BACK}. Another spark.sql.streaming.stateStore.providerClass "
             "(spec.sparkConf) takes effect only when the application starts without the state that it has "
             "(spec.upgrade.mode Stateless)."
         )
@@ -178,14 +179,14 @@ def _why_query_unfit(name: str, facts: StateFacts) -> Unfit | None:
     if unknown:
         message = (
             f"Query {name!r} has state of {', '.join(unknown)}, and Spark cannot determine the keys there. Set "
-            f"{_BACK}. Without that operator, the query no longer fits its checkpoint, and has to start without the "
+            f"{BACK}. Without that operator, the query no longer fits its checkpoint, and has to start without the "
             "state that it has (spec.upgrade.mode Stateless)."
         )
         return Unfit(Reason.UNSUPPORTED_OPERATOR, message)
     if facts.one_place:
         message = (
             f"Query {name!r} aggregates without a key: that state is all in the first partition, and Spark's "
-            f"repartition would put it where the query does not look. Set {_BACK}."
+            f"repartition would put it where the query does not look. Set {BACK}."
         )
         return Unfit(Reason.STATE_IN_ONE_PLACE, message)
     return None

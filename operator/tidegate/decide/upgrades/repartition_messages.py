@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tidegate.decide.fault_messages import sentence
+from tidegate_spark.repartition_protocol import BACK
 
-_BACK = "spec.state.partitions back to the number in status.statePartitions"
-_RETRY_OR_REVERT = f"To try again, change spec.restartNonce; to cancel, set {_BACK}."
+_RETRY_OR_REVERT = f"To try again, change spec.restartNonce; to cancel, set {BACK}."
 _CONTINUES = "The previous version continues with the state as it was."
 
 # --- before anything is stopped ---
@@ -24,7 +24,7 @@ def pod_refused(complaint: str, fields: str, *, by_limit_range: bool) -> str:
     return f"The API server refuses the repartition pod: {complaint}. Correct {what}. {_CORRECT_THEN}"
 
 
-_CORRECT_THEN = f"Then change spec.restartNonce to try again; to cancel, set {_BACK}."
+_CORRECT_THEN = f"Then change spec.restartNonce to try again; to cancel, set {BACK}."
 """What the pod gets makes no version: with that alone nothing would be tried again."""
 
 # --- an attempt ---
@@ -67,7 +67,7 @@ def deferred(why: str, batches: int, number: int, of: int) -> str:
     return (
         f"The repartition is deferred: {sentence(why)} The previous version continues with the state as it was, and "
         f"the upgrade starts again once that version has committed {batches} batches of each query or waits for input "
-        f"(deferral {number} of {of}). To start it at once, change spec.restartNonce; to cancel, set {_BACK}."
+        f"(deferral {number} of {of}). To start it at once, change spec.restartNonce; to cancel, set {BACK}."
     )
 
 
