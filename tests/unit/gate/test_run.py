@@ -50,6 +50,8 @@ def test_steps_that_need_nothing_of_each_other_run_at_once(tmp_path: object) -> 
 def test_a_failure_that_ends_the_run_interrupts_the_others_and_lets_them_clean_up(tmp_path: object) -> None:
     ready = f"{tmp_path}/ready"
     waits = (
+        # As the gate does at its own start: what a shell runs in the background inherits that it is ignored.
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"import pathlib, time\ntry:\n    pathlib.Path('{ready}').touch()\n    time.sleep(600)\n"
         "except KeyboardInterrupt:\n    print('cleaned up')\n"
     )
