@@ -20,6 +20,8 @@ from tidegate.observe.index import Index
 from tidegate.workqueue import WorkQueue
 
 _WATCH_SECONDS = 540
+_PAGE = 10
+"""Applications that are listed at a time."""
 
 
 def build_registry(connection: Connection, index: Index, queue: WorkQueue, figures: Figures) -> kopf.OperatorRegistry:
@@ -60,6 +62,8 @@ def build_settings() -> kopf.OperatorSettings:
     settings.peering.standalone = True
     # The CRD is checked at the start; watching CRDs and namespaces would ask for rights in the whole cluster.
     settings.scanning.disabled = True
+    # So many of the longest that there can be are decoded at a time.
+    settings.watching.chunk_size = _PAGE
     settings.watching.server_timeout = _WATCH_SECONDS
     settings.watching.client_timeout = _WATCH_SECONDS + 30
     settings.watching.inactivity_timeout = 100.0

@@ -18,8 +18,11 @@ DEEPEST = 100
 """Levels of a whole object: Kubernetes' own objects have less than thirty."""
 MOST_DIGITS = 400
 """Digits of a number: a double has less than 330 before its point."""
+MOST_VALUES = 40_000
+"""Values of a whole object: a pod has less than a thousand. Python needs sixty bytes for one of two bytes of JSON."""
 _MARK = "\N{HEAVY BALLOT X} tidegate: "
 TOO_DEEP = f"{_MARK}nested deeper than {DEEPEST} levels"
+TOO_MANY = f"{_MARK}more than {MOST_VALUES:,} values"
 TOO_LONG = f"{_MARK}a number of more than {MOST_DIGITS} digits"
 # A text without an end goes on to the end of all, and a number begins where no digit is before it: whoever tried again
 # from each quotation mark, or from each digit, would never be done.
@@ -76,6 +79,14 @@ def bounded(body: bytes) -> bytes:
     if depth <= DEEPEST:
         parts.append(body[kept_to:])
     return b"".join(parts)
+
+
+def has_too_many_values(body: bytes) -> bool:
+    """Return whether an object is one that needs many times its length as soon as it is decoded."""
+    if len(body) <= MOST_VALUES:  # each takes two bytes, with what separates it from the next
+        return False
+    bare = _TEXTS.sub(b"", body)
+    return bare.count(b",") + bare.count(b"[") + bare.count(b"{") > MOST_VALUES
 
 
 def is_cut(body: bytes) -> bool:

@@ -189,6 +189,8 @@ def decode_app(body: Mapping[str, Any] | bytes) -> StreamingApp:
     try:
         app = _json.decode(body) if isinstance(body, bytes) else msgspec.convert(body, StreamingApp)
     except msgspec.ValidationError as error:
+        if not isinstance(body, bytes) and (cut := why_cut(body)):
+            raise UnreadableAppError("", cut) from error
         raise unreadable_because(error) from error
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise UnreadableAppError("", f"not JSON: {error}") from error

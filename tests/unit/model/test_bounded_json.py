@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.bounded_json import DEEPEST, MOST_DIGITS, TOO_DEEP, TOO_LONG, bounded, is_cut, is_fit, why_cut
+from tidegate.model.bounded_json import (
+    DEEPEST,
+    MOST_DIGITS,
+    MOST_VALUES,
+    TOO_DEEP,
+    TOO_LONG,
+    bounded,
+    has_too_many_values,
+    is_cut,
+    is_fit,
+    why_cut,
+)
 from tidegate_spark.control_protocol import is_deeper
 
 
@@ -107,3 +118,13 @@ def test_what_is_shallow_stays_as_it_is_and_what_is_not_is_readable(tree: object
 )
 def test_depth_is_counted_in_lists_and_objects(value: object, levels: int, deeper: bool) -> None:
     assert is_deeper(value, levels) == deeper
+
+
+@pytest.mark.parametrize("value", [b"{}", b"[]", b"1", b'""', b'{"a":1}'])
+def test_values_are_counted_whatever_they_are(value: bytes) -> None:
+    assert has_too_many_values(b"[" + b",".join([value] * (MOST_VALUES + 1)) + b"]")
+    assert not has_too_many_values(b"[" + b",".join([value] * (MOST_VALUES // 3)) + b"]")
+
+
+def test_what_is_in_texts_are_no_values() -> None:
+    assert not has_too_many_values(json.dumps({"a": ',[{"' * MOST_VALUES}).encode())

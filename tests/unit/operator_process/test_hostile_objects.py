@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from tidegate.decide.control.plan import decide_control
+from tidegate.handlers import build_settings
 from tidegate.kube import watch
 from tidegate.kube.bounded_response import BoundedResponse
 from tidegate.kube.lines import LONGEST_LINE
@@ -22,7 +23,7 @@ from tidegate.model.control_message import MessagePhase, decode_message, is_too_
 from tidegate.model.stream_snapshot import decode_snapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.following import follow
-from tidegate.observe.index import Index
+from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.pods import read_record
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pod_watch import watch_pods
@@ -211,6 +212,43 @@ async def test_neighbours_of_hostile_applications_reach_kopfs_handlers(seed: int
                     index.put_app(json.loads(line.decode("utf-8"))["object"])
     for name in ("first", "middle", "last", "newest"):
         assert index.app(("shop", name)) is not None
+
+
+def many_values(name: str) -> bytes:
+    """Return an application of 1.4 MB, of which a decoder makes more than thirty."""
+    template = {"driver": {"podTemplate": {"spec": {"tolerations": "@"}}}}
+    ready = {"type": "Ready", "reason": "InvalidSpec"}
+    app = {**APP, "spec": {**APP["spec"], **template}, "status": {"conditions": [ready], "queries": []}}
+    return encoded(app, name, 7).replace(b'"@"', b"[" + b",".join([b"{}"] * 460_000) + b"]")
+
+
+async def test_of_an_application_of_too_many_values_only_its_names_and_conditions_are_decoded() -> None:
+    """Eight of them, all at once, took more memory than the operator has."""
+    index = Index()
+    server = Server(
+        page(encoded(APP, "first", 1), many_values("many")), told(many_values("told"), encoded(APP, "b", 9))
+    )
+    async with talking_to(server) as client, aiohttp.ClientSession(response_class=BoundedResponse) as session:
+        async with session.get(f"{client.server}/list") as response:
+            listed = await response.json()
+        async with session.get(f"{client.server}/watch") as response:
+            lines = b"".join([chunk async for chunk in response.content.iter_chunked(1024 * 1024)]).splitlines()
+    assert listed["metadata"] == {"resourceVersion": "9000"}
+    for body in (*listed["items"], *(json.loads(line)["object"] for line in lines)):
+        index.put_app(body)
+    for name in ("first", "b"):
+        assert isinstance(index.app(("shop", name)), KnownApp)
+    for name in ("many", "told"):
+        unreadable = index.app(("shop", name))
+        assert isinstance(unreadable, UnreadableApp)
+        assert unreadable.problem == "spec: more than 40,000 values"
+        assert (unreadable.metadata.uid, unreadable.metadata.generation) == (name, 1)
+        assert unreadable.ready["reason"] == "InvalidSpec"
+
+
+def test_kopf_lists_few_applications_at_a_time() -> None:
+    """It has none of a page in memory twice, but all of them decoded at once."""
+    assert build_settings().watching.chunk_size == 10
 
 
 async def test_a_line_that_never_ends_is_no_memory_for_ever() -> None:
