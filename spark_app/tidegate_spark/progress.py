@@ -13,11 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate_spark.control_protocol import ControlReport
-from tidegate_spark.protocol import PROTOCOL, AgentReport, DriverConfig, DriverState, Fault, Notice, QueryReport
+from tidegate_spark.protocol import (
+    MOST_NOTICES,
+    PROTOCOL,
+    AgentReport,
+    DriverConfig,
+    DriverState,
+    Fault,
+    Notice,
+    QueryReport,
+)
 from tidegate_spark.snapshot_protocol import SnapshotReport
-
-NOTICE_LIMIT = 100
-"""Notices kept; an application that repeats itself must not grow the report without bound."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ class Progress:
     def notice(self, reason: str, message: str, warning: bool = False) -> None:
         """Tell the user something once; the same words are not repeated within this process."""
         with self._lock:
-            if len(self._notices) >= NOTICE_LIMIT or any(n.message == message for n in self._notices):
+            if len(self._notices) >= MOST_NOTICES or any(n.message == message for n in self._notices):
                 return
             self._sequence += 1
             self._notices.append(Notice(self._sequence, reason, message, warning))

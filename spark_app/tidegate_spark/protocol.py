@@ -385,6 +385,10 @@ class Notice:
     warning: bool = False
 
 
+MOST_NOTICES = 100
+"""Of one driver process: an application that repeats itself must not grow the report without bound."""
+
+
 @dataclass(frozen=True)
 class AgentReport:
     """Answer to GET /v1/progress."""

@@ -15,7 +15,7 @@ from tidegate.decide.configuration import provide_again
 from tidegate.decide.upgrades.orders import order_copies
 from tidegate.observe.observation import Observation, has_other_key, lacks_access
 from tidegate.observe.pods import PodRecord, of_driver
-from tidegate_spark.protocol import FINALIZER
+from tidegate_spark.protocol import FINALIZER, MOST_NOTICES
 from tidegate_spark.reasons import reason_from
 
 VOLUME_PATIENCE = 30.0
@@ -66,7 +66,8 @@ def tell_notices(o: Observation, now: float) -> tuple[Action, ...]:
         return ()
     report = o.agent.report
     known = o.memory.told[1] if o.memory.told[0] == report.epoch else 0
-    new = [notice for notice in report.notices if notice.sequence > known]
+    # The agent is the application's own code, and says as much as it likes.
+    new = [notice for notice in report.notices[:MOST_NOTICES] if notice.sequence > known]
     if not new:
         return ()
     told = tuple(PublishEvent(reason_from(n.reason), n.message, n.warning, f"{report.epoch}/{n.sequence}") for n in new)

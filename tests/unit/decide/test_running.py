@@ -18,7 +18,7 @@ from tidegate.model.streaming_app import Phase, StreamingApp
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import Exit, PodRecord
 from tidegate_spark.control_protocol import ControlReport
-from tidegate_spark.protocol import DriverState, Fault, Notice
+from tidegate_spark.protocol import MOST_NOTICES, DriverState, Fault, Notice
 from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
@@ -274,6 +274,15 @@ def test_a_notice_of_the_agent_is_told_once() -> None:
         PublishEvent(Reason.CHECKPOINT_REDIRECTED, "new", True, "1/2"),
         RememberTold(1, 2),
     )
+
+
+def test_of_thousands_of_notices_no_more_are_told_than_a_runtime_ever_has() -> None:
+    """Each is an event to be built, or a line of the log that one was withheld: they hold up everybody's decisions."""
+    driver = running_driver(APP)
+    notices = tuple(Notice(number, "Renamed", f"old {number}") for number in range(1, 8_001))
+    plan = decide(settled(observe(APP, driver=driver, agent=report_of(driver, notices=notices))), NOW)
+    assert sum(isinstance(action, PublishEvent) for action in plan.actions) == MOST_NOTICES
+    assert RememberTold(1, MOST_NOTICES) in plan.actions
 
 
 def test_a_driver_that_ran_and_is_not_heard_of_is_not_called_starting() -> None:
