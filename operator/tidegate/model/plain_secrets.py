@@ -24,6 +24,13 @@ _SHORT = 16 * 1024
 SHORTEST = 6
 """Shorter values would blot out ordinary words elsewhere; where they stand they are left out all the same."""
 
+MOST_VALUES, LONGEST_TEXT = 2000, 32 * 1024
+"""Values that are looked for in a text about an object, and characters of it: each is looked for in all of it. Whoever
+makes a pod template has thousands of values in it, and an answer that quotes a megabyte of it."""
+NOT_REPEATED = (
+    f"The answer is not repeated: what it is about holds more than {MOST_VALUES // 2:,} secrets in plain text."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PlainSecret:
@@ -67,7 +74,11 @@ def with_secrets(recorded: dict[str, Any], present: dict[str, Any]) -> dict[str,
 
 
 def without_secrets_of(manifest: Any, text: str) -> str:
-    """Return a text about an object without the secrets that stand in it; the settings of a launch are looked into."""
+    """Return a text about an object without the secrets that stand in it; the settings of a launch are looked into.
+
+    Of a text that is longer than anybody reads it is the beginning; of an object with more secrets than anybody has, a
+    sentence that says so.
+    """
     found: list[PlainSecret] = []
     if isinstance(manifest, dict) and manifest.get("kind") == "Secret":
         data = {**(manifest.get("data") or {}), **(manifest.get("stringData") or {})}
@@ -78,9 +89,14 @@ def without_secrets_of(manifest: Any, text: str) -> str:
             _shown(config.get("spark_conf"), "", SETTINGS, found.append)
             _shown(config.get("args"), "", ARGUMENTS, found.append)
     values = {spelt for each in found for spelt in (each.value, json.dumps(each.value)[1:-1]) if len(spelt) >= SHORTEST}
+    if len(values) > MOST_VALUES:
+        return NOT_REPEATED
+    beginning = text[:LONGEST_TEXT]
     for value in sorted(values, key=len, reverse=True):
-        text = text.replace(value, REDACTED)
-    return without_shapes(text)
+        beginning = beginning.replace(value, REDACTED)
+    if len(text) > LONGEST_TEXT:  # at its end may be the beginning of a secret
+        beginning = beginning[: max(0, len(beginning) - max(map(len, values), default=0))] + "…"
+    return without_shapes(beginning)
 
 
 def _configurations(manifest: Any) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.plain_secrets import SecretGoneError, plain_secrets, without_secrets, without_secrets_of
+from tidegate.model.plain_secrets import (
+    LONGEST_TEXT,
+    MOST_VALUES,
+    NOT_REPEATED,
+    SecretGoneError,
+    plain_secrets,
+    without_secrets,
+    without_secrets_of,
+)
 from tidegate.model.spec_hash import held_version, recorded_version, spec_hash, version_of
 from tidegate.model.streaming_app import StableSpec, StreamingApp
 from tidegate_spark.secret_shapes import REDACTED
@@ -145,3 +153,24 @@ def test_an_answer_quotes_no_secret_of_the_pod_that_it_is_about() -> None:
 def test_an_answer_about_a_pod_of_any_form_is_shown(env: Any) -> None:
     pod = {"kind": "Pod", "spec": {"containers": [{"name": "driver", "env": env}]}}
     assert without_secrets_of(pod, "no") == "no"
+
+
+def pod_with(*passwords: str) -> dict[str, Any]:
+    words = [f"--password={password}" for password in passwords]
+    return {"kind": "Pod", "spec": {"containers": [{"name": "sidecar", "args": words}]}}
+
+
+def test_of_an_answer_that_quotes_a_megabyte_the_beginning_is_repeated_and_no_part_of_a_secret() -> None:
+    """Ten thousand passwords in a template, looked for in such an answer, held the operator up for seconds."""
+    secret = "correct-horse-battery-staple"
+    for begin in range(LONGEST_TEXT - len(secret), LONGEST_TEXT + 1):
+        shown = without_secrets_of(pod_with(secret), "no " * (begin // 3) + "-" * (begin % 3) + secret + "x" * 10**6)
+        assert shown.startswith("no no no")
+        assert len(shown) <= LONGEST_TEXT + 1
+        assert secret[:4] not in shown
+
+
+def test_of_an_object_with_more_secrets_than_anybody_has_no_answer_is_repeated() -> None:
+    passwords = [f"correct-horse-{number:05}" for number in range(MOST_VALUES + 1)]
+    shown = without_secrets_of(pod_with(*passwords), f"spec: not {passwords[7]}")
+    assert shown == NOT_REPEATED
