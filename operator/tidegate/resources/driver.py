@@ -8,7 +8,7 @@ from typing import Any
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
-from tidegate.resources.access import service_account
+from tidegate.resources.access import refuse_others_account, service_account
 from tidegate.resources.addresses import refuse_detours
 from tidegate.resources.configuration import ConfiguredPod, configuration_of
 from tidegate.resources.control_channel import mount_credentials
@@ -60,10 +60,11 @@ def build_driver(
         failures: when the application failed before, in pods that were lost; seconds since the epoch.
 
     Raises:
-        SpecError: the spec is well-formed, but memory does not fit, a template cannot be merged, or an address leads
-            elsewhere.
+        SpecError: the spec is well-formed, but memory does not fit, a template cannot be merged, an address leads
+            elsewhere, or the ServiceAccount is another application's.
         TooLongError: it is longer than what can be handed to a process.
     """
+    refuse_others_account(app)
     if app.spec.start_from is not None:
         refuse_detours(app.spec.start_from.export_uri, "spec.startFrom.exportedState.uri")
     pod, user_env = pod_parts.build_users_pod(

@@ -358,3 +358,12 @@ def test_a_null_takes_a_default_away() -> None:
     template = {"spec": {"securityContext": {"fsGroup": None}}}
     pod = build_driver_pod(app({"driver.podTemplate": template}), 1, 1, PLATFORM)
     assert "fsGroup" not in pod["spec"]["securityContext"]
+
+
+def test_the_account_of_another_application_is_refused() -> None:
+    """By it, and by nothing else, the chart's policy knows whose executors a driver may touch."""
+    with pytest.raises(SpecError, match=r"spec\.serviceAccountName: tidegate-driver-billing is another application's"):
+        build_driver_pod(app({"serviceAccountName": "tidegate-driver-billing"}), 1, 1, PLATFORM)
+    for name in ("tidegate-driver-orders", "tidegate-driver", "streams"):
+        pod = build_driver_pod(app({"serviceAccountName": name}), 1, 1, PLATFORM)
+        assert pod["spec"]["serviceAccountName"] == name
