@@ -1,6 +1,7 @@
 """JSON that somebody else wrote is cut to what every reader survives, and says where. Pure."""
 
 import json
+import tracemalloc
 
 import msgspec
 import pytest
@@ -128,3 +129,23 @@ def test_values_are_counted_whatever_they_are(value: bytes) -> None:
 
 def test_what_is_in_texts_are_no_values() -> None:
     assert not has_too_many_values(json.dumps({"a": ',[{"' * MOST_VALUES}).encode())
+
+
+@pytest.mark.parametrize("text", ['"', '\\"', "\\\\", 'a"b', "[", "x" * 70_000, "\\" * 70_001])
+def test_brackets_in_texts_are_none_wherever_a_text_lies(text: str) -> None:
+    for before in range(64 * 1024 - 8, 64 * 1024 + 8):
+        body = json.dumps([" " * before, text + "[" * (DEEPEST + 1), [{}] * DEEPEST]).encode()
+        assert is_fit(body)
+        assert not is_fit(body[:-2] + b"," + nested(DEEPEST) + b"]]")
+
+
+def test_millions_of_short_texts_need_little_more_memory_than_they_are_long() -> None:
+    """Eleven pods of 1.4 MB with short variables needed 400 MB before one of them was decoded."""
+    body = b'{"env":[' + b",".join(b'{"name":"a%d","value":""}' % number for number in range(200_000)) + b"]}"
+    tracemalloc.start()
+    try:
+        assert is_fit(body)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * len(body)
