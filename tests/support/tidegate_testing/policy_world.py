@@ -73,6 +73,8 @@ Reached = set[tuple[str, str, int]]
 
 def enforce(world: World, timeout: float = 300) -> tuple[Reached, Reached]:
     """Return who reaches whom without and with the policies, found in namespaces that end with the call."""
+    for name in (tools.KUBE_ROUTER.name, "kube-apiserver"):
+        tools.program(name)  # where it is missing, it is built, which nobody can in a namespace without a network
     command = ["unshare", "--net", "--mount", "--fork", "--kill-child", sys.executable, "-m", __name__]
     text = json.dumps(asdict(world))
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout, check=False)
