@@ -108,7 +108,8 @@ def await_end(app: Tally, before: int, partitions: int) -> dict[str, Any]:
 
 
 def assert_all_is_right(world: World, app: Tally) -> None:
-    wait_for("one driver", lambda: len(world.kubectl.list("pods", NAMESPACE, DRIVER)) == 1, timeout=300, interval=2)
+    its_own = f"{DRIVER},tidegate.dev/app={app.name}"
+    wait_for("one driver", lambda: len(world.kubectl.list("pods", NAMESPACE, its_own)) == 1, timeout=300, interval=2)
     app.await_all_tallied()
     wait_for("no repartition pod", lambda: world.kubectl.list("pods", NAMESPACE, POD) == [], timeout=300, interval=1)
 
@@ -204,7 +205,7 @@ def test_operators_are_killed_in_every_phase_and_the_state_is_repartitioned_all_
 LOG = {
     "begun": "",
     "pinned": "is whole",
-    "copied": "starts with a copy",
+    "copied": "starts from a copy",
     "dividing": "state from",
     "verified": "the same as before",
 }
@@ -267,6 +268,7 @@ def test_an_aggregation_without_a_key_is_refused_before_anything_is_stopped(worl
     assert (found["upgrade"]["reason"], found["epoch"], found["phase"]) == ("StateInOnePlace", epoch, "Running")
     (stalled,) = [each for each in found["conditions"] if each["type"] == "Stalled"]
     assert (stalled["status"], stalled["reason"]) == ("True", "UpgradeRefused")
+    world.kubectl.delete("sapp", totals.name, NAMESPACE)
 
 
 @pytest.mark.long
