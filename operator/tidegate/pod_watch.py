@@ -9,10 +9,11 @@ from tidegate.kube.paths import collection
 from tidegate.kube.watch import Listed, Removed, Watch
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
-from tidegate.observe.pods import read_record
+from tidegate.observe.pods import WATCHED, read_record
 from tidegate.strangers import Strangers
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
+
+_SELECTOR = ",".join(f"{name}={value}" for name, value in WATCHED.items())
 
 
 async def watch_pods(
@@ -29,7 +30,7 @@ async def watch_pods(
         wake: is told of each application that is to be looked at.
         namespace: where; empty for all namespaces.
     """
-    watch = Watch(client, collection("Pod", namespace), f"{LABEL_MANAGED_BY}={MANAGED_BY}", read_record)
+    watch = Watch(client, collection("Pod", namespace), _SELECTOR, read_record)
     strangers = Strangers()
     async for change in watch.changes():
         figures.count_event("pods")
@@ -38,7 +39,7 @@ async def watch_pods(
                 strangers.note(pod)
             keys = index.replace_pods(list(change.items), namespace, change.version, change.unread)
         elif isinstance(change, Removed):
-            key = index.remove_pod(change.item)
+            key = index.miss_pod(change.item)
             keys = {key} if key is not None else set()
         else:
             strangers.note(change.item)

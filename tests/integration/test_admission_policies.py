@@ -386,3 +386,29 @@ def test_the_operator_deletes_no_pod_of_people(kubectl: Kubectl) -> None:
         kubectl, ACCOUNT, "pods/peoples"
     )
     assert kubectl.get("pod", "peoples", TEAM) is not None
+
+
+def patched(kubectl: Kubectl, pod: str, change: dict[str, Any]) -> str:
+    """Have the operator patch a pod; returns why that is refused, "patched" if it is not."""
+    try:
+        kubectl.run("patch", "pod", pod, "-n", TEAM, "--type=merge", "-p", json.dumps(change), f"--as={ACCOUNT}")
+    except KubectlError as refused:
+        return str(refused)
+    return "patched"
+
+
+def test_the_operator_restores_labels_of_tidegates_pods_and_changes_nothing_else(kubectl: Kubectl) -> None:
+    app = app_with(name="unlabelled", namespace=TEAM)
+    driver = renamed(build_driver_pod(app, 1, 1, Platform("example/tidegate-operator:1")), labels={})
+    kubectl.create(driver)
+    kubectl.create(renamed(a_pod("peoples-own", "", ""), labels={}))
+    labels = {"app.kubernetes.io/managed-by": "tidegate", "tidegate.dev/app": "unlabelled"}
+    name = driver["metadata"]["name"]
+    assert patched(kubectl, name, {"metadata": {"labels": labels}}) == "patched"
+    for change in (
+        {"metadata": {"annotations": {"of": "somebody"}}},
+        {"spec": {"activeDeadlineSeconds": 1}},
+        {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "driver", "image": "other:1"}]}},
+    ):
+        assert "changes nothing of a pod but its labels" in patched(kubectl, name, change)
+    assert "only of Tidegate's own pods" in patched(kubectl, "peoples-own", {"metadata": {"labels": labels}})

@@ -214,6 +214,23 @@ def name_why_a_pod_does_not_start(kubectl: Kubectl) -> None:
     wait_for("it to be gone", lambda: kubectl.get("sapp", STUCK, TEAM) is None, timeout=300)
 
 
+def take_labels_off(kubectl: Kubectl) -> None:
+    """Take all labels off a driver that runs, until it has them again; it is the same pod, and the epoch the same."""
+    before = kubectl.get("pod", f"{APP}-driver", TEAM)
+    assert before is not None
+    labels, uid = before["metadata"]["labels"], before["metadata"]["uid"]
+    kubectl.patch("pod", f"{APP}-driver", TEAM, {"metadata": {"labels": dict.fromkeys(labels)}})
+
+    def labelled() -> bool:
+        pod = kubectl.get("pod", f"{APP}-driver", TEAM)
+        assert pod is not None
+        assert pod["metadata"]["uid"] == uid
+        return bool(pod["metadata"].get("labels") == labels)
+
+    wait_for("its labels to be restored", labelled, timeout=300)
+    assert running_in_epoch(kubectl, 1)
+
+
 def running_in_epoch(kubectl: Kubectl, epoch: int) -> bool:
     status = (kubectl.get("sapp", APP, TEAM) or {}).get("status", {})
     return bool(status.get("phase") == "Running" and status.get("epoch") == epoch)
@@ -229,6 +246,7 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     with operator(account_kubeconfig, log):
         kubectl.apply(app)
         wait_for("the application to run", lambda: running_in_epoch(kubectl, 1), timeout=300)
+        take_labels_off(kubectl)
         name_why_a_pod_does_not_start(kubectl)
     with operator(account_kubeconfig, log):
         kubectl.patch("sapp", APP, TEAM, {"spec": {"application": {"args": ["changed"]}}})

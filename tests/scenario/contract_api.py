@@ -312,6 +312,24 @@ class ApiServerContract:
         versions = [int(change.item.metadata.resourceVersion) for change in told if not isinstance(change, Listed)]
         assert versions == sorted(set(versions))
 
+    async def test_what_loses_the_label_of_a_watch_is_told_as_removed_and_is_told_as_new_when_it_has_it_again(
+        self, api: Api
+    ) -> None:
+        await api.pod("first")
+        watch = Watch(api.client, collection("Pod", api.namespace), f"{LABEL}={api.namespace}", Named)
+        changes = watch.changes()
+        await anext(changes)
+        await api.patch("Pod", "first", {"metadata": {"labels": {LABEL: None}}})
+        away = await anext(changes)
+        assert isinstance(away, Removed)
+        found = await api.client.get(item("Pod", api.namespace, "first"), Named)
+        assert isinstance(found, Named)
+        assert found.metadata.resourceVersion == away.item.metadata.resourceVersion
+        await api.patch("Pod", "first", {"metadata": {"labels": {LABEL: api.namespace}}})
+        back = await anext(changes)
+        await changes.aclose()  # type: ignore[attr-defined] # it is an asynchronous generator
+        assert isinstance(back, Changed)
+
     async def test_a_selector_leaves_out_what_has_other_labels(self, api: Api) -> None:
         await api.pod("ours")
         path = f"{collection('Pod', api.namespace)}?labelSelector={LABEL}%3Dothers"

@@ -28,6 +28,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "SetExecutors": ("POST agent",),
     "OrderSnapshots": ("POST agent",),
     "DeleteExecutor": ("DELETE pods",),
+    "RestoreLabels": ("PATCH pods",),
     "CreatePurge": ("POST pods",),
     "DeletePurge": ("DELETE pods",),
     "CreateOriginRelease": ("POST pods",),
@@ -49,7 +50,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
 """What each action changes outside of the process; a test compares the names with the closed unions."""
 
 
-ELSEWHERE = frozenset({"ProvideConfiguration"})
+ELSEWHERE = frozenset({"ProvideConfiguration", "RestoreLabels"})
 """Actions that no ordinary schedule has; schedules of their own aim at them."""
 
 

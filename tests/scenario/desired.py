@@ -38,15 +38,28 @@ def differences(w: World) -> list[str]:
     return found + list(_leftovers(w)) + list(_of_messages(w))
 
 
+def _labels(w: World, pod: Body) -> dict[str, str]:
+    """Return the labels that a pod was made with."""
+    return w.check.labels[pod["metadata"]["uid"]]
+
+
+def _of_labels(w: World) -> Iterator[str]:
+    for pod in w.api.all(PODS):
+        lost = _labels(w, pod).items() - pod["metadata"].get("labels", {}).items()
+        if lost and pod["metadata"].get("ownerReferences"):
+            yield f"has {pod['metadata']['name']} beside it, which lost its labels {sorted(name for name, _ in lost)}"
+
+
 def _of_app(w: World, app: Body) -> Iterator[str]:
     metadata, status, name = app["metadata"], app.get("status") or {}, app["metadata"]["name"]
     if "deletionTimestamp" in metadata:
         yield "is still being deleted"
         return
-    pods = [pod for pod in w.api.all(PODS) if pod["metadata"].get("labels", {}).get(LABEL_APP) == name]
+    pods = [pod for pod in w.api.all(PODS) if _labels(w, pod).get(LABEL_APP) == name]
     if any(not pod["metadata"].get("ownerReferences") for pod in pods):
         yield "has a stranger beside it"
         return
+    yield from _of_labels(w)
     if status.get("observedGeneration") != metadata["generation"]:
         yield "its newest generation was not observed"
     if app["spec"].get("suspend"):
@@ -57,7 +70,7 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
     elif status.get("phase") == "Completed" and app["spec"]["restart"]["policy"] != "Always":
         if status.get("appliedSpecHash") != version_in_force(app, w.check.hash_of(app)):
             yield "completed with another spec"
-        yield from _of_short_pods(pods)
+        yield from _of_short_pods(w, pods)
     else:
         yield from _of_running(w, app, pods)
 
@@ -120,16 +133,14 @@ def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
         yield "has no driver"
         return
     yield from _of_driver(w, app, driver)
-    yield from _of_short_pods(pods)
+    yield from _of_short_pods(w, pods)
     yield from _of_places(w, app)
-    executors = [pod for pod in pods if pod["metadata"]["labels"][LABEL_ROLE] == ROLE_EXECUTOR]
+    executors = [pod for pod in pods if _labels(w, pod)[LABEL_ROLE] == ROLE_EXECUTOR]
     if not w.driver_may(name):  # rights are looked at again when executors are missing; until then ended ones stay
         executors = [pod for pod in executors if pod["status"].get("phase") in ("Pending", "Running")]
-    epoch = driver["metadata"]["labels"][LABEL_EPOCH]
+    epoch = _labels(w, driver)[LABEL_EPOCH]
     right = [
-        pod
-        for pod in executors
-        if pod["status"].get("phase") == "Running" and pod["metadata"]["labels"][LABEL_EPOCH] == epoch
+        pod for pod in executors if pod["status"].get("phase") == "Running" and _labels(w, pod)[LABEL_EPOCH] == epoch
     ]
     yield from _of_autoscaling(app)
     wanted = _wanted_executors(app)
@@ -166,11 +177,11 @@ def _wanted_executors(app: Body) -> int:
     return instances
 
 
-def _of_short_pods(pods: list[Body]) -> Iterator[str]:
+def _of_short_pods(w: World, pods: list[Body]) -> Iterator[str]:
     """What comes of them decides how the application goes on, also of one whose version before has completed."""
-    if any(pod["metadata"]["labels"][LABEL_ROLE] == ROLE_REHEARSAL for pod in pods):
+    if any(_labels(w, pod)[LABEL_ROLE] == ROLE_REHEARSAL for pod in pods):
         yield "has the pod of a rehearsal"
-    if any(pod["metadata"]["labels"][LABEL_ROLE] == ROLE_REPARTITION for pod in pods):
+    if any(_labels(w, pod)[LABEL_ROLE] == ROLE_REPARTITION for pod in pods):
         yield "has the pod of a repartition"
 
 
@@ -199,7 +210,7 @@ def _of_driver(w: World, app: Body, driver: Body) -> Iterator[str]:
         yield "its driver has another spec"
     if metadata["annotations"][ANNOTATION_APP_UID] != app["metadata"]["uid"]:
         yield "its driver is another application's"
-    if int(metadata["labels"][LABEL_EPOCH]) > int(status.get("epoch", 0)):
+    if int(_labels(w, driver)[LABEL_EPOCH]) > int(status.get("epoch", 0)):
         yield "its driver has a later epoch than its status"
     if not isinstance(process, DriverProcess) or process.state is not DriverState.RUNNING:
         yield "its driver does not run"
@@ -221,7 +232,7 @@ def _left_secrets(w: World, names: set[str]) -> Iterator[str]:
 def _leftovers(w: World) -> Iterator[str]:
     names = {app["metadata"]["name"] for app in w.api.all(APPS)}
     for pod in w.api.all(PODS):
-        if pod["metadata"].get("labels", {}).get(LABEL_APP) not in names | {None}:
+        if _labels(w, pod).get(LABEL_APP) not in names | {None}:
             yield f"pod {pod['metadata']['name']} has no application"
     yield from _left_secrets(w, names)
     for path, body in w.api.objects.items():

@@ -114,6 +114,8 @@ class Invariants:
     """Prefix, lineage and number of batches that were committed into a storage that had been emptied."""
     _given: dict[str, Body] = field(default_factory=dict)
     """Name of each Secret that an operator made -> what was in it."""
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Uid of each pod -> the labels that it was made with."""
     _times_emptied: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -129,8 +131,8 @@ class Invariants:
             self._note_wishes(change)
             if ours:
                 self._check_app(change)
-        elif change.place.plural == PODS and change.type == "ADDED" and ours:
-            self._check_created(change)
+        elif change.place.plural == PODS and change.type == "ADDED":
+            self._note_created(change, ours=ours)
         elif change.place.plural == SECRETS and change.type == "ADDED" and ours:
             self._given[change.place.name] = change.body["data"]
         if ours and change.place.plural == MESSAGES:
@@ -138,7 +140,7 @@ class Invariants:
         elif ours and change.place.plural != APPS:
             if change.type == "DELETED" or _newly_terminating(change):
                 self._check_deleted(change)
-            elif change.type == "MODIFIED":
+            elif change.type == "MODIFIED" and not self._restores_labels(change):
                 self.violated(f"the operator changes {change.place.path}")
 
     # --- applications ---
@@ -194,8 +196,11 @@ class Invariants:
             if driver is not None and self._born(driver) <= self.decided_at(place.namespace, place.name):
                 self.violated(f"epoch {new} of {place.path} is recorded, but the driver of epoch {old} is there")
 
-        if change.type == "DELETED" and self._has_driver(change, place.name, after["metadata"]["uid"]):
-            self.violated(f"{place.path} is released, and its driver is there")
+        suspended = reason_of(before) != reason_of(after) == "Suspended"
+        if (suspended or change.type == "DELETED") and self._has_driver(change, place.name, after["metadata"]["uid"]):
+            self.violated(
+                f"{place.path} is {'said to be suspended' if suspended else 'released'}, and its driver is there"
+            )
 
     def _note_opening(self, before: Body, after: Body) -> None:
         """Note the launch of a lineage, and which one is left for it."""
@@ -239,6 +244,11 @@ class Invariants:
             self.violated(f"the operator changes {change.place.path}, which is {phase or 'new'}")
 
     # --- pods come ---
+
+    def _note_created(self, change: Change, *, ours: bool) -> None:
+        self.labels[change.body["metadata"]["uid"]] = change.labels
+        if ours:
+            self._check_created(change)
 
     def _check_created(self, change: Change) -> None:
         labels, notes = change.labels, change.body["metadata"].get("annotations", {})
@@ -292,10 +302,19 @@ class Invariants:
         if self._has_driver(change, name, notes[ANNOTATION_APP_UID]) and not self.late():
             self.violated(f"{change.place.path} is created, and the driver is there")
 
+    def _restores_labels(self, change: Change) -> bool:
+        """Return whether a pod is as it was, but for labels that it was made with."""
+        before, after = change.before or {}, change.body
+        given = self.labels.get(after["metadata"]["uid"], {})
+        if change.place.plural != PODS or before["spec"] != after["spec"] or not _owners(after):
+            return False
+        self.count("restored labels")
+        return all(given.get(name) == value for name, value in change.labels.items() - _labels(before).items())
+
     # --- objects go ---
 
     def _check_deleted(self, change: Change) -> None:
-        labels = change.body["metadata"].get("labels", {})
+        labels = self._labels_of(change)
         if labels.get(LABEL_MANAGED_BY) != MANAGED_BY:
             self.violated(f"the operator deletes {change.place.path}, which is not its own")
         elif change.place.plural == PODS and not _owners(change.body):
@@ -303,8 +322,12 @@ class Invariants:
         elif change.place.plural == PODS and not self._is_covered(change):
             self.violated(f"the operator deletes {change.place.path}, and nothing wants that")
 
+    def _labels_of(self, change: Change) -> dict[str, str]:
+        """Return the labels that a pod was made with, whatever was written on it since; of others the present ones."""
+        return self.labels.get(change.body["metadata"]["uid"], change.labels)
+
     def _is_covered(self, change: Change) -> bool:
-        labels, notes = change.labels, change.body["metadata"].get("annotations", {})
+        labels, notes = self._labels_of(change), change.body["metadata"].get("annotations", {})
         wishes = self.wishes.get(notes.get(ANNOTATION_APP_UID, ""), Wishes())
         if wishes.deleted or labels.get(LABEL_ROLE) in (ROLE_PURGE, ROLE_REHEARSAL, ROLE_REPARTITION):
             return True
@@ -319,7 +342,7 @@ class Invariants:
 
     def _wants_driver_gone(self, change: Change, wishes: Wishes, known: str) -> bool:
         born, status = self._born(change.body), change.body.get("status", {})
-        app = self.api.find(_app_path(change.place.namespace, change.labels[LABEL_APP]))
+        app = self.api.find(_app_path(change.place.namespace, self._labels_of(change)[LABEL_APP]))
         if app is not None and wishes.hashes and version_in_force(app, wishes.hashes[-1][1]) != known:
             return True
         in_force = [spec for version, spec in wishes.hashes if version <= born][-1:]
@@ -352,7 +375,7 @@ class Invariants:
         return before[-1:] + [policy for since, policy in wishes.policies if since > version]
 
     def _is_leftover(self, change: Change) -> bool:
-        driver = self.api.find(_driver_path(change.place.namespace, change.labels[LABEL_APP]))
+        driver = self.api.find(_driver_path(change.place.namespace, self._labels_of(change)[LABEL_APP]))
         if driver is None or driver["metadata"]["uid"] not in _owners(change.body):
             return True
         return change.body.get("status", {}).get("phase") in ("Failed", "Succeeded")
@@ -462,6 +485,11 @@ def _newly_terminating(change: Change) -> bool:
 
 def _owners(body: Body) -> set[str]:
     return {owner["uid"] for owner in body["metadata"].get("ownerReferences", ())}
+
+
+def _labels(body: Body) -> dict[str, str]:
+    found: dict[str, str] = body["metadata"].get("labels", {})
+    return found
 
 
 def _epoch_in(body: Body) -> int:

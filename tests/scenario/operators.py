@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from tests.scenario.api_server import APPS, ApiServer, RefusedError, place_of
+from tests.scenario.api_server import APPS, ApiServer, Change, RefusedError, place_of
 from tests.scenario.drivers_agent import Answered
 from tests.scenario.weather import Crash, Fault, Weather
 from tests.scenario.wire import FIGURES, Asked, SimulatedAgents, SimulatedClient
@@ -341,21 +341,21 @@ class OperatorProcess:
         return int(listed["metadata"]["resourceVersion"])
 
     async def _follow_apps(self, since: int) -> int:
-        async for version, kind, body in self.stream(APPS, since):
-            metadata = body["metadata"]
-            if kind == "DELETED":
+        async for change in self.stream(APPS, since):
+            metadata = change.body["metadata"]
+            if change.type == "DELETED":
                 self._take_in(self.index.remove_app((metadata["namespace"], metadata["name"]), metadata["uid"]))
             else:
-                self._take_in(self.index.put_app(body))
-            since = version
+                self._take_in(self.index.put_app(change.body))
+            since = change.version
         return since
 
     def _take_in(self, keys: set[Key]) -> None:
         for key in sorted(keys):
             self.queue.wake(key)
 
-    async def stream(self, plural: str, since: int) -> AsyncIterator[tuple[int, str, dict[str, Any]]]:
-        """Yield version, kind and body of changes, late; ends when the connection breaks.
+    async def stream(self, plural: str, since: int) -> AsyncIterator[Change]:
+        """Yield changes, late; ends when the connection breaks.
 
         Raises:
             RefusedError: the version has expired.
@@ -374,7 +374,7 @@ class OperatorProcess:
                 await self.go_on.wait()
             if self.watches_broken or self.cut_off:
                 return
-            yield change.version, change.type, change.body
+            yield change
 
 
 def _late(act: Callable[[], object]) -> None:

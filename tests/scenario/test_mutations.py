@@ -69,7 +69,9 @@ def without_taking_lineages_over(patch: pytest.MonkeyPatch) -> None:
 
 def with_pods_taken_by_their_labels(patch: pytest.MonkeyPatch) -> None:
     def believing(name: str, owners: Any, labelled: str) -> Belonging:
-        return belonging(name, owners, labelled) if owners else Belonging(labelled, _role_of(name, labelled), "", "x")
+        return (
+            belonging(name, owners, labelled) if owners else Belonging(labelled, _role_of(name, labelled)[0], "", "x")
+        )
 
     patch.setattr(pods, "belonging", believing)
 

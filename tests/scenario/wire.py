@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import aiohttp
 import msgspec
 
-from tests.scenario.api_server import ApiServer, RefusedError, place_of
+from tests.scenario.api_server import ApiServer, Body, Change, RefusedError, place_of
 from tests.scenario.drivers_agent import Answered
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.keys import OperatorKeys
@@ -79,8 +79,8 @@ class Network(Protocol):
             OSError: no answer.
         """
 
-    def stream(self, plural: str, since: int) -> AsyncIterator[tuple[int, str, dict[str, Any]]]:
-        """Yield version, kind and body of changes."""
+    def stream(self, plural: str, since: int) -> AsyncIterator[Change]:
+        """Yield changes."""
 
     def ask_agent(self, pod: PodRecord, asked: Asked) -> Answered:
         """Return an agent's answer."""
@@ -211,8 +211,21 @@ class _Connection:
     async def iter_any(self) -> AsyncIterator[bytes]:
         api = self._process.api
         try:
-            async for _, kind, body in self._process.stream(self._plural, self._since):
-                if not self._key or body["metadata"].get("labels", {}).get(self._key) == self._value:
-                    yield b'{"type":"%s","object":%s}\n' % (kind.encode(), api.encoded(body))
+            async for change in self._process.stream(self._plural, self._since):
+                told = self._told(change)
+                if told is not None:
+                    yield b'{"type":"%s","object":%s}\n' % (told[0].encode(), api.encoded(told[1]))
         except RefusedError as refused:
             yield b'{"type":"ERROR","object":%s}\n' % refused.body()
+
+    def _told(self, change: Change) -> tuple[str, Body] | None:
+        """Return as what a change is told. What loses the label is removed, as it was before, in a later version."""
+        before, is_chosen = change.before, self._chooses(change.body)
+        if change.type != "MODIFIED" or before is None or is_chosen == self._chooses(before):
+            return (change.type, change.body) if is_chosen else None
+        if is_chosen:
+            return "ADDED", change.body
+        return "DELETED", {**before, "metadata": {**before["metadata"], "resourceVersion": str(change.version)}}
+
+    def _chooses(self, body: Body) -> bool:
+        return not self._key or body["metadata"].get("labels", {}).get(self._key) == self._value

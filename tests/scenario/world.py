@@ -181,7 +181,7 @@ class World(OperatorsWorld):
             return RefusingProcess(pod, error)
 
     def _make_process(self, container: Container, pod: Body) -> Process:
-        role = pod["metadata"].get("labels", {}).get(LABEL_ROLE, "")
+        role = self.check.labels[pod["metadata"]["uid"]].get(LABEL_ROLE, "")
         if role == ROLE_EXECUTOR or not pod["metadata"].get("ownerReferences"):
             return ExecutorProcess()  # whatever runs in a stranger, it only stays
         if role == ROLE_PURGE:

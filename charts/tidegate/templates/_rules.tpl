@@ -25,10 +25,11 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [tidegate.dev]
   resources: [controlmessages/status]
   verbs: [patch]
-# Driver pods, the pods that take and remove snapshots, and the pod that removes an application's storage.
+# Driver pods, the pods that take and remove snapshots, and the pod that removes an application's storage. Patched are labels
+# alone, of pods that lost theirs.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, create, delete]
+  verbs: [get, list, watch, create, patch, delete]
 # What a launch's driver needs to know its operator by, and to keep Spark's ports closed; of a pod with much configuration
 # the long part. Written and removed: the operator reads no Secrets. No patch either, whose answer would show what is in one.
 - apiGroups: [""]

@@ -15,7 +15,7 @@ from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.outcome import LookAgain, Outcome, must
-from tidegate.act.pods import delete_pod
+from tidegate.act.pods import delete_pod, restore_labels
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide import actions as do
@@ -149,6 +149,8 @@ class Actor:
                 | do.DeleteRepartition(pod=pod)
             ):
                 return await delete_pod(self._client, self._index, pod)
+            case do.RestoreLabels(pods=pods):
+                return await restore_labels(self._client, self._index, pods)
             case do.SetExecutors(pod=pod, instances=instances):
                 return await self._set_executors(run, pod, instances)
             case do.OrderSnapshots(pod=pod, orders=orders):
@@ -308,9 +310,6 @@ class Actor:
             self._refuse(run, record.name, Reason.POD_NAME_TAKEN, message, recorded=recorded)
             return LookAgain(message)
         self._remember(run.key, refusal=None)
-        if not record.watched:
-            log.warning("the pod lost the label by which it is watched, and goes", pod=record.name)
-            return await delete_pod(self._client, self._index, record) or LookAgain("the pod goes")
         self._index.put_pod(record)
         return LookAgain("the pod is there")
 

@@ -1,16 +1,22 @@
-"""Removes pods that were observed, and no others. Does I/O."""
+"""Changes pods that were observed, and no others. Does I/O."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
+import structlog
 
 from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import FAILURES, Conflict, NotFound
+from tidegate.kube.failures import FAILURES, Conflict, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import item
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, PodRecord, build_record
+from tidegate.resources.metadata import labels_of_pod
 from tidegate.workqueue import RetryLaterError
+
+log = structlog.get_logger()
 
 
 class _Deleted(msgspec.Struct):
@@ -35,6 +41,45 @@ async def delete_pod(client: KubeClient, index: Index, pod: PodRecord) -> Outcom
     if msgspec.json.decode(answer, type=_Deleted).kind == "Pod":
         index.put_pod(build_record(msgspec.json.decode(answer, type=Pod)))
     return None
+
+
+async def restore_labels(client: KubeClient, index: Index, pods: Sequence[PodRecord]) -> Outcome:
+    """Give pods the labels that they were given, if they are there and are those; other labels are left as they are.
+
+    Returns:
+        LookAgain if anything is otherwise than it was observed; None if nothing could be restored.
+
+    Raises:
+        RetryLaterError: the API server cannot now.
+    """
+    outcomes = [await _restore_labels(client, index, pod) for pod in pods]
+    return next((outcome for outcome in outcomes if outcome is not None), None)
+
+
+async def _restore_labels(client: KubeClient, index: Index, pod: PodRecord) -> Outcome:
+    path, labels = item("Pod", pod.namespace, pod.name), labels_of_pod(pod.app, pod.role, pod.epoch)
+    # Of another uid, the API server refuses it: what has that name now is none that was observed.
+    answer = await client.merge_patch(path, {"metadata": {"uid": pod.uid, "labels": labels}}, Pod)
+    if isinstance(answer, NotFound):
+        index.remove_pod(pod)
+        return LookAgain("the pod is gone")
+    if isinstance(answer, Conflict | Forbidden | Invalid):
+        changed = await _read_anew(client, index, pod, path)
+        if _version_of(pod) not in map(_version_of, index.pods((pod.namespace, pod.app))):
+            return changed
+        # A role of an earlier chart has no patch. The pod goes on, and is read now and then: no watch tells of it.
+        log.warning("labels that somebody took off or changed cannot be restored", pod=pod.name, answer=answer.message)
+        return None
+    if isinstance(answer, FAILURES):
+        raise RetryLaterError(f"labels of pod {pod.name}: {answer}")
+    index.put_pod(build_record(answer))
+    log.info("labels restored that somebody took off or changed", pod=pod.name)
+    return LookAgain("the pod has its labels again")
+
+
+def _version_of(pod: PodRecord) -> tuple[str, str]:
+    """Return which version of which pod this is."""
+    return pod.uid, pod.resource_version
 
 
 async def _read_anew(client: KubeClient, index: Index, pod: PodRecord, path: str) -> Outcome:

@@ -257,7 +257,7 @@ class SnapshotActor:
         if record.owner_uid != run.snapshot.metadata.uid:
             message = messages.pod_name_taken_for_snapshot(name)
             return self._refuse(run, Reason.POD_NAME_TAKEN, message)
-        if not record.watched or record.app != run.snapshot.app_key[1]:
+        if not record.labelled or record.app != run.snapshot.app_key[1]:
             log.warning("the pod lost the labels by which it is watched, and goes", pod=name)
             return await delete_pod(self._client, self._index, record) or LookAgain("the pod goes")
         self._index.put_pod(record)

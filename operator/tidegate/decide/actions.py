@@ -124,6 +124,13 @@ class DeleteExecutor:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreLabels:
+    """Give pods back the labels that they were given, if they are still there: without them no watch tells of them."""
+
+    pods: tuple[PodRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CreatePurge:
     """Create the pod that removes the application's storage."""
 
@@ -220,6 +227,7 @@ Action: TypeAlias = (
     | SetExecutors
     | OrderSnapshots
     | DeleteExecutor
+    | RestoreLabels
     | CreatePurge
     | DeletePurge
     | CreateOriginRelease

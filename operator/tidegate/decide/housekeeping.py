@@ -10,16 +10,20 @@ from tidegate.decide.actions import (
     EnsureLaunchSecrets,
     PublishEvent,
     RememberTold,
+    RestoreLabels,
 )
 from tidegate.decide.configuration import provide_again
 from tidegate.decide.upgrades.orders import order_copies
-from tidegate.observe.observation import Observation, has_other_key, lacks_access
+from tidegate.observe.observation import Observation, has_other_key, lacks_access, pods_of
 from tidegate.observe.pods import PodRecord, of_driver
 from tidegate_spark.protocol import FINALIZER, MOST_NOTICES
 from tidegate_spark.reasons import reason_from
 
 VOLUME_PATIENCE = 30.0
 """Seconds from a pod's creation after which what it wants to mount is looked after."""
+
+UNLABELLED_SECONDS = 30.0
+"""Seconds after which a pod is looked for again whose labels cannot be restored: the role of an earlier chart."""
 
 
 def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
@@ -58,6 +62,20 @@ def _waits_for_volumes(pod: PodRecord, now: float) -> bool:
 def remove_leftover_executors(o: Observation, now: float) -> tuple[Action, ...]:
     """Remove executors of an earlier driver process: they end by themselves, but Spark forgot their pods."""
     return tuple(DeleteExecutor(pod) for pod in o.executors if not pod.terminating and _is_left_over(o.driver, pod))
+
+
+def restore_labels(o: Observation) -> tuple[Action, ...]:
+    """Give pods back the labels that somebody took off, or changed: network policies and our watch go by them.
+
+    First of all, because it shows which pods are there at all.
+    """
+    unlabelled = tuple(pod for pod in pods_of(o) if not pod.labelled)
+    return (RestoreLabels(unlabelled),) if unlabelled else ()
+
+
+def look_after_labels_in(o: Observation) -> float | None:
+    """Return in how many seconds pods are looked for again that no watch tells of; None: there are none."""
+    return UNLABELLED_SECONDS if any(not pod.labelled for pod in pods_of(o)) else None
 
 
 def tell_notices(o: Observation, now: float) -> tuple[Action, ...]:

@@ -24,7 +24,12 @@ from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, Wr
 from tidegate.decide.autoscaling import tell_scaling
 from tidegate.decide.availability import works
 from tidegate.decide.executors import rescale_live
-from tidegate.decide.housekeeping import HOUSEKEEPING, look_after_configuration_in
+from tidegate.decide.housekeeping import (
+    HOUSEKEEPING,
+    look_after_configuration_in,
+    look_after_labels_in,
+    restore_labels,
+)
 from tidegate.decide.ignored_instances import tell_ignored_instances
 from tidegate.decide.ignored_periods import tell_ignored_periods
 from tidegate.decide.plaintext_secrets import tell_secrets
@@ -114,8 +119,9 @@ def decide(observation: Observation, now: float) -> Plan:
     # From here on everything is about the version that is in force, as the step leaves it.
     observation = stored if deleted else in_force(with_step(stored, step), asked.spec_hash)
     name, verdict = first_verdict(DELETION_RULES if deleted else RULES, observation, now)
+    before = (*restore_labels(observation), *verdict.before)
     if verdict.silent:
-        return Plan(name, verdict.reason, verdict.message, verdict.before + verdict.after, verdict.wake_after)
+        return Plan(name, verdict.reason, verdict.message, before + verdict.after, verdict.wake_after)
     runs = works(verdict)
     if not deleted:
         coloured = colour(observation, stored.spec_hash, verdict, now)
@@ -124,7 +130,7 @@ def decide(observation: Observation, now: float) -> Plan:
     due = write_is_due_in(stored, status, now)
     waiting = () if deleted else tell_postponed(asked)
     told = _tell(stored, verdict, status, (*tell_taken_over(stored, step), *tell_step(stored, step), *waiting))
-    actions: tuple[Action, ...] = verdict.before
+    actions: tuple[Action, ...] = before
     if not deleted:
         actions += (*tell_cut_batch(observation, now), *tell_scaling(observation, now))
         actions += (*tell_ignored_instances(observation, now), *tell_ignored_periods(observation))
@@ -151,7 +157,10 @@ def decide(observation: Observation, now: float) -> Plan:
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
     again = 0.0 if step is not None else None
     pods_wake_after = (rehearsal.wake_after, repartition.wake_after, look_after_configuration_in(observation, now))
-    wake_after = earliest(verdict.wake_after, due or None, again, *pods_wake_after, schedule.wake_after)
+    labels_wake_after = look_after_labels_in(observation)
+    wake_after = earliest(
+        verdict.wake_after, due or None, again, *pods_wake_after, labels_wake_after, schedule.wake_after
+    )
     return Plan(name, verdict.reason, verdict.message, actions, wake_after, observation.spec_hash)
 
 

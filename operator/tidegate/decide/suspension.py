@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tidegate.decide import messages
-from tidegate.decide.actions import DeleteDriver
+from tidegate.decide.actions import ConfirmDriverGone, DeleteDriver
 from tidegate.decide.faults import read_termination
 from tidegate.decide.overdue import wait_for_end
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
+from tidegate.resources.names import driver_pod_name
 from tidegate_spark.reasons import Reason
 
 
@@ -37,12 +38,11 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
             return overdue
         message = messages.EXECUTORS_DELETED
         return Verdict(Phase.STOPPING, Health.RECONCILING, Reason.SUSPENDING, message, wake_after=overdue)
-    return Verdict(
-        Phase.SUSPENDED,
-        Health.READY,
-        Reason.SUSPENDED,
-        messages.SUSPENDED,
-    )
+    # What a watch does not show may run: whoever restored a status, or took a driver's labels off while no operator
+    # looked, would be told that nothing does.
+    known = o.app.status.phase is Phase.SUSPENDED or not o.app.status.epoch
+    gone = () if known else (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),)
+    return Verdict(Phase.SUSPENDED, Health.READY, Reason.SUSPENDED, messages.SUSPENDED, before=gone)
 
 
 def _has_finished(driver: PodRecord) -> bool:

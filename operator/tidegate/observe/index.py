@@ -26,7 +26,7 @@ from tidegate.observe.versions import Departed, version_number
 from tidegate.resources.floors import NO_FLOORS, Floors
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_DRIVER
+from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +274,24 @@ class Index:
             self._take_out_pod(known)
         return key
 
+    def miss_pod(self, pod: PodRecord) -> Key | None:
+        """Take in that the watch leaves a pod out from now on, given as it was seen last.
+
+        Whoever takes its labels off does the same as its end does. One whose deletion nobody had asked for stays known
+        until it is looked for by its name: an application whose driver runs unseen would be said to be suspended, or be
+        given another one.
+
+        Returns:
+            Its application, None if it was none of ours.
+        """
+        known = self._known_pod(pod)
+        key = (known.namespace, known.app) if known is not None else ("", "")
+        if known is None or known.uid != pod.uid or pod.terminating or key not in self._apps or not _is_kept(known):
+            return self.remove_pod(pod)
+        version = max(known.resource_version, pod.resource_version, key=version_number)
+        self._pods[key][known.name] = dataclasses.replace(known, resource_version=version, labelled=False)
+        return key
+
     def _known_pod(self, pod: PodRecord) -> PodRecord | None:
         """Return what is known of the pod that has this one's name."""
         home = self._homes.get((pod.namespace, pod.name))
@@ -302,7 +320,7 @@ class Index:
             unread: the uids of those that are there too, and cannot be read: they stay what they were.
         """
         listed = {pod.uid for pod in pods}.union(unread)
-        missing = [
+        gone = [
             pod
             for known in self._pods.values()
             for pod in known.values()
@@ -310,9 +328,10 @@ class Index:
             and namespace in ("", pod.namespace)
             and version_number(pod.resource_version) <= version_number(version)
         ]
-        told = [*map(self.remove_pod, missing), *map(self.put_pod, pods)]
-        for pod in missing:
-            self._gone.note(pod.uid, version_number(version))
+        told = [*map(self.miss_pod, gone), *map(self.put_pod, pods)]
+        for pod in gone:
+            if self._known_pod(pod) is None:
+                self._gone.note(pod.uid, version_number(version))
         self.first_lists.note_pods(namespace)
         return {key for key in told if key is not None}
 
@@ -389,6 +408,11 @@ def _whose(pod: PodRecord) -> tuple[str, str, str]:
 def _only_placed(known: PodRecord, pod: PodRecord) -> bool:
     same = dataclasses.replace(known, resource_version=pod.resource_version, node=pod.node)
     return dataclasses.replace(same, silent_since=pod.silent_since) == pod
+
+
+def _is_kept(pod: PodRecord) -> bool:
+    """Return whether a pod that a watch leaves out is kept until it was looked for: nobody had asked for its end."""
+    return not pod.terminating and pod.role not in (ROLE_SNAPSHOT, ROLE_EXPORT)
 
 
 def _uid_of(body: Mapping[str, Any] | StreamingApp) -> str:

@@ -28,7 +28,7 @@ from tidegate_spark.protocol import (
 _GROUP = API_VERSION.partition("/")[0] + "/"
 _MOST_DIGITS = 9
 _DRIVER_SUFFIX = driver_pod_name("")
-_NUMBERED = re.compile(rf"(rehearsal|repartition)-[0-9]{{1,{_MOST_DIGITS}}}")
+_NUMBERED = re.compile(rf"(rehearsal|repartition)-([0-9]{{1,{_MOST_DIGITS}}})")
 _NUMBERED_ROLES = {"rehearsal": ROLE_REHEARSAL, "repartition": ROLE_REPARTITION}
 _EXECUTOR = re.compile(rf"e([0-9]{{1,{_MOST_DIGITS}}})-exec-[0-9]{{1,{_MOST_DIGITS}}}")
 _EXPORT = re.compile(rf".+-export-[0-9]{{1,{_MOST_DIGITS}}}")
@@ -55,7 +55,7 @@ class Belonging:
     app_uid: str = ""
     """Of the application, if that is the owner."""
     epoch: int = 0
-    """Of an executor: its name says it."""
+    """Of an executor, and of a pod that repartitions the state: its name says it."""
 
 
 _NOBODYS = Belonging()
@@ -74,8 +74,8 @@ def belonging(pod_name: str, owners: Collection[OwnerReference], labelled_app: s
     if owner is None:
         return _NOBODYS
     if owner.apiVersion.startswith(_GROUP) and owner.kind == KIND:
-        role = _role_of(pod_name, owner.name)
-        return Belonging(owner.name, role, owner.uid, owner.uid) if role else _NOBODYS
+        role, epoch = _role_of(pod_name, owner.name)
+        return Belonging(owner.name, role, owner.uid, owner.uid, epoch) if role else _NOBODYS
     if owner.apiVersion.startswith(_GROUP) and owner.kind == SNAPSHOT_KIND:
         role = ROLE_EXPORT if _EXPORT.fullmatch(pod_name) else ROLE_SNAPSHOT
         return Belonging(labelled_app, role, owner.uid)
@@ -87,13 +87,16 @@ def belonging(pod_name: str, owners: Collection[OwnerReference], labelled_app: s
     return _NOBODYS
 
 
-def _role_of(pod_name: str, app: str) -> str:
+def _role_of(pod_name: str, app: str) -> tuple[str, int]:
     by_name = {
         driver_pod_name(app): ROLE_DRIVER,
         purge_pod_name(app): ROLE_PURGE,
         release_pod_name(app): ROLE_SNAPSHOT,
     }
     if pod_name in by_name:
-        return by_name[pod_name]
+        return by_name[pod_name], 0
     numbered = _NUMBERED.fullmatch(pod_name.removeprefix(f"{app}-")) if pod_name.startswith(f"{app}-") else None
-    return _NUMBERED_ROLES[numbered[1]] if numbered is not None else ""
+    if numbered is None:
+        return "", 0
+    role = _NUMBERED_ROLES[numbered[1]]
+    return role, int(numbered[2]) if role == ROLE_REPARTITION else 0

@@ -7,13 +7,15 @@ decoder skips every field that is not named here.
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from tidegate.model.bounded_json import is_fit
-from tidegate.observe.pod_owner import belonging
+from tidegate.observe.pod_owner import Belonging, belonging
 from tidegate.observe.start_delay import StartDelay, missing_claim
+from tidegate.resources.metadata import labels_of_pod
 from tidegate.resources.names import (
     DRIVER_CONTAINER,
     EXECUTOR_CONTAINER,
@@ -116,8 +118,8 @@ class PodRecord:
     """Of a driver: name of the Secret with the long part of its configuration; empty: the pod itself has all of it."""
     owner_uid: str = ""
     """Of its controlling owner: the application, a snapshot, or an executor's driver pod."""
-    watched: bool = True
-    """It has the label by which pods are watched."""
+    labelled: bool = True
+    """It has the labels that it was given. Without them a watch leaves it out, and so do selectors of others."""
     delete_by: float = 0.0
     """When the grace period of a requested deletion ends; 0 if nobody asked."""
 
@@ -145,6 +147,10 @@ def of_driver(executor: PodRecord, driver: PodRecord) -> bool:
 def process_of(pod: PodRecord) -> str:
     """Return what tells one process of a pod from another: what was said to, or by, one is of that one alone."""
     return f"{pod.uid}/{pod.restarts}"
+
+
+WATCHED = {protocol.LABEL_MANAGED_BY: protocol.MANAGED_BY}
+"""Labels of the pods that are watched."""
 
 
 class _Terminated(msgspec.Struct):
@@ -289,6 +295,8 @@ def build_record(pod: Pod) -> PodRecord:
     meta, status, labels = pod.metadata, pod.status, pod.metadata.labels
     whose = belonging(meta.name, meta.ownerReferences, labels.get(protocol.LABEL_APP, ""))
     launch = launch_of(pod) if whose.role == protocol.ROLE_DRIVER else None
+    # What nobody can change in a pod that runs comes first: a name, a container's variable.
+    epoch = whose.epoch or (launch.epoch if launch else 0) or _number(labels.get(protocol.LABEL_EPOCH, ""))
     main = _main_status(pod)
     conditions = {c.type: c for c in status.conditions}
     scheduled = conditions.get("PodScheduled")
@@ -303,8 +311,7 @@ def build_record(pod: Pod) -> PodRecord:
         resource_version=meta.resourceVersion,
         app=whose.app,
         role=whose.role,
-        # What nobody can change in a pod that runs comes first: a name, a container's variable.
-        epoch=whose.epoch or (launch.epoch if launch else 0) or _number(labels.get(protocol.LABEL_EPOCH, "")),
+        epoch=epoch,
         spec_hash=meta.annotations.get(protocol.ANNOTATION_SPEC_HASH, ""),
         app_uid=whose.app_uid or meta.annotations.get(protocol.ANNOTATION_APP_UID, ""),
         phase=_phase(pod, main),
@@ -332,10 +339,17 @@ def build_record(pod: Pod) -> PodRecord:
         signs=launch is not None and launch.injected and bool(launch.agent_secret),
         configuration_secret=launch.rest.secret if launch and launch.rest else "",
         owner_uid=whose.owner_uid,
-        watched=labels.get(protocol.LABEL_MANAGED_BY) == protocol.MANAGED_BY,
+        labelled=_is_labelled(labels, whose, epoch),
         disruption=_disruption(conditions.get("DisruptionTarget")),
         delete_by=_seconds(meta.deletionTimestamp),
     )
+
+
+def _is_labelled(labels: Mapping[str, str], whose: Belonging, epoch: int) -> bool:
+    # A snapshot's pods are known by their label, and made anew where they lost it.
+    by_owner = bool(whose.app_uid) or whose.role == protocol.ROLE_EXECUTOR
+    given = labels_of_pod(whose.app, whose.role, epoch) if by_owner else WATCHED
+    return labels.items() >= given.items()
 
 
 def _main_status(pod: Pod) -> _ContainerStatus | None:

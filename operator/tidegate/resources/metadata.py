@@ -11,8 +11,12 @@ from tidegate_spark.protocol import (
     LABEL_MANAGED_BY,
     LABEL_ROLE,
     MANAGED_BY,
+    ROLE_DRIVER,
     ROLE_EXECUTOR,
+    ROLE_REPARTITION,
 )
+
+_OF_AN_EPOCH = frozenset({ROLE_DRIVER, ROLE_EXECUTOR, ROLE_REPARTITION})
 
 
 def labels(app_name: str, role: str = "", epoch: int | None = None) -> dict[str, str]:
@@ -23,6 +27,11 @@ def labels(app_name: str, role: str = "", epoch: int | None = None) -> dict[str,
     if epoch is not None:
         found[LABEL_EPOCH] = str(epoch)
     return found
+
+
+def labels_of_pod(app_name: str, role: str, epoch: int) -> dict[str, str]:
+    """Return the labels that an application's pod was given, by what nobody can change in it."""
+    return labels(app_name, role, epoch if role in _OF_AN_EPOCH else None)
 
 
 def executor_selector(app_name: str) -> str:

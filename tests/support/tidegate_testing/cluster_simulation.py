@@ -125,6 +125,8 @@ class Cluster:
                 | do.DeleteRepartition(pod=pod)
             ):
                 return self._delete(pod)
+            case do.RestoreLabels(pods=pods):
+                return all(pod.name in self.pods for pod in pods)
             case do.SetExecutors(instances=instances):
                 self.executors_wanted = instances
             case do.OrderSnapshots(pod=pod, orders=orders):

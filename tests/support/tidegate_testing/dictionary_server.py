@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.kube.failures import AlreadyExists, Conflict, Failure, NotFound
+from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Invalid, NotFound
 
 
 def _merged(target: Any, patch: Any) -> Any:
@@ -27,6 +27,8 @@ class ApiServer:
         self.objects: dict[str, dict[str, Any]] = {}
         self.refusing: dict[str, Failure] = {}
         """By the path of a collection, or of an object that is to be in it."""
+        self.unchangeable: dict[str, Failure] = {}
+        """Answers to every change, by the path of an object."""
         self.strictly: list[str] = []
         """Paths of objects that were created so that every field of theirs is known."""
         self.tried: list[dict[str, Any]] = []
@@ -61,13 +63,17 @@ class ApiServer:
         self.objects[path] = msgspec.json.decode(msgspec.json.encode(resource))
 
     async def merge_patch(self, path: str, change: dict[str, Any], kind: type[Any]) -> Any:
-        """Change a resource, if it is of the version that the change names."""
+        """Change a resource, if it is of the version and the uid that the change names."""
         place, plain = path.removesuffix("/status"), json.loads(msgspec.json.encode(change))
         if place not in self.objects:
             return NotFound(path)
         found = self.objects[place]
-        if plain["metadata"].pop("resourceVersion") != found["metadata"]["resourceVersion"]:
+        if place in self.unchangeable:
+            return self.unchangeable[place]
+        if plain["metadata"].pop("resourceVersion", None) not in (None, found["metadata"]["resourceVersion"]):
             return Conflict(path)
+        if plain["metadata"].get("uid") not in (None, found["metadata"]["uid"]):
+            return Invalid("metadata.uid: field is immutable")
         merged = _merged(found, plain)
         merged["metadata"]["resourceVersion"] = str(int(found["metadata"]["resourceVersion"]) + 1)
         self.objects[place] = merged

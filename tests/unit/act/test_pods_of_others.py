@@ -1,5 +1,6 @@
 """Pods that are in the way and not ours: named, never deleted, never taken for ours. The API server is a dictionary."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.agent.client import AgentClient
-from tidegate.decide.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan
+from tidegate.decide.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan, RestoreLabels
+from tidegate.decide.housekeeping import UNLABELLED_SECONDS
 from tidegate.decide.plan import decide
+from tidegate.kube.failures import Forbidden
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import observe
@@ -86,12 +89,50 @@ async def test_the_driver_of_an_earlier_application_of_the_name_is_waited_for_an
     assert "DeleteDriver" in [type(action).__name__ for action in plan.actions]
 
 
-async def test_a_driver_that_lost_its_labels_goes_before_another_one_comes() -> None:
+async def test_a_driver_that_lost_its_labels_runs_on_and_gets_them_back() -> None:
+    world = World()
+    world.api.put(DRIVER, changed(OURS, labels={"team": "shop"}))
+    assert isinstance(await world.do(GONE, CreateDriver(OURS, 2)), LookAgain)
+    restore = world.shown().actions[0]
+    assert isinstance(restore, RestoreLabels)
+    assert isinstance(await world.do(restore), LookAgain)
+    assert world.api.objects[DRIVER]["metadata"]["labels"] == {"team": "shop", **OURS["metadata"]["labels"]}
+    assert not any(isinstance(action, RestoreLabels) for action in world.shown().actions)
+
+
+async def test_where_labels_may_not_be_restored_the_plan_goes_on_and_the_pod_is_read_again() -> None:
     world = World()
     world.api.put(DRIVER, changed(OURS, labels={}))
-    assert isinstance(await world.do(GONE, CreateDriver(OURS, 2)), LookAgain)
-    assert DRIVER not in world.api.objects
-    assert await world.do(GONE, CreateDriver(OURS, 2)) is None
+    await world.do(GONE)
+    world.api.unchangeable[DRIVER] = Forbidden("pods is forbidden")
+    plan = world.shown()
+    restore = plan.actions[0]
+    assert isinstance(restore, RestoreLabels)
+    assert plan.wake_after is not None
+    assert plan.wake_after <= UNLABELLED_SECONDS
+    assert await world.do(restore) is None
+    world.api.objects[DRIVER]["metadata"]["resourceVersion"] = "7"
+    assert isinstance(await world.do(restore), LookAgain)
+    assert [pod.resource_version for pod in world.index.pods(KEY)] == ["7"]
+
+
+@pytest.mark.parametrize("took_its_place", [None, changed(OURS, labels={})])
+async def test_of_a_pod_that_left_the_watch_only_its_name_says_that_it_is_gone(
+    took_its_place: dict[str, Any] | None,
+) -> None:
+    world = World()
+    world.api.put(DRIVER, OURS)
+    await world.do(GONE)
+    (pod,) = world.index.pods(KEY)
+    assert world.index.miss_pod(dataclasses.replace(pod, resource_version="2")) == KEY
+    (missed,) = world.index.pods(KEY)
+    del world.api.objects[DRIVER]
+    if took_its_place is not None:
+        world.api.objects["another"] = {}
+        world.api.put(DRIVER, took_its_place)
+    assert isinstance(await world.do(RestoreLabels((missed,))), LookAgain)
+    uids = [known.uid for known in world.index.pods(KEY)]
+    assert uids == ([] if took_its_place is None else [world.api.objects[DRIVER]["metadata"]["uid"]])
 
 
 @pytest.mark.parametrize("labels", [{}, OURS["metadata"]["labels"]])

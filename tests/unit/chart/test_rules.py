@@ -22,7 +22,7 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("tidegate.dev", "streamsnapshots/status"): {"patch"},
     ("tidegate.dev", "controlmessages"): {"get", "list", "watch", "create", "delete"},
     ("tidegate.dev", "controlmessages/status"): {"patch"},
-    ("", "pods"): {"get", "list", "watch", "create", "delete"},
+    ("", "pods"): {"get", "list", "watch", "create", "patch", "delete"},
     ("", "secrets"): {"create", "delete"},
     ("", "serviceaccounts"): {"get", "create", "delete"},
     ("rbac.authorization.k8s.io", "roles"): {"get", "create", "delete"},

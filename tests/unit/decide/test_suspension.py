@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.decide.actions import CreateDriver, DeleteDriver, DeleteExecutor, RecordLaunch
+from tidegate.decide.actions import ConfirmDriverGone, CreateDriver, DeleteDriver, DeleteExecutor, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
 from tidegate_spark.reasons import Reason
@@ -41,6 +41,15 @@ def test_without_pods_it_is_suspended_and_as_it_should_be() -> None:
     plan = decide(observe(SUSPENDED), NOW)
     assert verdict_of(plan) == (Phase.SUSPENDED, "Ready", "Suspended")
     assert (status_of(plan).epoch, status_of(plan).lineage) == (1, 1)
+
+
+def test_it_is_not_said_to_be_suspended_before_its_driver_was_looked_for_by_its_name() -> None:
+    plan = decide(observe(SUSPENDED), NOW)
+    names = [type(action).__name__ for action in plan.actions]
+    assert names.index("ConfirmDriverGone") < names.index("WriteStatus")
+    later = launched(app_with({"suspend": True}), phase=Phase.SUSPENDED)
+    assert not acts(decide(observe(later), NOW), ConfirmDriverGone)
+    assert not acts(decide(observe(app_with({"suspend": True})), NOW), ConfirmDriverGone)
 
 
 def test_its_executors_go_too() -> None:

@@ -275,6 +275,39 @@ def test_a_pod_that_gets_back_the_label_by_which_it_is_watched_is_known_again() 
     assert (index.put_pod(back), index.pods(KEY)) == (KEY, [back])
 
 
+def test_a_pod_that_leaves_the_watch_and_was_not_to_go_stays_known_without_its_labels() -> None:
+    index, pod = Index(), driver_of(APP)
+    index.put_app(APP)
+    index.put_pod(pod)
+    assert index.miss_pod(dataclasses.replace(pod, resource_version="11")) == KEY
+    assert index.pods(KEY) == [dataclasses.replace(pod, resource_version="11", labelled=False)]
+    back = dataclasses.replace(pod, resource_version="12")
+    assert (index.put_pod(back), index.pods(KEY)) == (KEY, [back])
+
+
+def test_a_pod_that_a_list_does_not_hold_and_that_was_not_to_go_stays_known_without_its_labels() -> None:
+    index, pod, going = Index(), driver_of(APP), dataclasses.replace(executor_of(APP, 1), delete_by=5.0)
+    index.put_app(APP)
+    index.put_pod(pod)
+    index.put_pod(going)
+    assert index.replace_pods([], "", "99") == {KEY}
+    assert index.pods(KEY) == [dataclasses.replace(pod, labelled=False)]
+
+
+@pytest.mark.parametrize("changed", [{"delete_by": 5.0}, {"role": "snapshot"}])
+def test_what_was_to_go_or_is_a_snapshots_is_gone_when_the_watch_says_so(changed: dict[str, Any]) -> None:
+    index, pod = Index(), dataclasses.replace(driver_of(APP), **changed)
+    index.put_app(APP)
+    index.put_pod(pod)
+    assert (index.miss_pod(dataclasses.replace(pod, resource_version="11")), index.pods(KEY)) == (KEY, [])
+
+
+def test_nobody_looks_for_a_pod_whose_application_is_gone() -> None:
+    index, pod = Index(), driver_of(APP)
+    index.put_pod(pod)
+    assert (index.miss_pod(dataclasses.replace(pod, resource_version="11")), index.pods(KEY)) == (KEY, [])
+
+
 def test_a_pod_that_a_list_did_not_hold_does_not_come_back_with_what_is_older() -> None:
     index, pod = Index(), driver_of(APP)
     index.put_pod(pod)

@@ -97,7 +97,7 @@ def as_stored(manifest: dict[str, Any], **metadata: Any) -> dict[str, Any]:
 
 def test_the_pods_that_are_built_are_ours() -> None:
     driver = record(as_stored(build_driver_pod(APP, 3, 1, PLATFORM)))
-    assert (driver.app, driver.role, driver.epoch, driver.app_uid, driver.watched) == (
+    assert (driver.app, driver.role, driver.epoch, driver.app_uid, driver.labelled) == (
         "orders",
         "driver",
         3,
