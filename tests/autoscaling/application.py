@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tests.autoscaling.traces import Trace
 from tidegate_spark.protocol import AgentReport, DriverState, QueryReport
@@ -83,12 +84,12 @@ class Batch:
     after: float
     tasks: tuple[Task, ...]
 
-    @property
+    @cached_property
     def end(self) -> float:
         """When it is committed."""
         return max(task.end for task in self.tasks) + self.after
 
-    @property
+    @cached_property
     def worked(self) -> float:
         """Duration of all its tasks."""
         return sum(task.end - task.begin for task in self.tasks)

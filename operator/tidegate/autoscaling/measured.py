@@ -138,17 +138,37 @@ def measure(history: History, window: float, cores: int) -> Measured | None:
         _over_after(begin, [sample.queries[place] for sample in warm])
         for place, begin in enumerate(history.first.queries)
     ]
-    warm, last = [sample for sample in warm if _is_after(over, sample)], warm[-1]
-    enough = [
-        sample for sample in warm if last.at - sample.at >= window * SHORTEST and _is_enough(sample, last, window)
-    ]
-    # Soon after a change half of the window has to do: whoever waits for input waits twice otherwise.
-    first = next((s for s in reversed(enough) if last.at - s.at >= window), enough[0] if enough else None)
+    last = warm[-1]
+    first = _first_of_window(warm, over, window)
     if first is None or _is_overdue(history, first, last, window):
         return None
-    lately = next((s for s in reversed(warm) if last.at - s.at >= window * LATELY and _is_later(s, last)), first)
+    lately = next(
+        (
+            sample
+            for sample in reversed(warm)
+            if last.at - sample.at >= window * LATELY and _is_later(sample, last) and _is_after(over, sample)
+        ),
+        first,
+    )
     arriving = sum(span.arriving for span in _spans(lately, last))
     return dataclasses.replace(_between(first, last, cores), arriving_lately=arriving)
+
+
+def _first_of_window(warm: Sequence[Sample], over: Sequence[int], window: float) -> Sample | None:
+    """Return the newest sample that is a window older than the last one, with enough batches between them.
+
+    If none is, it is the oldest one that lies half a window back: whoever waits for input waits twice otherwise. It is
+    looked for from the newest on: samples are kept for many windows, and most times it is one of the first.
+    """
+    last, oldest = warm[-1], None
+    for sample in reversed(warm):
+        age = last.at - sample.at
+        if age < window * SHORTEST or not _is_enough(sample, last, window) or not _is_after(over, sample):
+            continue
+        if age >= window:
+            return sample
+        oldest = sample
+    return oldest
 
 
 def _over_after(begin: QueryCount, later: Sequence[QueryCount]) -> int:
