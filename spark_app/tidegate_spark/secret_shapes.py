@@ -22,11 +22,15 @@ _TELLING = re.compile(
     r"|(access|api|private|account|signing|encryption)[_.-]?key",
     re.IGNORECASE,
 )
+_STEMS = ("secret", "passw", "passphrase", "pwd", "token", "credent", "jaas", "key")
+"""A name that has none of them tells of no secret: to look for these is a hundred times faster."""
 _NOT_A_VALUE = re.compile(
     r"(?:[_.-]|(?<=[a-z]))(file|files|path|dir|directory|url|uri|endpoint|name|id|type|provider|providers|class|"
     r"location|enabled|algorithm|interval|lifetime|timeout|ttl|count|limit|length|required|ref)$",
     re.IGNORECASE,
 )
+_LONGEST_END = 16
+"""Characters of the end of a name that say what it is: more than any of these endings has, with what is before it."""
 _LONGEST_KNOWN = 256
 """Characters of a name that is remembered."""
 _REFERENCES = (
@@ -96,7 +100,10 @@ def names_a_secret(name: str) -> bool:
 def _names_a_secret(name: str) -> bool:
     if name.startswith(_OURS) or name.startswith(_REFERENCES):
         return False
-    return bool(_TELLING.search(name)) and not _NOT_A_VALUE.search(name)
+    folded = name.casefold()
+    if not any(stem in folded for stem in _STEMS):
+        return False
+    return bool(_TELLING.search(name)) and not _NOT_A_VALUE.search(name[-_LONGEST_END:])
 
 
 def is_literal(value: str) -> bool:
@@ -109,19 +116,24 @@ def is_literal(value: str) -> bool:
 
 def secrets_of(text: str) -> tuple[str, ...]:
     """Return the parts of a text that have the shape of a secret, in their order."""
-    return tuple(text[start:end] for start, end in _found(text))
+    return split_shapes(text)[1]
 
 
 def without_shapes(text: str) -> str:
     """Return a text with what has the shape of a secret redacted."""
+    return split_shapes(text)[0]
+
+
+def split_shapes(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text with what has the shape of a secret redacted, and these parts of it in their order."""
     found = _found(text)
     if not found:
-        return text
+        return text, ()
     parts, at = [], 0
     for start, end in found:
         parts += [text[at:start], REDACTED]
         at = end
-    return "".join([*parts, text[at:]])
+    return "".join([*parts, text[at:]]), tuple(text[start:end] for start, end in found)
 
 
 def bytes_without_shapes(content: bytes) -> bytes:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from tidegate_spark.protocol import CONFIG_VARIABLE
-from tidegate_spark.secret_shapes import REDACTED, is_literal, names_a_secret, secrets_of, without_shapes
+from tidegate_spark.secret_shapes import REDACTED, is_literal, names_a_secret, secrets_of, split_shapes, without_shapes
 
 CHANNEL, STORAGE = "control.channel.", "storage."
 SETTINGS, ARGUMENTS = "sparkConf", "application.args"
@@ -165,9 +165,10 @@ def _shown_named(name: str, value: Any, field: str, place: str, note: Note) -> A
 
 
 def _shown_text(text: str, field: str, place: str, note: Note) -> str:
-    for secret in secrets_of(text):
+    shown, secrets = split_shapes(text)
+    for secret in secrets:
         note(PlainSecret(field, place, secret))
-    return without_shapes(text)
+    return shown
 
 
 def _shown_words(words: list[str], field: str, place: str, note: Note) -> list[str]:
