@@ -81,7 +81,7 @@ def check_cover(cluster: Cluster, plan: do.Plan) -> None:
                 assert doomed or lost or asked
             case do.DeleteExecutor(pod=pod):
                 driver = cluster.pods.get(DRIVER)
-                assert doomed or driver is None or pod.epoch < driver.epoch or pod.finished
+                assert doomed or driver is None or pod.owner_uid != driver.uid or pod.finished
             case do.CreatePurge():
                 assert doomed
                 assert app.spec.storage.deletion_policy is DeletionPolicy.DELETE

@@ -346,7 +346,7 @@ def build_record(pod: Pod) -> PodRecord:
 
 
 def _is_labelled(labels: Mapping[str, str], whose: Belonging, epoch: int) -> bool:
-    # A snapshot's pods are known by their label, and made anew where they lost it.
+    # A snapshot's pods are known by their label; without it, they are replaced.
     by_owner = bool(whose.app_uid) or whose.role == protocol.ROLE_EXECUTOR
     given = labels_of_pod(whose.app, whose.role, epoch) if by_owner else WATCHED
     return labels.items() >= given.items()

@@ -259,7 +259,8 @@ class Cluster:
     def add_executor(self) -> None:
         """Spark makes an executor."""
         if self.app is not None and DRIVER in self.pods and not self.pods[DRIVER].finished:
-            pod = executor_of(self.app, len(self.pods), epoch=self.pods[DRIVER].epoch)
+            driver = self.pods[DRIVER]
+            pod = executor_of(self.app, len(self.pods), epoch=driver.epoch, owner_uid=driver.uid)
             self.pods.setdefault(pod.name, pod)
 
     def change_spec(self, args: tuple[str, ...], instances: int) -> None:

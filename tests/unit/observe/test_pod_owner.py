@@ -45,7 +45,7 @@ def record(body: dict[str, Any]) -> PodRecord:
         ("orders-purge", OF_APP, "purge", 7),
         ("orders-release", OF_APP, "snapshot", 7),
         ("orders-rehearsal-3", OF_APP, "rehearsal", 7),
-        ("orders-repartition-4", OF_APP, "repartition", 7),
+        ("orders-repartition-4", OF_APP, "repartition", 4),
         ("nightly-aabbccdd-take", OF_SNAPSHOT, "snapshot", 7),
         ("nightly-aabbccdd-export-2", OF_SNAPSHOT, "export", 7),
         ("orders-e12-exec-34", OF_DRIVER, "executor", 12),
