@@ -398,17 +398,24 @@ def patched(kubectl: Kubectl, pod: str, change: dict[str, Any]) -> str:
 
 
 def test_the_operator_restores_labels_of_tidegates_pods_and_changes_nothing_else(kubectl: Kubectl) -> None:
-    app = app_with(name="unlabelled", namespace=TEAM)
-    driver = renamed(build_driver_pod(app, 1, 1, Platform("example/tidegate-operator:1")), labels={})
-    kubectl.create(driver)
+    app, owner = app_with(name="unlabelled", namespace=TEAM), kubectl.create(an_app({}, name="unlabelled"))
+    made = build_driver_pod(app, 1, 1, Platform("example/tidegate-operator:1"))
+    # Without its owner, the garbage collector would take it.
+    references = [{**made["metadata"]["ownerReferences"][0], "uid": owner["metadata"]["uid"]}]
+    driver = renamed(made, labels={}, ownerReferences=references)
+    for manifest in (without_owner(*build_access(app))[0], driver):
+        kubectl.create(manifest)
     kubectl.create(renamed(a_pod("peoples-own", "", ""), labels={}))
     labels = {"app.kubernetes.io/managed-by": "tidegate", "tidegate.dev/app": "unlabelled"}
     name = driver["metadata"]["name"]
     assert patched(kubectl, name, {"metadata": {"labels": labels}}) == "patched"
+    stored = kubectl.get("pod", name, TEAM)
+    assert stored is not None
+    containers = [{**each, "image": "another:1"} for each in stored["spec"]["containers"]]
     for change in (
         {"metadata": {"annotations": {"of": "somebody"}}},
         {"spec": {"activeDeadlineSeconds": 1}},
-        {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "driver", "image": "other:1"}]}},
+        {"metadata": {"labels": labels}, "spec": {"containers": containers}},
     ):
         assert "changes nothing of a pod but its labels" in patched(kubectl, name, change)
     assert "only of Tidegate's own pods" in patched(kubectl, "peoples-own", {"metadata": {"labels": labels}})
