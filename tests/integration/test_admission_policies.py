@@ -418,4 +418,6 @@ def test_the_operator_restores_labels_of_tidegates_pods_and_changes_nothing_else
         {"metadata": {"labels": labels}, "spec": {"containers": containers}},
     ):
         assert "changes nothing of a pod but its labels" in patched(kubectl, name, change)
-    assert "only of Tidegate's own pods" in patched(kubectl, "peoples-own", {"metadata": {"labels": labels}})
+    assert "creates, changes and deletes objects with the label" in patched(
+        kubectl, "peoples-own", {"metadata": {"labels": labels}}
+    )
