@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from tidegate_spark.objects.memory import Buckets, MemoryStore
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.objects.store import ObjectStore, SnapshotError
 from tidegate_spark.snapshots import catalog, collect, manifest, restore
 from tidegate_spark.snapshots import take as taking
@@ -23,7 +23,7 @@ from tidegate_spark.snapshots.take import Request
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_retention import Keep, Kept, let_go
-from tidegate_testing.store_actors import Actor, KilledError
+from tidegate_testing.store_actors import Actor, KilledError, everywhere
 
 APPS = ("orders", "variant", "abroad")
 BUCKETS = {"orders": "here", "variant": "here", "abroad": "there"}
@@ -47,6 +47,11 @@ class Restoring:
     @property
     def holder(self) -> str:
         return f"lineage {self.lineage} of {self.target}"
+
+
+def _may_spoil(call: Call) -> bool:
+    """Return whether a request has changed something that snapshots consist of."""
+    return call.done and call.writes and "/lineages/" not in call.key
 
 
 @dataclass
@@ -105,18 +110,18 @@ class World:
         self.actors.append(actor)
         return actor
 
-    def step(self, actor: Actor) -> None:
-        """Let an actor go on to its next request, and look at what it has done."""
-        call = actor.step()
+    def step(self, actor: Actor, stops_at: Callable[[Call], bool] = everywhere) -> None:
+        """Let an actor go on to its next request that is asked for, and look at what it has done."""
+        call = actor.step(stops_at)
         if actor.ended:
             self.end(actor)
-        elif call is not None and call.done and call.writes and "/lineages/" not in call.key:
+        elif call is not None and _may_spoil(call):
             self.look(call.key.split("/")[1])
 
     def run(self, actor: Actor) -> Any:
         """Let an actor finish; return what came of it."""
         while not actor.ended:
-            self.step(actor)
+            self.step(actor, _may_spoil)
         return actor.outcome
 
     def kill(self, actor: Actor) -> None:

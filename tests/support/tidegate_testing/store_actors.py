@@ -15,6 +15,15 @@ class KilledError(BaseException):
     """The actor's process was killed; no ``except Exception`` survives that."""
 
 
+def everywhere(call: Call) -> bool:
+    """Return that an actor is to stop before and after each of its requests."""
+    return True
+
+
+def _nowhere(call: Call) -> bool:
+    return False
+
+
 class Actor:
     """One actor; ``outcome`` is what its function returned or raised."""
 
@@ -25,6 +34,7 @@ class Actor:
         self.outcome: Any = None
         self.calls: list[Call] = []
         self._killed = False
+        self._stops_at: Callable[[Call], bool] = everywhere
         # Plain locks, taken from the first and given free by the other side: what costs least.
         self._go, self._stopped = threading.Lock(), threading.Lock()
         self._go.acquire()
@@ -36,11 +46,15 @@ class Actor:
         """Return the actor's own way to a bucket."""
         return MemoryStore(buckets, bucket, self._watch, page)
 
-    def step(self) -> Call | None:
-        """Let it go on to its next stop; return the request that it stopped at, None if it has ended."""
+    def step(self, stops_at: Callable[[Call], bool] = everywhere) -> Call | None:
+        """Let it go on to its next stop; return the request that it stopped at, None if it has ended.
+
+        Args:
+            stops_at: where it is to stop; to change from one thread to the other takes longer than most requests do.
+        """
         if self.ended:
             return None
-        before = len(self.calls)
+        before, self._stops_at = len(self.calls), stops_at
         self._go.release()
         if not self._stopped.acquire(timeout=30):
             raise TimeoutError(f"{self.name} does not stop")
@@ -49,7 +63,7 @@ class Actor:
     def run(self) -> Any:
         """Let it go on to its end; return its outcome."""
         while not self.ended:
-            self.step()
+            self.step(_nowhere)
         return self.outcome
 
     def kill(self) -> None:
@@ -74,6 +88,8 @@ class Actor:
         if self._killed:
             raise KilledError(self.name)
         self.calls.append(call)
+        if not self._stops_at(call):
+            return
         self._stopped.release()
         self._go.acquire()
         if self._killed:
