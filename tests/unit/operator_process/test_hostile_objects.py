@@ -30,13 +30,15 @@ from tidegate.pod_watch import watch_pods
 from tidegate_spark.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.protocol import CONFIG_VARIABLE
 from tidegate_testing.control_observations import observe_running
+from tidegate_testing.examples import gate_share
 from tidegate_testing.hostile import hostile_objects, nested
 from tidegate_testing.scripted_server import PagedServer, Server, talking_to
 
-NUMBER = 1_000
+NUMBER = gate_share(1_000)
 """Objects of each kind for each seed; the seeds are fixed, so that a failure can be reproduced."""
 SEEDS = [pytest.param(seed, marks=[pytest.mark.long] if seed else []) for seed in range(20)]
-"""One is in the gate. All together are 80,000 objects; agents' answers and stored forms make it more than 100,000."""
+"""One is in the gate, with a third of its objects. All together are 80,000; agents' answers and stored forms make it
+more than 100,000."""
 META = {
     "namespace": "shop",
     "generation": 1,
