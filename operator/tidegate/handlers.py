@@ -12,11 +12,12 @@ from typing import Any
 import aiohttp
 import kopf
 
-from tidegate.kube.bounded_response import BoundedResponse
+from tidegate.kube.bounded_response import Names, bounded_by
 from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import GROUP, PLURAL, VERSION
 from tidegate.observe.index import Index
+from tidegate.observe.large_apps import LargeApp
 from tidegate.workqueue import WorkQueue
 
 _WATCH_SECONDS = 540
@@ -31,15 +32,19 @@ def build_registry(connection: Connection, index: Index, queue: WorkQueue, figur
     def count(request: aiohttp.ClientRequest, status: int) -> None:
         figures.count_request("WATCH" if "watch" in request.url.query else request.method, str(status))
 
+    def admits(names: Names, size: int) -> bool:
+        key = (names.namespace, names.name)
+        return index.large.admits(LargeApp(names.uid, key, names.creation_timestamp, size))
+
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> kopf.AiohttpSession:
-        session = connection.session(0, count, BoundedResponse)
+        session = connection.session(0, count, bounded_by(admits))
         return kopf.AiohttpSession(server=connection.server, aiohttp_session=session)
 
     def is_news(event: kopf.RawEvent, **_: Any) -> bool:
         # kopf asks once for each event; what it does to call a handler is half of what an event costs.
         figures.count_event(PLURAL)
-        return event["type"] == "DELETED" or index.is_news(event["object"])
+        return event["type"] == "DELETED" or index.is_news(event["object"]) or index.large.has_changes
 
     @kopf.on.event(GROUP, VERSION, PLURAL, when=is_news, registry=registry)
     async def take_in(event: kopf.RawEvent, **_: Any) -> None:

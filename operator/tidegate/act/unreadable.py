@@ -20,7 +20,7 @@ from tidegate.decide.verdict import Health, Verdict
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
 from tidegate.kube.paths import item
-from tidegate.model.streaming_app import KIND, Metadata, Phase
+from tidegate.model.streaming_app import KIND, Metadata, Phase, StreamingApp
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.reasons import Reason
 from tidegate_spark.secret_shapes import without_shapes
@@ -60,6 +60,19 @@ class UnreadableTeller:
         self._events = events
         self._told: OrderedDict[str, str] = OrderedDict()
         """Uids, and in which version each was told of, of those that take no status: nobody else remembers them."""
+
+    async def read_again(self, key: Key) -> StreamingApp | None:
+        """Read an application for which there was no room; None if it is gone.
+
+        Raises:
+            RetryLaterError: the API server cannot now.
+        """
+        answer = await self._client.get(item(KIND, *key), StreamingApp)
+        if isinstance(answer, NotFound):
+            return None
+        if isinstance(answer, FAILURES):
+            raise RetryLaterError(f"read of the application: {answer}")
+        return answer
 
     async def tell_all(self, found: Iterable[Unreadable], now: float, kind: str) -> None:
         """Tell of each of these: none has to wait for another.

@@ -23,6 +23,10 @@ MOST_VALUES = 40_000
 _MARK = "\N{HEAVY BALLOT X} tidegate: "
 TOO_DEEP = f"{_MARK}nested deeper than {DEEPEST} levels"
 TOO_MANY = f"{_MARK}more than {MOST_VALUES:,} values"
+TOO_LARGE = (
+    f"{_MARK}so long that older long applications, of this namespace or of all, have the memory that there is for it; "
+    "make it shorter, for instance by files in the image, or delete others"
+)
 TOO_LONG = f"{_MARK}a number of more than {MOST_DIGITS} digits"
 # A text without an end goes on to the end of all, and a number begins where no digit is before it: whoever tried again
 # from each quotation mark, or from each digit, would never be done.
@@ -34,6 +38,9 @@ _NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 _AT_A_TIME = 64 * 1024
 """Bytes that are divided at once: what divides all of sixteen megabytes of short texts needs four hundred for it."""
 _MARKED = _MARK.encode()
+_WIDE, _WIDEST = re.compile(rb"[\xc4-\xff]|\\u"), re.compile(rb"[\xf0-\xff]|\\u[dD][89abAB]")
+_BYTES_OF_VALUE = 160
+"""A key and a value of a mapping need them, beside their letters; a value of a list less."""
 
 
 def is_fit(body: bytes) -> bool:
@@ -84,10 +91,26 @@ def bounded(body: bytes) -> bytes:
 
 def has_too_many_values(body: bytes) -> bool:
     """Return whether an object is one that needs many times its length as soon as it is decoded."""
-    if len(body) <= MOST_VALUES:  # each takes two bytes, with what separates it from the next
-        return False
+    # Each takes two bytes, with what separates it from the next.
+    return len(body) > MOST_VALUES and _values_in(body) > MOST_VALUES
+
+
+def decoded_size(body: bytes) -> int:
+    """Return how many bytes of memory Python needs at most for what JSON says.
+
+    One letter of another script makes a text that is two or four times as long in memory as it is here.
+    """
+    width = 1
+    if _WIDEST.search(body):
+        width = 4
+    elif _WIDE.search(body):
+        width = 2
+    return width * len(body) + _BYTES_OF_VALUE * _values_in(body)
+
+
+def _values_in(body: bytes) -> int:
     found = _structure(body)
-    return len(found) - found.count(b"]") - found.count(b"}") > MOST_VALUES
+    return len(found) - found.count(b"]") - found.count(b"}")
 
 
 def _structure(body: bytes) -> bytes:

@@ -138,6 +138,7 @@ __all__ = [
     "UpgradeStatus",
     "decode_app",
     "encode_status",
+    "own_annotations",
 ]
 
 GROUP = "tidegate.dev"
@@ -145,6 +146,9 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "StreamingApp"
 PLURAL = "streamingapps"
+_OWN = f"{GROUP}/"
+_LONGEST_NOTE = 4096
+"""Characters of an annotation of ours; the longest that Tidegate writes has a few hundred."""
 
 
 class Metadata(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -160,6 +164,11 @@ class Metadata(Struct, frozen=True, kw_only=True, rename="camel"):
     finalizers: tuple[str, ...] = ()
     annotations: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+
+
+def own_annotations(found: Mapping[str, str]) -> dict[str, str]:
+    """Return the annotations that the operator reads: anybody else's can have a quarter of a megabyte."""
+    return {name: text for name, text in found.items() if name.startswith(_OWN) and len(text) <= _LONGEST_NOTE}
 
 
 class StreamingApp(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -195,7 +204,9 @@ def decode_app(body: Mapping[str, Any] | bytes) -> StreamingApp:
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise UnreadableAppError("", f"not JSON: {error}") from error
     _check_templates(app)
-    return app
+    metadata = app.metadata
+    slim = msgspec.structs.replace(metadata, annotations=own_annotations(metadata.annotations), labels={})
+    return msgspec.structs.replace(app, metadata=slim)
 
 
 def _check_templates(app: StreamingApp) -> None:

@@ -11,12 +11,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from tidegate.model.bounded_json import TOO_LARGE, decoded_size, why_cut
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.executor_ends import ExecutorEnds
 from tidegate.observe.first_lists import FirstLists
+from tidegate.observe.large_apps import LargeApp, LargeApps
 from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.raw_resource import metadata_of, ready_condition
@@ -53,9 +57,13 @@ class UnreadableApp:
     """Names the field."""
     ready: Mapping[str, Any] = field(default_factory=dict)
     """Its condition Ready, as stored."""
+    again: bool = False
+    """It was too large beside others, which are gone: it is to be read again."""
 
 
 _NOTHING = Memory()
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+"""As the API server writes times."""
 
 
 class CheckedAccess:
@@ -90,6 +98,7 @@ class Index:
         """Namespace and name of each pod that is known, and its application."""
         self._parted: dict[Key, PodRecord] = {}
         self._roots = StorageRoots()
+        self.large = LargeApps()
         self._gone = Departed()
         self.snapshots = SnapshotIndex(namespaces)
         self.control = ControlIndex(namespaces)
@@ -131,9 +140,12 @@ class Index:
         name that was deleted and created again replaces the earlier one and all that was remembered of it.
 
         Returns:
-            The applications to look at: itself, and those that the storage of a replaced one stood in the way of;
-            empty if nothing was taken in.
+            The applications to look at: itself, those that the storage of a replaced one stood in the way of, and those
+            for which it leaves no room any more, or gives it; empty if nothing was taken in.
         """
+        return self._take_in(body) | self._make_way()
+
+    def _take_in(self, body: Mapping[str, Any] | StreamingApp) -> set[Key]:
         # First of all: one that nobody can make anything of must not keep the others waiting for ever.
         self.first_lists.note_app(_uid_of(body))
         try:
@@ -142,6 +154,8 @@ class Index:
             return self._put_unreadable(body, str(error))  # type: ignore[arg-type] # only a mapping is decoded
         key = (app.metadata.namespace, app.metadata.name)
         known = self._apps.get(key)
+        if isinstance(body, StreamingApp) and not self._has_room(app, known):
+            return self._put_too_large(app)
         keys = self._make_room(app.metadata)
         if not keys:
             return keys
@@ -162,17 +176,18 @@ class Index:
         """Forget a deleted application, and take in no late news of it.
 
         Returns:
-            The applications to look at: itself, and those that its storage stood in the way of; empty if it was not
-            known.
+            The applications to look at: itself if it was known, and those that its storage stood in the way of, or its
+            size.
         """
         known = self._apps.get(key)
         self._gone.note(uid)
+        self.large.forget(uid)
         self.first_lists.note_app(uid)
         if known is None or known.metadata.uid != uid:
-            return set()
+            return self._make_way()
         waiting = self._roots.overlapping(key)
         self._forget(key)
-        return waiting | {key}
+        return waiting | {key} | self._make_way()
 
     def keep_apps(self, uids: Collection[str], namespace: str, version: str) -> set[Key]:
         """Forget the applications that a whole list does not hold; returns the applications to look at.
@@ -352,11 +367,46 @@ class Index:
             self._apps[key] = UnreadableApp(key, readable, problem, ready_condition(body))
         return keys
 
+    def _has_room(self, app: StreamingApp, known: KnownApp | UnreadableApp | None) -> bool:
+        """Return whether an application that an answer told of is to be kept; what watches bring was asked before."""
+        metadata = app.metadata
+        if isinstance(known, KnownApp) and _is_same_spec(metadata, known.metadata):
+            return True
+        created = metadata.creation_timestamp.strftime(_TIME) if metadata.creation_timestamp is not None else ""
+        size = decoded_size(msgspec.json.encode(app))
+        return self.large.admits(LargeApp(metadata.uid, (metadata.namespace, metadata.name), created, size))
+
+    def _put_too_large(self, app: StreamingApp) -> set[Key]:
+        key = (app.metadata.namespace, app.metadata.name)
+        keys = self._make_room(app.metadata)
+        if keys:
+            self._apps[key] = _too_large(app)
+        return keys
+
+    def _make_way(self) -> set[Key]:
+        """Keep of those that others leave no room for what is said of them; have those read that have room again."""
+        dropped, regained = self.large.take_changes()
+        woken: set[Key] = set()
+        for uid, key in (*dropped.items(), *regained.items()):
+            known = self._apps.get(key)
+            if known is None or known.metadata.uid != uid or isinstance(known, KnownApp) is (uid in regained):
+                continue
+            if isinstance(known, KnownApp):
+                self._apps[key] = _too_large(known.app)
+            else:
+                unversioned = msgspec.structs.replace(known.metadata, resource_version="")
+                self._apps[key] = dataclasses.replace(known, metadata=unversioned, again=True)
+            woken.add(key)
+        return woken
+
     def _make_room(self, metadata: Metadata) -> set[Key]:
         """Return the applications to look at once this version is in; empty if it is not to be taken in."""
         key = (metadata.namespace, metadata.name)
         known = self._apps.get(key)
-        if metadata.uid in self._gone or (known is not None and not _newer(metadata, known.metadata)):
+        if metadata.uid in self._gone:
+            self.large.forget(metadata.uid)
+            return set()
+        if known is not None and not _newer(metadata, known.metadata):
             return set()
         if known is not None and known.metadata.uid != metadata.uid:
             return {key} | self.remove_app(key, known.metadata.uid)
@@ -376,11 +426,20 @@ class Index:
 
 
 def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
-    if isinstance(known, KnownApp):
-        old = known.app.metadata
-        if (old.uid, old.generation) == (app.metadata.uid, app.metadata.generation):
-            return known.spec_hash  # the generation changes with every change of the spec
+    if isinstance(known, KnownApp) and _is_same_spec(app.metadata, known.metadata):
+        return known.spec_hash
     return spec_hash(app)
+
+
+def _is_same_spec(metadata: Metadata, known: Metadata) -> bool:
+    # The generation changes with every change of the spec.
+    return (known.uid, known.generation) == (metadata.uid, metadata.generation)
+
+
+def _too_large(app: StreamingApp) -> UnreadableApp:
+    ready = app.status.condition("Ready")
+    key = (app.metadata.namespace, app.metadata.name)
+    return UnreadableApp(key, app.metadata, why_cut({"spec": TOO_LARGE}), msgspec.to_builtins(ready) if ready else {})
 
 
 def _as_first_seen(pod: PodRecord, known: PodRecord | None) -> PodRecord:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.streaming_app import Metadata
+from tidegate.model.streaming_app import Metadata, own_annotations
 
 
 def metadata_of(body: Mapping[str, Any]) -> Metadata:
@@ -15,7 +15,8 @@ def metadata_of(body: Mapping[str, Any]) -> Metadata:
     given = body.get("metadata")
     metadata: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     try:
-        return msgspec.convert(metadata, Metadata)
+        read = msgspec.convert(metadata, Metadata)
+        return msgspec.structs.replace(read, annotations=own_annotations(read.annotations), labels={})
     except msgspec.ValidationError:
         return Metadata(
             namespace=str(metadata.get("namespace", "")),

@@ -13,7 +13,9 @@ from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index, UnreadableApp
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.large_apps import MOST_OF_NAMESPACE, LargeApp
 from tidegate.reconcile import Reconciler
 from tidegate.workqueue import RetryLaterError
 from tidegate_spark.protocol import FINALIZER
@@ -32,9 +34,10 @@ class ApiServer:
         self.events: list[str] = []
         self.deleted: list[str] = []
         self.refusing: Failure | None = None
+        self.stored: StreamingApp | None = None
 
     async def get(self, path: str, kind: type[Any]) -> Any:
-        return NotFound(path)
+        return self.stored or NotFound(path)
 
     async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
         self.events.append(manifest["reason"])
@@ -123,3 +126,16 @@ async def test_an_api_server_that_refuses_to_change_what_breaks_its_schema_is_as
     world.api.refusing = Invalid("spec.application.runtime: Unsupported value")
     with pytest.raises(RetryLaterError, match="Unsupported value"):
         await world.reconciler.reconcile(KEY)
+
+
+async def test_one_for_which_there_is_room_again_is_read_again() -> None:
+    world = World()
+    known = world.index.app(KEY)
+    assert isinstance(known, UnreadableApp)
+    for day, uid in enumerate(("older", "old", known.metadata.uid), 1):
+        created, place = f"2026-01-{day:02}T00:00:00Z", KEY if day == 3 else ("shop", uid)
+        world.index.large.admits(LargeApp(uid, place, created, MOST_OF_NAMESPACE // 2))
+    assert world.index.remove_app(("shop", "older"), "older") == {KEY}
+    world.api.stored = app_with()
+    assert await world.reconciler.reconcile(KEY) == 0.0
+    assert isinstance(world.index.app(KEY), KnownApp)

@@ -1,0 +1,94 @@
+"""Which of the applications that need much memory are kept whole, so that all together have a bound. In memory; no I/O.
+
+An ordinary application counts for nothing here, so no number of large ones keeps an ordinary one from being read. Large
+ones of a namespace share its part, and all namespaces a whole; the older one goes first, whatever the order of news is.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from tidegate.workqueue import Key
+
+LARGE = 128 * 1024
+"""Bytes in memory from which an application is a large one: ten times what one of a hundred lines of YAML needs."""
+MOST_OF_NAMESPACE = 16 * 1024 * 1024
+"""Bytes for the large ones of a namespace, which is ten as long as Kubernetes stores them."""
+MOST_OF_ALL = 64 * 1024 * 1024
+"""Bytes for all large ones: a quarter of what the chart allows the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class LargeApp:
+    """One version of an application, without anything that is long."""
+
+    uid: str
+    key: Key
+    created: str
+    """As the API server writes it, which sorts by time."""
+    size: int
+    """Bytes that it needs in memory."""
+
+
+@dataclass(slots=True)
+class LargeApps:
+    """Knows all large ones by their sizes; asked from the threads that decode, too."""
+
+    _apps: dict[str, LargeApp] = field(default_factory=dict)
+    _whole: frozenset[str] = frozenset()
+    _dropped: dict[str, Key] = field(default_factory=dict)
+    _regained: dict[str, Key] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def admits(self, app: LargeApp) -> bool:
+        """Take in a version of an application; return whether it is to be kept whole."""
+        with self._lock:
+            if app.size <= LARGE:
+                self._forget(app.uid)
+                return True
+            self._apps[app.uid] = app
+            self._settle()
+            self._regained.pop(app.uid, None)  # whoever asks has it in hands
+            return app.uid in self._whole
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether :meth:`take_changes` has anything to tell."""
+        return bool(self._dropped or self._regained)
+
+    def forget(self, uid: str) -> None:
+        """Note that an application is gone."""
+        with self._lock:
+            self._forget(uid)
+
+    def take_changes(self) -> tuple[dict[str, Key], dict[str, Key]]:
+        """Return which became too many by news of others, and for which there is room again, since this was asked."""
+        with self._lock:
+            changes = self._dropped, self._regained
+            self._dropped, self._regained = {}, {}
+            return changes
+
+    def _forget(self, uid: str) -> None:
+        self._dropped.pop(uid, None)
+        self._regained.pop(uid, None)
+        if self._apps.pop(uid, None) is not None:
+            self._whole -= {uid}
+            self._settle()
+
+    def _settle(self) -> None:
+        before, whole = self._whole, set[str]()
+        taken: dict[str, int] = {}
+        left = MOST_OF_ALL
+        for app in sorted(self._apps.values(), key=lambda app: (app.created, app.uid)):
+            mine = taken.get(app.key[0], 0) + app.size
+            if mine <= MOST_OF_NAMESPACE and app.size <= left:
+                whole.add(app.uid)
+                taken[app.key[0]], left = mine, left - app.size
+        self._whole = frozenset(whole)
+        for uid in before - whole:
+            self._regained.pop(uid, None)
+            self._dropped[uid] = self._apps[uid].key
+        for uid in whole - before:
+            self._dropped.pop(uid, None)
+            self._regained[uid] = self._apps[uid].key
