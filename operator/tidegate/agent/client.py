@@ -5,9 +5,12 @@ Requests go straight to the pod, never through the API server; and what they nee
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TypeVar
 
 import aiohttp
 import msgspec
@@ -25,6 +28,7 @@ from tidegate_spark.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, Exec
 from tidegate_spark.secret_shapes import bytes_without_shapes, without_shapes
 from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReports
 
+T = TypeVar("T")
 _SECONDS = 3.0
 _TIMEOUT = aiohttp.ClientTimeout(total=_SECONDS)
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
@@ -34,6 +38,8 @@ OTHER_KEY = "it was launched with another key than this operator has"
 _LONGEST_ANSWER = 1024 * 1024
 """Bytes. What answers is a tenant's code: it must neither fill the operator's memory nor send it elsewhere."""
 
+_SHORT_ANSWER = 32 * 1024
+"""Bytes that are read in a few milliseconds; a report of ten queries has 4,000."""
 _LONGEST_REFUSAL = 300
 """Characters of what an agent refuses an order with."""
 
@@ -90,7 +96,7 @@ class AgentClient:
         if isinstance(answer, Unanswered):
             return answer
         try:
-            return self._reports.decode(bytes_without_shapes(answer))
+            return await _aside(lambda text: self._reports.decode(bytes_without_shapes(text)), answer)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return Unanswered(f"the report is not understood: {error}")
 
@@ -129,7 +135,8 @@ class AgentClient:
         if not answer.is_good:
             return _unusable(answer, trusted=False)
         try:
-            return self._snapshot_reports.decode(bytes_without_shapes(answer.body or b""))
+            read = self._snapshot_reports.decode
+            return await _aside(lambda text: read(bytes_without_shapes(text)), answer.body or b"")
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return Unanswered(f"the report is not understood: {error}")
 
@@ -222,6 +229,11 @@ class AgentClient:
                 raise error.__cause__ from None
             return Unanswered(_why_no_answer(error))
         return Answer(response.status, text, response.headers)
+
+
+async def _aside(read: Callable[[bytes], T], answer: bytes) -> T:
+    """Return what is read of an answer; the event loop goes on meanwhile: in a megabyte secrets are looked for long."""
+    return read(answer) if len(answer) <= _SHORT_ANSWER else await asyncio.to_thread(read, answer)
 
 
 class _Error(msgspec.Struct):

@@ -181,8 +181,8 @@ def channel_message_name(app: str, app_uid: str, log_id: str) -> str:
 
 
 _json = msgspec.json.Decoder(ControlMessage)
-LARGEST_STORED = 6 * LARGEST_PAYLOAD
-"""Bytes of a payload as the API server has it, which writes some characters as six; larger ones are dropped unread."""
+_CONTROL, _LINES = re.compile(rb"\\u00(?:0[0-7bBeEfF]|1)"), re.compile(rb"\\u202[89]")
+"""Escapes that stay as they are, and those that stand for three bytes."""
 _TOO_LARGE = msgspec.Raw(b"false")
 """Stands for a payload that was dropped."""
 
@@ -204,11 +204,22 @@ def decode_message(body: bytes | msgspec.Raw) -> ControlMessage:
 
 def compact_payload(payload: msgspec.Raw) -> msgspec.Raw:
     """Return a payload without what the API server's way of writing adds; if it is too long even so, that it is."""
-    if len(payload) > LARGEST_STORED:
+    if _least_length(bytes(payload)) > LARGEST_PAYLOAD:
         return _TOO_LARGE
     # Decoded and encoded again: the API server writes <, > and & as six characters each.
     text = msgspec.json.encode(msgspec.json.decode(payload))
     return msgspec.Raw(text) if len(text) <= LARGEST_PAYLOAD else _TOO_LARGE
+
+
+def _least_length(payload: bytes) -> int:
+    """Return how many bytes a payload has at least without the escapes that need not be; it is not decoded for that."""
+    if len(payload) <= LARGEST_PAYLOAD:
+        return len(payload)
+    # In pairs from the front, so that a backslash that is one itself begins no escape.
+    bare = payload.replace(b"\\\\", b"..")
+    escapes = bare.count(b"\\u")
+    control, lines = len(_CONTROL.findall(bare)), len(_LINES.findall(bare))
+    return len(payload) - 5 * (escapes - control - lines) - 3 * lines
 
 
 def encode_message_status(status: ControlMessageStatus) -> dict[str, Any]:

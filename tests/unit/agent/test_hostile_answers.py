@@ -4,6 +4,7 @@ Real HTTP on 127.0.0.1, the real client, and the real decision about what was re
 """
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tidegate.agent import client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import TimedReport
 from tidegate_spark.protocol import AgentReport
+from tidegate_spark.secret_shapes import bytes_without_shapes
 from tidegate_spark.snapshot_protocol import SnapshotReports
 from tidegate_testing.hostile import hostile_documents
 from tidegate_testing.observations import NOW, UID, app_with, launched, observe, running_driver
@@ -43,9 +46,9 @@ def hostile_answers(name: str, seed: int, **said: Any) -> list[bytes]:
 async def test_a_drivers_hostile_report_is_unusable_or_decided_on(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = hostile_answers("agent-report-with-protocol", seed, app="orders", uid=UID, epoch=1)
     read = 0
-    async with answering(iter(answers), monkeypatch) as client:
+    async with answering(iter(answers), monkeypatch) as agents:
         for _ in answers:
-            found = await client.read_progress(KEY, DRIVER)
+            found = await agents.read_progress(KEY, DRIVER)
             if isinstance(found, Unanswered):
                 assert found.reason == found.reason[:LONGEST_REASON]
                 continue
@@ -59,7 +62,23 @@ async def test_a_drivers_hostile_report_is_unusable_or_decided_on(seed: int, mon
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_a_snapshot_pods_hostile_report_is_unusable_or_read(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = hostile_answers("snapshot-reports", seed)
-    async with answering(iter(answers), monkeypatch) as client:
+    async with answering(iter(answers), monkeypatch) as agents:
         for _ in answers:
-            found = await client.read_snapshot_pod(DRIVER)
+            found = await agents.read_snapshot_pod(DRIVER)
             assert isinstance(found, SnapshotReports | Unanswered)
+
+
+async def test_a_long_answer_is_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets are looked for in all of it: a megabyte held up everybody else for as long."""
+    read_in: list[int] = []
+
+    def noted(answer: bytes) -> bytes:
+        read_in.append(threading.get_ident())
+        return bytes_without_shapes(answer)
+
+    monkeypatch.setattr(client, "bytes_without_shapes", noted)
+    long = stored("agent-report-with-protocol") + b" " * 500_000
+    async with answering(iter([long]), monkeypatch) as agents:
+        assert isinstance(await agents.read_progress(KEY, DRIVER), AgentReport)
+    assert threading.get_ident() not in read_in
+    assert len(read_in) == 1

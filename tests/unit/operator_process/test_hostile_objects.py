@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -20,6 +21,7 @@ from tidegate.kube.lines import LONGEST_LINE
 from tidegate.kube.watch import Changed, Listed, Watch
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import MessagePhase, decode_message, is_too_large
+from tidegate.model.errors import UnreadableAppError
 from tidegate.model.stream_snapshot import decode_snapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.following import follow
@@ -291,3 +293,23 @@ def test_a_payload_that_is_too_long_is_not_kept() -> None:
     message = decode_message(payload(json.dumps("x" * 1_400_000)))
     assert is_too_large(message)
     assert len(bytes(message.spec.payload)) < 10
+
+
+def test_a_payload_that_is_too_long_is_refused_before_it_is_decoded() -> None:
+    """No decoder of Python reads this number."""
+    with pytest.raises(UnreadableAppError):
+        decode_message(payload("[1e999]"))
+    assert is_too_large(decode_message(payload('[1e999,"' + "x" * LARGEST_PAYLOAD + '"]')))
+
+
+@pytest.mark.parametrize("written", ["\\u003c", "\\u2028", "\\u00d6", "\\n", "\\u0001", "\\ud83c\\udf00"])
+def test_a_payload_counts_as_what_it_says_however_the_api_server_writes_it(written: str) -> None:
+    length = len(msgspec.json.encode(json.loads(f'"{written}"'))) - 2
+    fits = (LARGEST_PAYLOAD - 2) // length
+    assert not is_too_large(decode_message(payload('"' + written * fits + '"')))
+    assert is_too_large(decode_message(payload('"' + written * (fits + 1) + '"')))
+
+
+def test_backslashes_before_a_u_are_no_escapes() -> None:
+    """They would look as if the payload were a sixth of what it is."""
+    assert is_too_large(decode_message(payload('[1e999,"' + "\\\\u003c" * (LARGEST_PAYLOAD // 4) + '"]')))
