@@ -89,7 +89,7 @@ def exercised_operator() -> CollectorRegistry:
     sent = _message(None)
     for phase in (MessagePhase.APPLIED, MessagePhase.FAILED, MessagePhase.EXPIRED):
         figures.control.count(sent, _message(phase))
-        figures.control.show(app, [_message(phase)])
+        figures.control.show(app, {phase.value: 1})
     figures.autoscaling.show(app, _advice())
     return figures.registry
 

@@ -58,7 +58,7 @@ class ControlReconciler:
             outcome = await self.actor.carry_out(app, plan, now)
         finally:
             # Of a plan that ended half way, too: what it has written is what the next look starts with.
-            self.figures.show(app, self.index.control.of_app(app))
+            self.figures.show(app, self.index.control.phases(app))
         self._hurry(app, plan)
         if not observation.messages and not plan.actions:
             self.index.control.memories.pop(app, None)

@@ -7,7 +7,7 @@ application go with the last of its messages.
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -86,9 +86,9 @@ class ControlFigures:
         self._plain: dict[Key, set[Counter | Histogram]] = {}
         self._failures: dict[Key, set[str]] = {}
 
-    def show(self, app: Key, messages: Iterable[ControlMessage]) -> None:
-        """Show how many messages to an application there are; with none, all that was counted of them goes."""
-        now = Count(message.status.phase.value for message in messages if message.status.phase is not None)
+    def show(self, app: Key, phases: Mapping[str, int]) -> None:
+        """Show how many messages to an application are in each phase; with none, all that was counted of them goes."""
+        now = Count(phases)
         before = self._shown.get(app, Count())
         for phase in before.keys() - now.keys():
             self._number.remove(*app, phase)

@@ -167,6 +167,12 @@ class ControlMessage(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.metadata.creation_timestamp.timestamp() if self.metadata.creation_timestamp is not None else 0.0
 
     @property
+    def ended(self) -> float:
+        """When it ended, likewise, if it has."""
+        done = self.status.completion_time
+        return done.timestamp() if done is not None else self.created
+
+    @property
     def expires(self) -> float:
         """When it is too late for it, likewise; 0 if it never is."""
         return self.created + self.spec.expiration_seconds if self.spec.expiration_seconds else 0.0

@@ -2,38 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import bisect
+from collections import Counter
+from collections.abc import Collection, Mapping
 
 from tidegate.model.control_message import ControlMessage, without_payload
 from tidegate.observe.control_observation import ControlMemory
 from tidegate.observe.versions import version_number
-from tidegate.observe.watched import UnreadableResource, WatchedResources
+from tidegate.observe.watched import UnreadableResource, WatchedResources, discard
 from tidegate.workqueue import Key
 
 Stored = ControlMessage | UnreadableResource
+_ENDED_IN_SIGHT = 128
+"""Of an application's messages that have ended: more than one plan removes."""
 
 
 class ControlIndex(WatchedResources[ControlMessage]):
-    """The ControlMessages by key and by application; the memories are those of applications."""
+    """The ControlMessages by key and by application; the memories are those of applications.
+
+    Thousands that have ended may be there, and nothing is to be decided about them but when each goes.
+    """
 
     def __init__(self, namespaces: Collection[str] = ("",)) -> None:
         """Start empty; ``namespaces`` are those whose lists will come, an empty name stands for all."""
         super().__init__(namespaces)
         self.memories: dict[Key, ControlMemory] = {}
+        self._open: dict[Key, set[Key]] = {}
+        self._ended: dict[Key, list[tuple[float, Key]]] = {}
+        """Of each application those that only wait for their removal, the first to go first."""
+        self._phases: dict[Key, Counter[str]] = {}
 
     def put(self, resource: Stored) -> bool:
         """Take in a version, as :meth:`WatchedResources.put` does, without the payload if it has ended."""
         if isinstance(resource, ControlMessage) and resource.is_final:
             resource = without_payload(resource)
-        return super().put(resource)
+        taken = super().put(resource)
+        if taken and isinstance(resource, ControlMessage):
+            self._sort_in(resource)
+        return taken
 
     def has_messages(self, app: Key) -> bool:
         """Return whether there is a message to an application of this name."""
         return app in self._of_app
 
     def in_order(self, app: Key) -> tuple[ControlMessage, ...]:
-        """Return the messages to an application of this name in the order in which they are to take effect."""
-        return tuple(sorted(self.of_app(app), key=place_of))
+        """Return the messages to an application of this name in the order in which they are to take effect.
+
+        Of those that have ended only the first to go: there may be any number of them, and the others' turn comes.
+        """
+        ended = (key for _, key in self._ended.get(app, ())[:_ENDED_IN_SIGHT])
+        return tuple(sorted((self._known[key] for key in (*self._open.get(app, ()), *ended)), key=place_of))
+
+    def phases(self, app: Key) -> Mapping[str, int]:
+        """Return how many messages to an application of this name are in each phase."""
+        return self._phases.get(app, Counter())
+
+    def _sort_in(self, message: ControlMessage) -> None:
+        app = message.app_key
+        if message.status.phase is not None:
+            self._phases.setdefault(app, Counter())[message.status.phase.value] += 1
+        if not message.is_final or message.is_from_channel:
+            self._open.setdefault(app, set()).add(message.key)
+        elif message.metadata.deletion_timestamp is None:
+            bisect.insort(self._ended.setdefault(app, []), (message.ended, message.key))
+
+    def _take_out(self, key: Key) -> None:
+        known = self._known.get(key)
+        if known is not None:
+            self._sort_out(known)
+        super()._take_out(key)
+
+    def _sort_out(self, message: ControlMessage) -> None:
+        app, phase = message.app_key, message.status.phase
+        if phase is not None:
+            left = self._phases[app]
+            left[phase.value] -= 1
+            self._phases[app] = +left
+        discard(self._open, app, message.key)
+        ended = self._ended.get(app, [])
+        place = (message.ended, message.key)
+        at = bisect.bisect_left(ended, place)
+        if ended[at : at + 1] == [place]:
+            del ended[at]
+        for groups in (self._phases, self._ended):
+            if not groups.get(app):
+                groups.pop(app, None)
 
     def memory(self, app: Key) -> ControlMemory:
         """Return what this process remembers of an application's messages."""

@@ -1,5 +1,7 @@
 """What is known of ControlMessages: in which order they were sent, and what is kept of those that have ended."""
 
+from datetime import UTC, datetime
+
 import msgspec
 
 from tidegate.model.control_message import payload_text
@@ -82,3 +84,34 @@ def test_an_observation_has_the_application_its_driver_and_its_newest_answer() -
         }
     )
     assert observe_control(index, ORDERS, NOW).app_unreadable
+
+
+def test_thousands_that_have_ended_are_not_looked_at_each_time() -> None:
+    index = ControlIndex()
+    for number in range(3_000):
+        done = ended(at=SENT + number)
+        index.put(message(f"m{number:04}", done, sent=SENT, resource_version=str(number)))
+    index.put(message("waits", sent=SENT + 5_000))
+    found = names(index)
+    assert (found[:3], found[-1], len(found)) == (["m0000", "m0001", "m0002"], "waits", 129)
+    for name in found[:-1]:
+        assert index.remove(("shop", name), index.get(("shop", name)).metadata.uid)  # type: ignore[union-attr] # is known
+    assert names(index)[0] == "m0128"
+    assert sum(index.phases(ORDERS).values()) == 3_000 - 128
+
+
+def test_one_that_ends_or_is_being_deleted_is_where_it_belongs() -> None:
+    index = ControlIndex()
+    index.put(message("a", resource_version="1"))
+    index.put(message("a", ended(), resource_version="2"))
+    assert names(index) == ["a"]
+    known = index.get(("shop", "a"))
+    assert known is not None
+    deleted = msgspec.structs.replace(
+        known.metadata, deletion_timestamp=datetime.fromtimestamp(SENT, UTC), resource_version="3"
+    )
+    index.put(msgspec.structs.replace(known, metadata=deleted))
+    assert names(index) == []
+    assert sum(index.phases(ORDERS).values()) == 1
+    index.remove(("shop", "a"), known.metadata.uid)
+    assert (index.phases(ORDERS), index.has_messages(ORDERS)) == ({}, False)

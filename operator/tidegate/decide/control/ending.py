@@ -32,8 +32,7 @@ def keep_final(s: Seen, now: float) -> MessageVerdict | None:
     status = s.message.status
     if not s.message.is_final or status.phase is None:
         return None
-    ended = status.completion_time.timestamp() if status.completion_time is not None else s.message.created
-    left = ended + retention_of(s) - s.at
+    left = s.message.ended + retention_of(s) - s.at
     if not is_told(s):
         return MessageVerdict(status.phase, Health.READY, Reason.NONE, "", silent=True)
     if left <= 0:
