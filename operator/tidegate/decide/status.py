@@ -48,6 +48,8 @@ from tidegate_spark.protocol import AgentReport, QueryReport
 FIGURES_INTERVAL = 60.0
 """Seconds between two writes of nothing but progress."""
 _ABSURD_RATE = 1e12
+MOST_QUERIES, LONGEST_QUERY_NAME = 100, 253
+"""Of the queries that a status lists; a name is as long there as that of an object of Kubernetes."""
 EXECUTORS_INTERVAL = 5.0
 """Seconds between two writes of a changed number of executors: whoever scales wants to see it."""
 
@@ -72,6 +74,9 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
     told = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
     known = tuple(_at_the_end(query, o.driver) for query in told) if lineage == old.lineage else told
     queries = () if verdict.launch else known
+    listed = listed_queries(queries)
+    is_new = bool(report and report.queries) or not queries
+    unlisted = len(queries) - len(listed) if is_new else old.more_queries
     upgrade = at_launch(old.upgrade, verdict.launch, now) if verdict.launch else with_progress(o)
     if upgrade is not None and upgrade.previous is not None:
         upgrade = msgspec.structs.replace(upgrade, previous=recorded(o.app.spec, upgrade.previous))
@@ -93,7 +98,8 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         driver=_driver(o, verdict),
         last_exit=_last_exit(o.driver) or old.last_exit,
         restarts=count_restarts(o, verdict, now),
-        queries=queries,
+        queries=listed,
+        more_queries=unlisted,
         # What the driver's last words tell is of the lineage that it was to run in.
         batch=None if in_other else last_batch(o, queries, lineage),
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
@@ -245,6 +251,12 @@ def _last_exit(driver: PodRecord | None) -> LastExit | None:
         exit_code=ended.exit_code,
         completion_time=time_from_seconds(ended.completion_time),
     )
+
+
+def listed_queries(queries: tuple[QueryStatus, ...]) -> tuple[QueryStatus, ...]:
+    """Return those that a status has room for: a driver can have thousands, and its program gives them their names."""
+    named = {query.name: query for query in queries if len(query.name) <= LONGEST_QUERY_NAME}
+    return tuple(named[name] for name in (named if len(named) <= MOST_QUERIES else sorted(named)[:MOST_QUERIES]))
 
 
 def _query(report: QueryReport) -> QueryStatus:

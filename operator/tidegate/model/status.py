@@ -333,6 +333,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     last_exit: LastExit | None = None
     restarts: RestartsStatus | None = None
     queries: tuple[QueryStatus, ...] = ()
+    more_queries: int = 0
     batch: int | None = None
     input_rows_per_second: int | None = None
     executors: ExecutorsStatus | None = None

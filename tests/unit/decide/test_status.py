@@ -1,13 +1,14 @@
 """What of the figures and times is written into the status, and when. Pure."""
 
 import dataclasses
+import json
 from typing import Any
 
 import pytest
 
 from tidegate.decide.actions import WriteStatus
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import Phase, QueryStatus, StreamingApp, UpgradePhase
+from tidegate.model.streaming_app import Phase, QueryStatus, StreamingApp, UpgradePhase, encode_status
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit
 from tidegate_spark.protocol import QueryReport, Termination, to_json
@@ -187,3 +188,22 @@ def test_what_an_earlier_process_said_at_its_end_does_not_hide_the_first_batch_o
     assert [query.batch_id for query in before.app.status.queries] == [None]
     first = dataclasses.replace(before, agent=report_of(driver, queries=committed(main=321)))
     assert status_of(decide(first, NOW + 1)).batch == 321
+
+
+def test_of_thousands_of_queries_a_status_has_a_hundred_and_says_how_many_there_are_beside() -> None:
+    queries = tuple(QueryReport(f"q{number:04}", batch_id=number) for number in range(2_479))
+    driver = running_driver(APP)
+    o = settled(observe(APP, driver=driver, agent=report_of(driver, queries=(*queries, QueryReport("x" * 254)))))
+    status = o.app.status
+    assert [query.name for query in status.queries] == [f"q{number:04}" for number in range(100)]
+    assert (status.more_queries, status.batch) == (2_380, 2_478)
+    assert len(json.dumps(encode_status(status), default=str)) < 32 * 1024
+    later = settled(dataclasses.replace(o, agent=None))
+    assert (len(later.app.status.queries), later.app.status.more_queries) == (100, 2_380)
+
+
+def test_a_name_that_a_driver_tells_twice_is_listed_once() -> None:
+    driver = running_driver(APP)
+    twice = (QueryReport("main", batch_id=7), QueryReport("main", batch_id=8))
+    status = settled(observe(APP, driver=driver, agent=report_of(driver, queries=twice))).app.status
+    assert ([query.name for query in status.queries], status.more_queries) == (["main"], 1)
