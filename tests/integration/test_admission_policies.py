@@ -54,6 +54,8 @@ GOOD: dict[str, Any] = {
                 {
                     "name": "driver",
                     "ports": [{"containerPort": 1234}],
+                    "livenessProbe": {"httpGet": {"path": "/", "port": 1234}},
+                    "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
                     "securityContext": {"privileged": False, "capabilities": {"drop": ["ALL"]}},
                 },
                 {"name": "sidecar", "image": "registry.example.com/streams/proxy:2"},
@@ -144,6 +146,8 @@ def container(**fields: Any) -> dict[str, Any]:
 
 
 VOLUMES = "spark.kubernetes.executor.volumes"
+KEPT: tuple[Any, ...] = ({}, None, {"drop": None}, {"drop": []}, {"drop": ["NET_RAW"]}, {"add": None})
+"""Of a container's security context: capabilities of which some stay."""
 APP_ARMOR = "container.apparmor.security.beta.kubernetes.io"
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "account": ({"serviceAccountName": "admin"}, "spec.serviceAccountName: name one of streams, etl, or leave it out"),
@@ -213,6 +217,40 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
             "spark.kubernetes.authenticate.oauthTokenFile": "spec.sparkConf: pod.featureSteps",
             f"spark.kubernetes.executor.annotation.{APP_ARMOR}/executor": "spec.sparkConf: annotations of AppArmor",
         }.items()
+    },
+    "a volume's image": (
+        in_templates("podTemplate", {"volumes": [{"name": "v", "image": {"reference": "evil/files:1"}}]}),
+        "spec.podTemplate.spec: volumes[].image.reference: name an image that starts with",
+    ),
+    "SELinux": (
+        in_templates("podTemplate", {"securityContext": {"seLinuxOptions": {"type": "spc_t"}}}),
+        "spec.podTemplate.spec: seLinuxOptions: leave them out",
+    ),
+    "a container's SELinux": (
+        in_templates("executor.podTemplate", container(securityContext={"seLinuxOptions": {"level": "s0"}})),
+        "spec.executor.podTemplate.spec: seLinuxOptions: leave them out",
+    ),
+    **{
+        f"capabilities {capabilities}": (
+            in_templates("executor.podTemplate", container(securityContext={"capabilities": capabilities})),
+            "spec.executor.podTemplate.spec: capabilities of a container that do not drop ALL",
+        )
+        for capabilities in KEPT
+    },
+    **{
+        f"host of {name}'s {kind}": (
+            in_templates("driver.podTemplate", container(**{name: {kind: {"host": "169.254.169.254", "port": 80}}})),
+            "spec.driver.podTemplate.spec: httpGet.host and tcpSocket.host of probes",
+        )
+        for name in ("livenessProbe", "readinessProbe", "startupProbe")
+        for kind in ("httpGet", "tcpSocket")
+    },
+    **{
+        f"host of {name}": (
+            in_templates("driver.podTemplate", container(lifecycle={name: {"httpGet": {"host": "x", "port": 80}}})),
+            "spec.driver.podTemplate.spec: httpGet.host and tcpSocket.host of probes",
+        )
+        for name in ("postStart", "preStop")
     },
     "host port": (
         in_templates("executor.podTemplate", container(ports=[{"containerPort": 1, "hostPort": 1}])),
