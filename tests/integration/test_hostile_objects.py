@@ -12,7 +12,7 @@ import pytest
 from devcluster.apiserver import ApiServer
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.crd import install_crds
-from tidegate_testing.hostile_routes import store_corpus, store_routes
+from tidegate_testing.hostile_routes import LARGE, store_corpus, store_routes
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.memory import chart_limit, peak_bytes
 from tidegate_testing.operator_process import OperatorProcess, lone_operator
@@ -45,6 +45,11 @@ def wait_for_phase(kubectl: Kubectl, name: str, phase: str) -> None:
     wait_for(f"{name} to be {phase}", probe, GENEROUS, 0.2)
 
 
+def says_that_it_is_too_large(kubectl: Kubectl, name: str) -> bool:
+    conditions = (kubectl.get("streamingapp", name, "hostile") or {}).get("status", {}).get("conditions", [])
+    return any(it["reason"] == "InvalidSpec" and "make it shorter" in it["message"] for it in conditions)
+
+
 def test_ten_applications_are_reconciled_whatever_else_is_stored(kubectl: Kubectl, operator: OperatorProcess) -> None:
     for name in ("shop", "hostile"):
         kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -64,6 +69,9 @@ def test_ten_applications_are_reconciled_whatever_else_is_stored(kubectl: Kubect
         kubectl.patch("streamingapp", name, "shop", {"spec": {"suspend": True}})
     for name in APPS:
         wait_for_phase(kubectl, name, "Suspended")
+    wait_for(
+        "the last of the large ones to be refused", partial(says_that_it_is_too_large, kubectl, LARGE[-1]), GENEROUS
+    )
     assert operator.is_ready()
     assert operator.process.pid == process
     assert peak_bytes(Path(f"/proc/{process}/status").read_text()) < chart_limit()

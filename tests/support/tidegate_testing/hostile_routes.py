@@ -39,6 +39,13 @@ def application(**spec: Any) -> dict[str, Any]:
     return {**app, "metadata": GENERATED}
 
 
+def large(name: str) -> bytes:
+    """Return a StreamingApp of 1.4 MB."""
+    note = {"annotations": {"note": "x" * 1_390_000 + "\N{CYCLONE}"}}
+    app = application(driver={"podTemplate": {"metadata": note, "spec": {"nodeSelector": NOWHERE}}})
+    return json.dumps({**app, "metadata": {"name": name}}, ensure_ascii=False).encode()
+
+
 def snapshot() -> dict[str, Any]:
     """Return a StreamSnapshot."""
     spec = {"appRef": {"name": VICTIM}, "export": {"nonce": 1, "states": [{"query": "a"}]}}
@@ -72,6 +79,9 @@ ROUTES: list[tuple[str, bytes]] = [
     ("pod", json.dumps(pod("null")).encode()),
 ]
 """Ways in that were found by reading: each is one object of those that anybody with the right for its kind creates."""
+LARGE = [f"large-{number:02}" for number in range(40)]
+"""Applications that are as long as Kubernetes stores them, with a letter that makes each four times as long in memory:
+220 MB together. The namespace's room has the first ones."""
 _TEMPLATE = {"spec": {"tolerations": [{"key": "a"}], "nodeSelector": NOWHERE}}
 SEEN: dict[str, dict[str, Any]] = {
     "controlmessage": message({"threshold": [1, {"a": "b"}]}),
@@ -93,6 +103,8 @@ def store_routes(kubectl: Kubectl, namespace: str) -> None:
     """Create an object for each of the known ways in; fail unless the API server took at least half."""
     stored = [_store(kubectl, kind, namespace, text) for kind, text in ROUTES]
     assert sum(stored) >= len(ROUTES) // 2, stored
+    for name in LARGE:
+        assert _store(kubectl, "streamingapp", namespace, large(name)), name
 
 
 def store_corpus(kubectl: Kubectl, namespace: str, seed: int = 3) -> None:
