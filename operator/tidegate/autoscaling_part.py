@@ -35,8 +35,8 @@ class AutoscalingPart:
         """Return what the leader runs."""
         # One: a look is arithmetic, and only who wants more executors asks for quotas.
         return [
-            (1, "worker of autoscaling", self.queue.run_worker),
-            (1, "timers of autoscaling", self.queue.run_timers),
+            (1, "autoscaling worker", self.queue.run_worker),
+            (1, "autoscaling timers", self.queue.run_timers),
         ]
 
     def wake_for(self, app: Key) -> None:

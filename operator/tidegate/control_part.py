@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from tidegate import messages
 from tidegate.kube.client import KubeClient
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import CONTROL_KIND, ControlMessage, decode_message
@@ -35,7 +36,7 @@ class ControlPart:
     @property
     def missing(self) -> str:
         """What is not known yet, for a person; empty if nothing is."""
-        return "" if self.index.control.complete.is_set() else "control messages are not listed yet"
+        return "" if self.index.control.complete.is_set() else messages.CONTROL_MESSAGES_UNLISTED
 
     async def watch(self, namespace: str) -> None:
         """Keep the index's messages up to date, for ever."""
@@ -46,8 +47,8 @@ class ControlPart:
         """Return what the leader runs."""
         # A quarter: a look at a line of messages is short, and most applications have none.
         return [
-            (max(1, concurrency // 4), "worker of control messages", self.queue.run_worker),
-            (1, "timers of control messages", self.queue.run_timers),
+            (max(1, concurrency // 4), "messages worker", self.queue.run_worker),
+            (1, "messages timers", self.queue.run_timers),
         ]
 
     def wake_for(self, app: Key) -> None:

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
+from tidegate import messages
+
 RELEASED_SECONDS = 1
 """What a released Lease says of its duration, as client-go's does; 0 is not allowed."""
 _SOON = 0.5
@@ -218,7 +220,7 @@ class Candidate:
         assert self._lease is not None
         holder = self._lease.holder
         if self._standing is not _Standing.STANDBY and holder != self.identity:
-            self._end("released" if self._standing is _Standing.RELEASING else f"the Lease names {holder or 'nobody'}")
+            self._end("released" if self._standing is _Standing.RELEASING else messages.lease_names(holder or "nobody"))
         elif self._standing is not _Standing.STANDBY or self._is_free(now):
             self._next = now
         else:
@@ -241,11 +243,11 @@ class Candidate:
         if self._standing is _Standing.STANDBY:
             self._lease, self._missing, self._read_first, self._next = None, True, False, now
         else:
-            self._end("released" if self._standing is _Standing.RELEASING else "the Lease was deleted")
+            self._end("released" if self._standing is _Standing.RELEASING else messages.LEASE_DELETED)
 
     def _lapse(self, now: float) -> None:
         if self._standing is _Standing.LEADING and now >= self._until:
-            self._end(f"not renewed for {self._timing.renew_deadline:g} s")
+            self._end(messages.not_renewed(self._timing.renew_deadline))
 
     def _end(self, why: str) -> None:
         self._standing, self.ended = _Standing.ENDED, why

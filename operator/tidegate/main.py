@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 
+from tidegate import messages as texts
+
 if __name__ == "__main__":
     # Before seconds of importing. The first process of a container does not notice a signal that it has no handler for,
     # so that one which was asked to go meanwhile went on for its grace period, and led if nobody else did.
@@ -108,7 +110,7 @@ class Operator:
             if part.missing:
                 return part.missing
         problem = self.leadership.missing if self.leadership is not None else ""
-        return f"the lease cannot be used: {problem}" if problem else ""
+        return texts.lease_unusable(problem) if problem else ""
 
     async def watch_pods(self, namespace: str) -> None:
         """Keep the index's pods up to date, for ever."""
@@ -266,7 +268,7 @@ def _build(  # noqa: PLR0913, PLR0917 - what all parts share
     snapshot_queue = WorkQueue(work_on_snapshot, figures, subject="snapshot")
     pods = SnapshotPods(index, agents, snapshot_queue.wake)
     dividing = RepartitionPods(index, agents, queue.wake)
-    beside: tuple[Running, ...] = ((1, "pods of repartitions", dividing.run),)
+    beside: tuple[Running, ...] = ((1, "repartitions pods", dividing.run),)
     part = SnapshotPart(client, figures, index, snapshot_queue, pods, queue.wake, beside)
     control = ControlPart(client, figures, index, WorkQueue(work_on_messages, figures))
     autoscaling = AutoscalingPart(index, WorkQueue(work_on_scale, figures))
@@ -310,12 +312,10 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
     # Before kopf: at its end kopf cancels every task that was begun after it.
     settings, supervise = operator.settings, operator.supervise
     namespaces = settings.watch_namespaces or ("",)
-    tasks = [supervise(partial(operator.watch_pods, ns), f"pods of {ns or 'all'}") for ns in namespaces]
-    tasks += [
-        supervise(partial(operator.watch_ends, ns), f"ends of applications in {ns or 'all'}") for ns in namespaces
-    ]
+    tasks = [supervise(partial(operator.watch_pods, ns), f"pods/{ns or 'all'}") for ns in namespaces]
+    tasks += [supervise(partial(operator.watch_ends, ns), f"ends/{ns or 'all'}") for ns in namespaces]
     for part in operator.parts:
-        tasks += [supervise(partial(part.watch, ns), f"{part.name} of {ns or 'all'}") for ns in namespaces]
+        tasks += [supervise(partial(part.watch, ns), f"{part.name}/{ns or 'all'}") for ns in namespaces]
     running: list[Running] = [
         (settings.concurrency, "worker", operator.queue.run_worker),
         (operator.poller.workers, "agents", operator.poller.run_worker),
@@ -325,11 +325,11 @@ def _start(operator: Operator) -> list[asyncio.Task[None]]:
     for number, name, run_it in running:
         tasks += [supervise(partial(operator.lead, run_it), f"{name} {n}") for n in range(number)]
     if operator.events is not None:
-        tasks.append(supervise(partial(operator.lead, operator.events.run_worker), "worker of events"))
+        tasks.append(supervise(partial(operator.lead, operator.events.run_worker), "events worker"))
     if operator.leadership is not None:
         tasks.append(supervise(partial(operator.stand, operator.leadership), "leadership"))
     tasks.append(supervise(operator.connection.renew_tokens, "tokens"))
-    tasks.append(supervise(partial(measure_delay, operator.figures), "delay of the event loop"))
+    tasks.append(supervise(partial(measure_delay, operator.figures), "loop delay"))
     return tasks
 
 

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tidegate import messages
 from tidegate.version import VERSION
 
 
@@ -41,22 +42,19 @@ class Settings:
     """Of the runtime's own lines in the applications' pods."""
 
 
+_LEADER_ELECTION = "TIDEGATE_LEADER_ELECTION"
 _FLAGS: tuple[tuple[str, str, str], ...] = (
-    ("operator-image", "", "the operator's own image: it brings the runtime into the applications' pods (required)"),
-    ("operator-image-pull-policy", "IfNotPresent", "when nodes pull it: Always, IfNotPresent or Never"),
-    ("watch-namespaces", "", "comma-separated namespaces to serve; empty: all"),
-    ("metrics-port", "8080", "port of /metrics, /healthz and /readyz"),
-    ("log-format", "json", "json or console"),
-    ("log-level", "info", "debug, info, warning or error"),
-    ("runtime-log-format", "text", "form of the runtime's own log lines in the applications' pods: text or json"),
-    ("concurrency", "64", "applications that are worked on at the same time"),
-    ("agent-concurrency", "16", "agents that are asked at the same time"),
-    ("lease-name", "tidegate-operator", "name of the Lease by which several operators agree on one that acts"),
-    (
-        "key-name",
-        "tidegate-agent-key",
-        "name of the Secret with the key of the agents; made if it is not there",
-    ),
+    ("operator-image", "", messages.OPERATOR_IMAGE),
+    ("operator-image-pull-policy", "IfNotPresent", messages.PULL_POLICY),
+    ("watch-namespaces", "", messages.NAMESPACES),
+    ("metrics-port", "8080", messages.METRICS_PORT),
+    ("log-format", "json", messages.LOG_FORMAT),
+    ("log-level", "info", messages.LOG_LEVEL),
+    ("runtime-log-format", "text", messages.RUNTIME_LOG_FORMAT),
+    ("concurrency", "64", messages.CONCURRENCY),
+    ("agent-concurrency", "16", messages.AGENT_CONCURRENCY),
+    ("lease-name", "tidegate-operator", messages.LEASE_NAME),
+    ("key-name", "tidegate-agent-key", messages.KEY_NAME),
 )
 
 _CHOICES = {
@@ -77,18 +75,18 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     parser = _parser(environment)
     given = parser.parse_args(arguments)
     if not given.operator_image:
-        parser.error("no operator image: give --operator-image or TIDEGATE_OPERATOR_IMAGE")
+        parser.error(messages.NO_OPERATOR_IMAGE)
     numbers = {}
     for name in ("metrics_port", "concurrency", "agent_concurrency"):
         text = getattr(given, name)
         if not text.isdecimal() or int(text) < 1:
-            parser.error(f"--{name.replace('_', '-')}: expected a number from 1, got {text!r}")
+            parser.error(messages.no_number(_flag(name), text))
         numbers[name] = int(text)
     for name, choices in _CHOICES.items():
         if getattr(given, name) not in choices:
-            parser.error(f"--{name.replace('_', '-')}: expected one of {', '.join(choices)}")
+            parser.error(messages.no_choice(_flag(name), choices))
     if given.leader_election not in (True, False):
-        parser.error(f"TIDEGATE_LEADER_ELECTION: expected true or false, got {given.leader_election!r}")
+        parser.error(messages.no_truth_value(_LEADER_ELECTION, given.leader_election))
     namespaces = tuple(sorted({n.strip() for n in given.watch_namespaces.split(",") if n.strip()}))
     return Settings(
         operator_image=given.operator_image,
@@ -105,19 +103,22 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     )
 
 
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m tidegate.main", description="The Tidegate operator.")
+    parser = argparse.ArgumentParser(prog=messages.PROGRAM, description=messages.DESCRIPTION)
     parser.add_argument("--version", action="version", version=VERSION)
     for name, default, explanation in _FLAGS:
         variable = "TIDEGATE_" + name.upper().replace("-", "_")
         value = environment.get(variable) or default
-        parser.add_argument(f"--{name}", default=value, help=f"{explanation} [{variable}; default {default or 'none'}]")
-    variable = environment.get("TIDEGATE_LEADER_ELECTION") or "true"
+        parser.add_argument(f"--{name}", default=value, help=messages.option(explanation, variable, default))
+    variable = environment.get(_LEADER_ELECTION) or "true"
     parser.add_argument(
         "--leader-election",
         action=argparse.BooleanOptionalAction,
         default={"true": True, "false": False}.get(variable, variable),
-        help="whether several operators agree on one that acts, by a Lease in POD_NAMESPACE or in the pod's namespace; "
-        "without it, run only one [TIDEGATE_LEADER_ELECTION; default true]",
+        help=messages.option(messages.LEADER_ELECTION, _LEADER_ELECTION, "true"),
     )
     return parser

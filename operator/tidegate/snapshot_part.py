@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidegate import messages
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.kube.client import KubeClient
 from tidegate.metrics.figures import Figures
@@ -41,7 +42,7 @@ class SnapshotPart:
     @property
     def missing(self) -> str:
         """What is not known yet, for a person; empty if nothing is."""
-        return "" if self.index.snapshots.complete.is_set() else "snapshots are not listed yet"
+        return "" if self.index.snapshots.complete.is_set() else messages.SNAPSHOTS_UNLISTED
 
     async def watch(self, namespace: str) -> None:
         """Keep the index's snapshots up to date, for ever."""
@@ -52,9 +53,9 @@ class SnapshotPart:
         """Return what the leader runs."""
         # A quarter: a look at a snapshot is short, and there are fewer of those on their way than applications.
         return [
-            (max(1, concurrency // 4), "worker of snapshots", self.queue.run_worker),
-            (1, "timers of snapshots", self.queue.run_timers),
-            (1, "pods of snapshots", self.pods.run),
+            (max(1, concurrency // 4), "snapshots worker", self.queue.run_worker),
+            (1, "snapshots timers", self.queue.run_timers),
+            (1, "snapshots pods", self.pods.run),
             *self.beside,
         ]
 

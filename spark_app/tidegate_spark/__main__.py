@@ -9,6 +9,7 @@ import os
 import sys
 import traceback
 
+from tidegate_spark import start_messages as messages
 from tidegate_spark.last_words import TERMINATION_LOG, exit_code_of, last_words
 from tidegate_spark.secret_shapes import without_shapes
 
@@ -20,7 +21,7 @@ def main() -> int:
     try:
         if sys.version_info[:2] < OLDEST_PYTHON:
             found = f"{sys.version_info[0]}.{sys.version_info[1]}"
-            raise RuntimeError(f"python3 of spec.application.image is {found}; at least 3.10 is needed.")
+            raise RuntimeError(messages.python_too_old(found))
         from tidegate_spark.start import start  # noqa: PLC0415 - inside the guard, see the module's docstring
 
         start()

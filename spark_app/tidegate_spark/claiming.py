@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tidegate_spark import claim_messages as messages
 from tidegate_spark import storage as store
 from tidegate_spark.claimed import Claim, Known, as_claimed, as_found, as_taken_over, known_beside, opens
 from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
@@ -48,22 +49,13 @@ class BehindError(FaultError):
 
 def _words_of(place: str, config: DriverConfig, known: Known) -> str:
     if known.adopted_from:
-        return (
-            f"{place} is taken over from the application with uid {known.adopted_from}, which ended in epoch "
-            f"{known.epoch} and lineage {known.lineage}."
-        )
+        return messages.taken_over(place, known.adopted_from, known.epoch, known.lineage)
     if known.otherwise:
-        return f"{place}: lineage {known.lineage} did not start with what this driver was to begin it with."
+        return messages.other_beginning(place, known.lineage)
     if known.epoch < config.epoch or (known.epoch == config.epoch and known.lineage != config.lineage):
-        return (
-            f"{place} names lineage {known.lineage} of this application; this driver is to run in lineage "
-            f"{config.lineage} and does not write."
-        )
+        return messages.other_lineage(place, known.lineage, config.lineage)
     user = f"another pod of epoch {known.epoch}" if known.epoch == config.epoch else f"epoch {known.epoch}"
-    return (
-        f"{place} names {user} of this application as the user of the storage; this driver is epoch {config.epoch} and "
-        "does not write."
-    )
+    return messages.other_user(place, user, config.epoch)
 
 
 @contextlib.contextmanager
@@ -106,7 +98,7 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
     raise FaultError(
         Fault(
             Reason.STORAGE_UNAVAILABLE,
-            f"{config.storage.uri}/{APP_FILE} kept changing while it was claimed.",
+            messages.claim_contended(config.storage.uri, APP_FILE),
         )
     )
 
@@ -117,7 +109,7 @@ def _first(client: S3Client, config: DriverConfig, spark_version: str) -> tuple[
     adopts = config.adopt and config.rehearsal is None
     if not _is_there(client, config.storage, f"{LINEAGE_PREFIX}/"):
         if adopts:
-            message = f"spec.startFrom.adopt is true, and there is nothing in {config.storage.uri} to be taken over."
+            message = messages.nothing_to_adopt(config.storage.uri)
             raise FaultError(Fault(Reason.NOTHING_TO_ADOPT, message))
         if config.opening == OPENS_NOTHING and config.lineage != FIRST_LINEAGE:
             # Whoever begins without state begins in the first one: the number is nobody's record, or the files went.
@@ -126,12 +118,10 @@ def _first(client: S3Client, config: DriverConfig, spark_version: str) -> tuple[
         return as_claimed({}, None, config, spark_version), None
     missing = f"{config.storage.uri}/{APP_FILE} is missing, and there are lineages of an application"
     if not adopts:
-        raise FaultError(
-            Fault(Reason.CLAIM_DAMAGED, f"{missing}: whose they are, and which one is used, is not known.")
-        )
+        raise FaultError(Fault(Reason.CLAIM_DAMAGED, messages.owner_unknown(missing)))
     holder = _read_fence(client, config.storage)
     if holder is None:
-        message = f"{missing}; {FENCE_FILE} is missing as well, so which one is to be taken over is not known."
+        message = messages.adopted_unknown(missing, FENCE_FILE)
         raise FaultError(Fault(Reason.CLAIM_DAMAGED, message))
     known = Known(holder.epoch, holder.lineage, adopted_from=holder.uid)
     return as_found(holder.epoch, holder.lineage, holder.uid, config), known
@@ -159,10 +149,7 @@ def _refuse_to_begin_with_something(client: S3Client, config: DriverConfig) -> N
     # What an attempt at a repartition left is removed under the fence, where nobody makes it any more.
     attempt = _is_there(client, config.storage, f"{REPARTITION_PREFIX}/{config.lineage}.json")
     if not attempt and _has_lineage(client, config.storage, config.lineage):
-        message = (
-            f"Lineage {config.lineage} is to start with nothing (spec.upgrade.mode Stateless), and there are files "
-            f"below {config.storage.uri}/{LINEAGE_PREFIX}/{config.lineage}."
-        )
+        message = messages.lineage_not_empty(config.lineage, config.storage.uri, LINEAGE_PREFIX)
         raise FaultError(Fault(Reason.LINEAGE_NOT_EMPTY, message))
 
 
@@ -211,13 +198,12 @@ def refusal_of(place: Storage, name: str, error: NewerFormatError | DamagedFormE
         error: why it cannot be read.
     """
     reason = Reason.NEWER_FORMAT if isinstance(error, NewerFormatError) else Reason.CLAIM_DAMAGED
-    return FaultError(Fault(reason, f"{place.uri}/{name} cannot be read: {error}."))
+    return FaultError(Fault(reason, messages.claim_unreadable(place.uri, name, error)))
 
 
 def _words_of_owner(config: DriverConfig, content: dict[str, Any]) -> str:
-    return (
-        f"{config.storage.uri} (from spec.storage.uri) belongs to {owner_named_to(config.namespace, content)}; "
-        f"this is {config.namespace}/{config.app} with uid {config.uid}."
+    return messages.belongs_to(
+        config.storage.uri, owner_named_to(config.namespace, content), config.namespace, config.app, config.uid
     )
 
 

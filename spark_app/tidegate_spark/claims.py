@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tidegate_spark import claim_messages as messages
 from tidegate_spark import storage as store
 from tidegate_spark.protocol import APP_FILE, DriverConfig, Fault, Storage
 from tidegate_spark.reasons import Reason
@@ -38,7 +39,7 @@ def refuse_inside_others(client: S3Client, config: DriverConfig) -> None:
             raise FaultError(
                 Fault(
                     Reason.STORAGE_OWNED,
-                    f"{config.storage.uri} (from spec.storage.uri) is inside storage that {_ELSEWHERE} has claimed.",
+                    messages.inside_others(config.storage.uri, _ELSEWHERE),
                 )
             )
 

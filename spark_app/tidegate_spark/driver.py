@@ -28,6 +28,7 @@ from tidegate_spark import (
     watch,
 )
 from tidegate_spark import session as spark_session
+from tidegate_spark import start_messages as messages
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.claiming import FIRST_LINEAGE
 from tidegate_spark.control.driving import Control
@@ -152,16 +153,16 @@ class Driver:
         # They are of this very epoch and pod, and take longer to go than all that follows.
         leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None
         if not self._clear_place():
-            return Outcome(Reason.STOPPED, "Stopped while starting.")
+            return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         directory, requested = environment.credentials_directory, self._ending.requested
         credentials = preflight.wait_for_storage(config, directory, requested, self._report_fault, pyspark.__version__)
         if self._ending.requested.is_set():
-            return Outcome(Reason.STOPPED, "Stopped while starting.")
+            return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._claimed = True
         self._keep_secret(credentials)
         held = self._take_fence()
         if held is None or not self._fill_lineage() or not self._pin_state():
-            return Outcome(Reason.STOPPED, "Stopped while starting.")
+            return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._snapshots.start()
         self._control.desk.start()
         process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead)
@@ -169,7 +170,7 @@ class Driver:
         spark_session.add_python_files(self._session, paths, environment.work_directory)
         self._observe(self._session)
         if self._ending.requested.is_set():
-            return Outcome(Reason.STOPPED, "Stopped while starting.")
+            return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._progress.enter(DriverState.RUNNING)
         self._ending.script_started.set()
         outcome = run_script(main, self._config.args)

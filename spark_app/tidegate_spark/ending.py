@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 
+from tidegate_spark import start_messages as messages
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.logs import within
 from tidegate_spark.progress import Progress
@@ -187,11 +188,8 @@ def stop_message(stopped: list[Stopped], inside: list[str]) -> str:
     """Return what a requested stop came to, in words."""
     if inside:
         names = ", ".join(repr(name) for name in inside)
-        return (
-            f"The grace period (spec.driver.stopGracePeriodSeconds) ended inside a batch of {names}; "
-            "the next start runs it again."
-        )
+        return messages.grace_period_over(names)
     if not stopped:
-        return "Stopped; no query was running."
+        return messages.NOTHING_RAN
     batches = ", ".join(f"{each.name!r} after batch {each.commits}" for each in stopped)
-    return f"Stopped at a batch boundary: {batches}."
+    return messages.stopped_at_boundary(batches)

@@ -13,13 +13,14 @@ from typing import Any, Protocol
 
 from pyspark import SparkContext
 
+from tidegate_spark import start_messages as messages
 from tidegate_spark.executor_back_off import BackOff
 from tidegate_spark.sparkconf import DECOMMISSION
 
 SURPLUS_SECONDS = 30.0
 """For how long there have to be too many before one goes that nobody asked to go: Spark knows of a lost executor for a
 while after it has had another one made, and the newer one is the one that lives."""
-_WHY = "There are fewer executors wanted."
+_WHY = messages.FEWER_EXECUTORS
 
 log = logging.getLogger("tidegate")
 

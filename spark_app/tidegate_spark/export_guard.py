@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidegate_spark import query_messages as messages
 from tidegate_spark.exports import use
 from tidegate_spark.exports.use import Part
 
 _LACKS = {
-    frozenset({Part.STATE}): (
-        "reads where its inputs continue (starting_offsets()) and none of its state: the inputs before that would be "
-        "lost. Call tidegate_spark.initial_state() or exported_state() before the first query starts; to start without "
-        "the state on purpose, call tidegate_spark.without_state()."
-    ),
-    frozenset({Part.OFFSETS}): (
-        "reads its state (initial_state(), exported_state()) and not where its inputs continue: inputs would be lost "
-        "or counted twice. Call tidegate_spark.starting_offsets() before the first query starts; to start elsewhere on "
-        "purpose, call tidegate_spark.without_offsets()."
-    ),
+    frozenset({Part.STATE}): (messages.STATE_FORGOTTEN),
+    frozenset({Part.OFFSETS}): (messages.OFFSETS_FORGOTTEN),
 }
-_NOTHING = (
-    "asked for nothing of that: call tidegate_spark.initial_state() and starting_offsets() before the first query "
-    "starts, or leave startFrom out."
-)
+_NOTHING = messages.EXPORT_FORGOTTEN
 
 
 def refusal_of(session: Any, export: str, query: str, checkpoint: str) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidegate_spark import start_messages as messages
 from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_CODES, RestartSettings
 from tidegate_spark.reasons import Reason
 from tidegate_spark.reasons.entry import Fault
@@ -136,9 +137,8 @@ class FailureAccount:
     def _exhausted(self) -> Outcome:
         number, settings = len(self._failures.times), self._settings
         failures = "1 failure" if number == 1 else f"{number} failures"
-        message = (
-            f"{failures} of the application within {settings.window_seconds} s, and spec.restart.maxFailures is "
-            f"{settings.max_failures}. The last: {self._failures.last or 'in a pod before this one'}"
+        message = messages.budget_exhausted(
+            failures, settings.window_seconds, settings.max_failures, self._failures.last or "in a pod before this one"
         )
         return Outcome(Reason.RESTART_BUDGET_EXHAUSTED, message)
 

@@ -12,6 +12,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
+from tidegate_spark import fault_messages as messages
 from tidegate_spark.foreign_text import first_line, names, python_error_in
 from tidegate_spark.protocol import LINEAGE_PREFIX
 from tidegate_spark.reasons import Reason
@@ -116,16 +117,16 @@ RULES: tuple[Rule, ...] = (
 )
 
 WHAT: dict[Reason, str] = {
-    Reason.FENCED: "Another driver took the storage over.",
-    Reason.BROKER_UNAVAILABLE: "The message broker could not be used.",
-    Reason.BUCKET_NOT_FOUND: "A bucket does not exist.",
-    Reason.CREDENTIALS_MISSING: "There are no credentials for a bucket.",
-    Reason.CREDENTIALS_REJECTED: "A store rejects the credentials.",
-    Reason.CREDENTIALS_EXPIRED: "The session token for a store is expired.",
-    Reason.STORAGE_UNAVAILABLE: "A store does not answer.",
-    Reason.STORAGE_THROTTLED: "A store asks for fewer requests.",
-    Reason.CHECKPOINT_FILE_MISSING: "An object of the checkpoint is missing.",
-    Reason.DISK_FULL: "The local disk of the driver or of an executor is full.",
+    Reason.FENCED: messages.FENCED,
+    Reason.BROKER_UNAVAILABLE: messages.BROKER_UNAVAILABLE,
+    Reason.BUCKET_NOT_FOUND: messages.BUCKET_NOT_FOUND,
+    Reason.CREDENTIALS_MISSING: messages.CREDENTIALS_MISSING,
+    Reason.CREDENTIALS_REJECTED: messages.CREDENTIALS_REJECTED,
+    Reason.CREDENTIALS_EXPIRED: messages.CREDENTIALS_EXPIRED,
+    Reason.STORAGE_UNAVAILABLE: messages.STORAGE_UNAVAILABLE,
+    Reason.STORAGE_THROTTLED: messages.STORAGE_THROTTLED,
+    Reason.CHECKPOINT_FILE_MISSING: messages.CHECKPOINT_FILE_MISSING,
+    Reason.DISK_FULL: messages.DISK_FULL,
 }
 """What is wrong, in words; what to do about it is said by the operator. Whose bucket it is, and who took the storage
 over, remains open."""

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tidegate_spark import claim_messages as messages
 from tidegate_spark import fence, storage
 from tidegate_spark.claimed import Known
 from tidegate_spark.claiming import BehindError, faults_of, refusal_of
@@ -82,7 +83,7 @@ def take(config: DriverConfig, credentials: Credentials | None, me: Holder) -> H
 def lost_while_running(found: Fenced, config: DriverConfig) -> Outcome:
     """Return the end of a driver that another one took the fence from."""
     who = f"A driver of epoch {found.epoch} took" if found.epoch else "Somebody took"
-    message = f"{who} the storage {config.storage.uri} over ({FENCE_FILE}); this driver, epoch {config.epoch}, stopped."
+    message = messages.fence_lost(who, config.storage.uri, FENCE_FILE, config.epoch)
     return Outcome(Reason.FENCED, message)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_spark import query_messages as messages
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.reasons import Reason
 
@@ -119,10 +120,7 @@ def take_back(
         if others:
             check_begins_here(going, _names(session, f"{checkpoint}/commits"))
     except SinkRefusedError as error:
-        raise SinkRefusedError(
-            f"The file sink {sink.path} cannot continue after batch {last}: {error}. Spark would leave batches out "
-            "without an error; write to another path."
-        ) from None
+        raise SinkRefusedError(messages.file_sink_stuck(sink.path, last, error)) from None
     for name in going:
         # The newest first: whatever it is interrupted at, what is left is whole.
         place = session._jvm.org.apache.hadoop.fs.Path(log, name)
@@ -130,8 +128,7 @@ def take_back(
     if going:
         notice(
             Reason.FILE_SINK_ROLLED_BACK,
-            f"{sink.path}: its log was rolled back to batch {last} ({len(going)} files of the log); the batches after "
-            "it are run again. Files that they wrote stay, and readers of the log do not see them.",
+            messages.file_sink_rolled_back(sink.path, last, len(going)),
         )
 
 
@@ -156,9 +153,7 @@ def note_without_output(session: Any, sink: Sink, batch: int, notice: Callable[[
     sink_log = classes.FileStreamSinkLog(version, session._jsparkSession, log, usual_retention)
     nothing = session.sparkContext._gateway.new_array(classes.SinkFileStatus, 0)
     sink_log.add(batch, nothing)
-    notice(
-        Reason.FILE_SINK_CONTINUED, f"{sink.path}: its log records that batch {batch}, a repartition, wrote nothing."
-    )
+    notice(Reason.FILE_SINK_CONTINUED, messages.file_sink_continued(sink.path, batch))
 
 
 def lacks(names: Iterable[str], batch: int) -> bool:

@@ -21,7 +21,7 @@ SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 PREFIX, IN_USE = "launch-", "launch.used"
 OF_ONE_PROCESS = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "_PYSPARK_DRIVER_CONN_INFO_PATH"})
 """Variables that say nothing about the next process."""
-FORESEEN = "# Its arguments are those that are foreseen.\n"
+FORESEEN = "# Its arguments are those that are foreseen\n"
 """The last line of a script that may be started before PySpark is asked for the arguments."""
 
 

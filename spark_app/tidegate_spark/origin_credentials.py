@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from tidegate_spark import storage_messages as messages
 from tidegate_spark.environment import Environment
 from tidegate_spark.protocol import Fault, StartFrom
 from tidegate_spark.reasons import Reason
@@ -30,10 +31,7 @@ def credentials_of_origin(
         return own
     found = mounted_credentials(directory or Environment.read(os.environ).origin_credentials_directory)
     if found is None:
-        message = (
-            f"Secret {start_from.credentials_secret!r} of the imported snapshot (spec.storage.credentialsSecretRef of "
-            "its StreamSnapshot) is not there, or lacks a key."
-        )
+        message = messages.origin_secret_missing(start_from.credentials_secret)
         raise FaultError(Fault(Reason.CREDENTIALS_MISSING, message))
     return found
 

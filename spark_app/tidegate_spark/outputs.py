@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidegate_spark import query_messages as messages
+
 NOWHERE = frozenset({"console", "memory", "noop", "rate"})
 """Formats that keep nothing that another application could write to as well."""
 FUNCTIONS = frozenset({"foreach", "foreachbatch"})
@@ -95,19 +97,15 @@ def refusal(name: str, mine: Output, program: str, original: Outputs) -> str:
     same = next((theirs for theirs, output in original.queries.items() if is_same(mine, output)), "")
     if same:
         what = f"it would write to {mine}, where query {same!r} of {whose} writes"
-        return f"{what}: whatever is sent would be there twice. {_remedy(mine)}"
+        return messages.sent_twice(what, _remedy(mine))
     twin = original.queries.get(name)
     known = twin is not None and (twin.place or twin.kind != mine.kind)
     if mine.place or twin is None or known or not program or program != original.program:
         return ""
     what = f"where its {mine.kind} writes is unknown, and program, arguments and settings are those of {whose}"
-    return f"{what}: it would write to the same place. {_remedy(mine)}"
+    return messages.same_place(what, _remedy(mine))
 
 
 def _remedy(mine: Output) -> str:
     options = {KAFKA: "topic (option topic of writeStream)", TABLE: "table", PATH: "path"}
-    return (
-        f"Give it another {options.get(mine.kind, 'place, by an argument')}, by spec.application.args if the script "
-        "takes it from there. If this application replaces the other one, which will not run again, set "
-        "spec.startFrom.outputs to TakeOver and change spec.restartNonce."
-    )
+    return messages.another_output(options.get(mine.kind, "place, by an argument"))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from tidegate_spark import start_messages as messages
 from tidegate_spark import storage as store
 from tidegate_spark.claiming import claim, faults_of, read_claim
 from tidegate_spark.protocol import (
@@ -84,7 +85,7 @@ def find_files(references: tuple[str, ...]) -> tuple[str, ...]:
         field = f"spec.application.pyFiles[{index}]"
         path = local_path(reference)
         if path is None:
-            message = f"{field}: {reference!r} is not a local:/// path; files come from the image alone."
+            message = messages.not_local(field, reference)
             raise FaultError(Fault(Reason.MAIN_NOT_FOUND, message))
         if not Path(path).exists():
             raise FaultError(Fault(Reason.MAIN_NOT_FOUND, _missing_file(field, path)))
@@ -95,7 +96,7 @@ def find_files(references: tuple[str, ...]) -> tuple[str, ...]:
 def _missing_file(field: str, path: str) -> str:
     parent = Path(path).parent
     if not parent.is_dir():
-        return f"{field}: the image has no directory {parent}, so no {path}."
+        return messages.no_directory(field, parent, path)
     names = sorted(entry.name for entry in parent.iterdir() if entry.is_file())
     return f"{field}: the image has no file {path}" + _suggest(Path(path).name, names, f" in {parent}") + "."
 
@@ -146,11 +147,7 @@ def refuse_other_protocol(config: DriverConfig) -> None:
     if works_with(config.protocol):
         return
     its = config.protocol
-    message = (
-        f"The runtime in the image (protocol {PROTOCOL}) is too old for the operator (protocol {its})."
-        if its > PROTOCOL
-        else f"The operator (protocol {its}) is too old for the runtime in the image (protocol {PROTOCOL})."
-    )
+    message = messages.runtime_too_old(PROTOCOL, its) if its > PROTOCOL else messages.operator_too_old(its, PROTOCOL)
     raise FaultError(Fault(Reason.PROTOCOL_MISMATCH, message))
 
 
@@ -194,8 +191,7 @@ def probe_conditional_writes(client: S3Client, config: DriverConfig) -> None:
         raise FaultError(
             Fault(
                 Reason.STORAGE_UNSUITABLE,
-                f"The store of bucket {config.storage.bucket!r} (spec.storage.uri) ignores {' and '.join(ignored)} on "
-                "PutObject, so it cannot keep two drivers from writing one checkpoint.",
+                messages.writes_not_conditional(config.storage.bucket, " and ".join(ignored)),
             )
         )
 

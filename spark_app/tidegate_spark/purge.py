@@ -19,6 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tidegate_spark import claim_messages as messages
 from tidegate_spark import claiming, storage
 from tidegate_spark.claims import look_for_claim, owner_named_to
 from tidegate_spark.environment import Environment
@@ -69,9 +70,8 @@ class Purged:
         """What is said of it in the pod's last words."""
         places = list(self.kept)
         if self.elsewhere:
-            places.append(f"{self.elsewhere} of other namespaces")
-        kept = f" Retained, because other applications have claimed them: {', '.join(places)}." if places else ""
-        return f"{self.objects} objects deleted.{kept}"
+            places.append(messages.of_other_namespaces(self.elsewhere))
+        return messages.purged(self.objects, places)
 
 
 def main() -> int:
@@ -115,7 +115,7 @@ def purge(client: S3Client, config: DriverConfig) -> Purged:
         Exception: what boto3 raises when storage does not answer.
     """
     if not config.storage.prefix:
-        raise FaultError(Fault(Reason.STORAGE_OWNED, f"{config.storage.uri} is a whole bucket, not an application's."))
+        raise FaultError(Fault(Reason.STORAGE_OWNED, messages.whole_bucket(config.storage.uri)))
     if not _has_claim(client, config):
         _refuse_unclaimed(client, config)
         return Purged(0)
@@ -131,7 +131,7 @@ def purge(client: S3Client, config: DriverConfig) -> Purged:
             log.info("%d objects deleted so far", deleted)
     left = _first_left(client, config, kept, claim)
     if left is not None:
-        raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"The store does not delete {left}; see the pod's log."))
+        raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.not_deleted(left)))
     # Hours may have gone by, and people hand storage over by removing the claim.
     if _has_claim(client, config):
         deleted += _delete_page(client, config, [claim])
@@ -152,7 +152,7 @@ def _has_claim(client: S3Client, config: DriverConfig) -> bool:
     if existing[0]["uid"] != config.uid:
         owner = owner_named_to(config.namespace, existing[0])
         raise FaultError(
-            Fault(Reason.STORAGE_OWNED, f"{config.storage.uri} belongs to {owner}; nothing is deleted."),
+            Fault(Reason.STORAGE_OWNED, messages.others_not_purged(config.storage.uri, owner)),
         )
     return True
 
@@ -164,7 +164,7 @@ def _refuse_unclaimed(client: S3Client, config: DriverConfig) -> None:
     """
     left = _first_left(client, config, (), "")
     if left is not None:
-        missing = f"{config.storage.uri}/{APP_FILE} is missing, and there are other objects; nothing is deleted."
+        missing = messages.claim_missing(config.storage.uri, APP_FILE)
         raise FaultError(Fault(Reason.CLAIM_DAMAGED, missing))
 
 

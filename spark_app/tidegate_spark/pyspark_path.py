@@ -11,6 +11,8 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
+from tidegate_spark import start_messages as messages
+
 DEFAULT_SPARK_HOME = "/opt/spark"
 
 
@@ -45,10 +47,7 @@ def make_importable(variables: MutableMapping[str, str], path: list[str]) -> Non
     importlib.invalidate_caches()
     if not _all_found():
         version = ".".join(str(number) for number in sys.version_info[:2])
-        raise ModuleNotFoundError(
-            f"no PySpark in spec.application.image: neither installed for {sys.executable} ({version}) nor in "
-            f"{spark_home}/python (SPARK_HOME). Use an image of Spark with Python."
-        )
+        raise ModuleNotFoundError(messages.no_pyspark(sys.executable, version, spark_home))
     variables["SPARK_HOME"] = spark_home
     variables["PYTHONPATH"] = ":".join([*filter(None, [variables.get("PYTHONPATH", "")]), *entries])
 

@@ -20,6 +20,7 @@ from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidegate_spark import query_messages as messages
 from tidegate_spark.file_sinks import Sink, SinkRefusedError, sink_of
 from tidegate_spark.outputs import Output, output_of
 from tidegate_spark.places import checkpoint_directory as checkpoint_directory  # noqa: PLC0414 - said so that importers may take it
@@ -60,20 +61,11 @@ def refusal(requested: str | None, site: str, entries: dict[str, Entry], active:
     if requested is None:
         # Two queries on one checkpoint would skip each other's input, even one after the other.
         whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {UNNAMED!r},"
-        return (
-            f"the unnamed query started at {site} would share its checkpoint with {whose} started at {before.site}: "
-            "give each query a name of its own with .queryName(...)."
-        )
+        return messages.unnamed_shares(site, whose, before.site)
     if not before.named:
-        return (
-            f"query {requested!r} started at {site} would share its checkpoint with the unnamed query, called "
-            f"{UNNAMED!r}, started at {before.site}: give them different names with .queryName(...)."
-        )
+        return messages.named_shares(requested, site, UNNAMED, before.site)
     if active(before):
-        return (
-            f"two queries are named {requested!r}: one started at {before.site}, another at {site}; "
-            "give them different names with .queryName(...)."
-        )
+        return messages.named_twice(requested, before.site, site)
     return None
 
 
@@ -256,8 +248,7 @@ class Queries:
         if own_location and str(own_location).rstrip("/") != location:
             self._progress.notice(
                 Reason.CHECKPOINT_REDIRECTED,
-                f"Query {name!r}: checkpointLocation {own_location!r} of the script is not used; "
-                f"the checkpoint is at {location}.",
+                messages.checkpoint_ignored(name, own_location, location),
             )
 
     def _start(self, conf: RuntimeConfig, call: Callable[[], StreamingQuery]) -> StreamingQuery:
@@ -273,8 +264,7 @@ class Queries:
             return {}
         self._progress.notice(
             Reason.CONFIGURATION_IGNORED,
-            f"{SHUFFLE_PARTITIONS}={scripts_own} of the script is not used for streaming queries: "
-            f"spec.state.partitions ({self._state_partitions}) decides.",
+            messages.partitions_ignored(SHUFFLE_PARTITIONS, scripts_own, self._state_partitions),
         )
         return {SHUFFLE_PARTITIONS: self._state_partitions}
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from tidegate_spark import foreign_text
+from tidegate_spark import start_messages as messages
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DEPENDENCY_REASONS, DriverConfig, Fault, Termination
 from tidegate_spark.reasons import Reason
@@ -118,7 +119,7 @@ class Rehearsing:
             return
         self._idle, self._fault = self._progress.ready, self._progress.report().fault
         self._too_late = True
-        self._request_end(Outcome(Reason.STOPPED, "The time for the rehearsal is over."))
+        self._request_end(Outcome(Reason.STOPPED, messages.REHEARSAL_OVER))
 
     def _judge(
         self, termination: Termination, committed: dict[str, int], jvm_exit_code: int | None

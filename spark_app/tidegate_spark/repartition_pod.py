@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegate_spark import claiming, fence, fencing, preflight, pyspark_path, signals, snapshot_progress, storage
+from tidegate_spark import repartition_messages as messages
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.json_form import NewerOrderError
@@ -131,7 +132,7 @@ class Making:
 
             from tidegate_spark.repartition.job import Repartitioner  # noqa: PLC0415 - imports PySpark
         except ModuleNotFoundError as error:
-            message = f"The image has no {error.name or 'PySpark'}: state is repartitioned by the image that wrote it."
+            message = messages.image_lacks(error.name or "PySpark")
             raise RepartitionError(Reason.START_FAILED, message) from error
         config, directory = self._config, self._environment.credentials_directory
         # It is ended from outside when its time is over.
@@ -144,10 +145,7 @@ class Making:
         )
         queries = maker.run()
         rows = sum(query.rows for query in queries.values())
-        message = (
-            f"Lineage {self._order.lineage} has state in {self._order.partitions} partitions; {rows} rows, the same as "
-            "before."
-        )
+        message = messages.repartitioned(self._order.lineage, self._order.partitions, rows)
         end = RepartitionEnd(lineage=self._order.lineage, rows=rows, queries=queries, seconds=maker.seconds)
         return Termination(Reason.COMPLETED, message, config.epoch, repartition=end)
 
@@ -199,7 +197,7 @@ class Making:
 
 def _fenced_words(found: Fenced) -> str:
     who = f"A process of epoch {found.epoch}" if found.epoch else "Somebody"
-    return f"{who} took the storage over meanwhile."
+    return messages.fenced(who)
 
 
 def _log_fault(fault: Fault | None) -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tidegate_spark import repartition_messages as messages
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import StateFacts
 
@@ -135,12 +136,7 @@ def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version:
     release = _RELEASE.match(spark_version)
     if release is not None and (int(release[1]), int(release[2])) < FIRST_SPARK:
         first = ".".join(map(str, FIRST_SPARK))
-        message = (
-            f"Spark {spark_version} cannot repartition state; Spark {first} is the first that can. Set "
-            f"{BACK}. Then set spec.application.image to one with Spark {first} or newer, and change "
-            "spec.state.partitions when that version is stable."
-            f"{second_way(queries, partitions)}"
-        )
+        message = messages.spark_too_old(spark_version, first, BACK, second_way(queries, partitions))
         return Unfit(Reason.SPARK_TOO_OLD, message)
     found = (_why_query_unfit(name, facts) for name, facts in concerned.items())
     return next((unfit for unfit in found if unfit is not None), None)
@@ -158,35 +154,18 @@ def second_way(queries: Mapping[str, StateFacts], partitions: int) -> str:
     concerned = [facts for facts in queries.values() if is_divided_otherwise(facts, partitions)]
     if not concerned or not all(name.startswith(WITH_STATE) for facts in concerned for name in facts.operators):
         return ""
-    return (
-        " All of this state is transformWithState's, so there is a second way: export a snapshot of it, and start an "
-        "application from that (spec.startFrom.exportedState) with any number of partitions. The commands are in "
-        "docs/recipes.md, 'Export, and start from the export'. Tidegate does not do that by itself, because the script "
-        "has to define what the old state means."
-    )
+    return messages.SECOND_WAY
 
 
 def _why_query_unfit(name: str, facts: StateFacts) -> Unfit | None:
     if facts.provider != ROCKSDB:
-        message = (
-            f"The state of query {name!r} is kept by the provider {facts.provider or 'of an unknown name'}, and Spark "
-            f"repartitions only that of {ROCKSDB}. Set {BACK}. Another spark.sql.streaming.stateStore.providerClass "
-            "(spec.sparkConf) takes effect only when the application starts without the state that it has "
-            "(spec.upgrade.mode Stateless)."
-        )
+        message = messages.other_provider(name, facts.provider or "of an unknown name", ROCKSDB, BACK)
         return Unfit(Reason.UNSUPPORTED_PROVIDER, message)
     unknown = sorted(set(facts.operators) - OPERATORS)
     if unknown:
-        message = (
-            f"Query {name!r} has state of {', '.join(unknown)}, and Spark cannot determine the keys there. Set "
-            f"{BACK}. Without that operator, the query no longer fits its checkpoint, and has to start without the "
-            "state that it has (spec.upgrade.mode Stateless)."
-        )
+        message = messages.unknown_operators(name, ", ".join(unknown), BACK)
         return Unfit(Reason.UNSUPPORTED_OPERATOR, message)
     if facts.one_place:
-        message = (
-            f"Query {name!r} aggregates without a key: that state is all in the first partition, and Spark's "
-            f"repartition would put it where the query does not look. Set {BACK}."
-        )
+        message = messages.no_key(name, BACK)
         return Unfit(Reason.STATE_IN_ONE_PLACE, message)
     return None

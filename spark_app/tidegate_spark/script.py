@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_spark import faults
+from tidegate_spark import start_messages as messages
 from tidegate_spark.claiming import BehindError
 from tidegate_spark.preflight import Main
 from tidegate_spark.protocol import Fault
@@ -35,7 +36,7 @@ class Outcome:
 
 CONNECTION_LOST = frozenset({"py4j.protocol.Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})
 """Exceptions of a script whose JVM has gone, among other things."""
-COMPLETED = Outcome(Reason.COMPLETED, "The application has finished.")
+COMPLETED = Outcome(Reason.COMPLETED, messages.FINISHED)
 
 
 def outcome_of_behind(error: BehindError) -> Outcome:
@@ -57,7 +58,7 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     except QueryRefusedError as error:
         return Outcome(Reason.QUERY_REFUSED, str(error), "QueryRefused")
     except DriverStoppingError:
-        return Outcome(Reason.STOPPED, "Stopped before a query was started.")
+        return Outcome(Reason.STOPPED, messages.STOPPED_BEFORE_QUERIES)
     except SystemExit as error:
         return outcome_of_exit(error.code)
     except BaseException as error:  # every end of foreign code must lead to ours
@@ -86,7 +87,7 @@ def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
     """Return what ``outcome``, a store's fault met by script or query, means if ``fault`` is our storage's; pure."""
     if fault is not None:
         return dataclasses.replace(outcome, reason=fault.reason, message=f"{fault.message} ({outcome.message})")
-    message = f"{outcome.message} Not the application's own storage, which answers: another place that it uses."
+    message = messages.another_place(outcome.message)
     return dataclasses.replace(outcome, reason=Reason.APPLICATION_FAILED, message=message)
 
 
@@ -96,7 +97,7 @@ def outcome_of_exit(code: object) -> Outcome:
         return COMPLETED
     if not isinstance(code, int):
         sys.stderr.write(f"{code}\n")
-    return Outcome(Reason.APPLICATION_FAILED, f"The application called sys.exit({code!r}).", "SystemExit")
+    return Outcome(Reason.APPLICATION_FAILED, messages.script_exited(code), "SystemExit")
 
 
 def _run(main: Main, arguments: Sequence[str]) -> None:

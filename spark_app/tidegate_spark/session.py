@@ -17,6 +17,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidegate_spark import launching, sparkconf
+from tidegate_spark import start_messages as messages
 from tidegate_spark.environment import Environment
 from tidegate_spark.fence import Held
 from tidegate_spark.head_start import HeadStart
@@ -25,10 +26,7 @@ from tidegate_spark.protocol import DriverConfig, Fault
 from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import FaultError
 
-_CLASS_MISSING = (
-    f"The class path lacks {sparkconf.CHECKPOINT_FILES_CLASS}, which the application's image should have. Checkpoint "
-    "files are written Spark's own way, by renaming, and two writers of one checkpoint may not notice each other."
-)
+_CLASS_MISSING = messages.checkpoint_class_missing(sparkconf.CHECKPOINT_FILES_CLASS)
 
 END_SECONDS = 2.0
 """What a JVM that closed its connections gets to be gone."""
@@ -124,11 +122,11 @@ def _connector_message(config: DriverConfig, directory: str) -> str:
         found = f"the jars that the init container copies are not in {directory}"
     else:
         found = "Spark's jars have no hadoop-aws with what it needs, and spec.application.runtime is not Injected"
-    return f"The class path of the driver lacks {sparkconf.S3A_CLASS}, which spec.storage.uri needs: {found}."
+    return messages.s3a_class_missing(sparkconf.S3A_CLASS, found)
 
 
 def _ignored_message(key: str, where: str) -> str:
-    return f"{key} of {where} is not used: {sparkconf.decided_by(key)} decides."
+    return messages.setting_ignored(key, where, sparkconf.decided_by(key))
 
 
 def _guard_builder(progress: Progress, master: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union
 
+from tidegate_spark import snapshot_messages as messages
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_faults import Trouble
 from tidegate_spark.snapshot_protocol import (
@@ -42,7 +43,7 @@ KEPT = 20
 """So many ended orders are kept beside those that were given last."""
 LONGEST_PAUSE_SECONDS = 30.0
 """Between two attempts."""
-NOT_BEGUN = "Not begun yet: one order after the other."
+NOT_BEGUN = messages.NOT_BEGUN
 
 
 Errand = Union[AdoptOrder, VerifyOrder, ExportOrder]  # noqa: UP007 - evaluated here, and newer than the Python of Spark images

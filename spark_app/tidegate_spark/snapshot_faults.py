@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+from tidegate_spark import snapshot_messages as messages
 from tidegate_spark import storage as store
 from tidegate_spark.exports import errors as exports
 from tidegate_spark.objects.store import MismatchError, NewerStorageError, NotDeletedError, SnapshotError, VanishedError
@@ -56,18 +57,18 @@ _KINDS = (
     _Kind(DisposedError, Reason.DISPOSED_MEANWHILE, 1),
     _Kind(UnknownSnapshotError, Reason.SNAPSHOT_MISSING, ALWAYS),
     _Kind(NotReadyError, Reason.SNAPSHOT_MISSING, ALWAYS),
-    _Kind(DamagedError, Reason.SNAPSHOT_DAMAGED, 1, "Restore its files from a replica or the bucket's versions."),
+    _Kind(DamagedError, Reason.SNAPSHOT_DAMAGED, 1, messages.RESTORE_FILES),
     _Kind(UnreadableManifestError, Reason.SNAPSHOT_DAMAGED, 1),
     _Kind(NewerStorageError, Reason.NEWER_FORMAT, ALWAYS),
-    _Kind(HeldError, Reason.HELD, ALWAYS, "It goes when they do not need it any more."),
+    _Kind(HeldError, Reason.HELD, ALWAYS, messages.GOES_LATER),
     _Kind(CatalogLostError, Reason.CATALOG_LOST, ALWAYS),
-    _Kind(UnreadableCatalogError, Reason.CATALOG_LOST, ALWAYS, "Restore the object."),
+    _Kind(UnreadableCatalogError, Reason.CATALOG_LOST, ALWAYS, messages.RESTORE_OBJECT),
     _Kind(CatalogContendedError, Reason.STORAGE_UNAVAILABLE, ALWAYS),
-    _Kind(NotDeletedError, Reason.STORAGE_UNAVAILABLE, ALWAYS, "Let the credentials delete objects."),
+    _Kind(NotDeletedError, Reason.STORAGE_UNAVAILABLE, ALWAYS, messages.ALLOW_DELETION),
     # A listing is not made in one moment: what it lacked may be there the next time.
-    _Kind(VanishedError, Reason.UNREADABLE_CHECKPOINT, 3, "The checkpoint is not complete."),
+    _Kind(VanishedError, Reason.UNREADABLE_CHECKPOINT, 3, messages.INCOMPLETE_CHECKPOINT),
     _Kind(UnreadableCheckpointError, Reason.UNREADABLE_CHECKPOINT, 1),
-    _Kind(MismatchError, Reason.INTERNAL_ERROR, 3, "The store does not copy soundly."),
+    _Kind(MismatchError, Reason.INTERNAL_ERROR, 3, messages.UNSOUND_COPIES),
     _Kind(SnapshotError, Reason.INTERNAL_ERROR, 1),
     _Kind(exports.StateNotFoundError, Reason.STATE_NOT_FOUND, 1),
     _Kind(exports.FormatUnfitError, Reason.FORMAT_UNSUITABLE, 1),

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tidegate_spark import claim_messages as messages
 from tidegate_spark import claiming, snapshot_progress, storage
 from tidegate_spark.claimed import CLAIMED_SPARK
 from tidegate_spark.environment import Environment
@@ -125,9 +126,7 @@ def judge_claim(claim: Mapping[str, Any] | None, config: DriverConfig) -> str:
         return ""
     owner = claim["uid"]
     if owner != config.uid:
-        raise SnapshotError(
-            f"{config.storage.uri} belongs to another application by now (uid {owner}): nothing is taken there."
-        )
+        raise SnapshotError(messages.belongs_to_another(config.storage.uri, owner))
     return str(claim.get(CLAIMED_SPARK, ""))
 
 

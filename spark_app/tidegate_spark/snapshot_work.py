@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark import lineage_mark, rehearsal_place, upgrade_pin
+from tidegate_spark import snapshot_messages as messages
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
@@ -174,10 +175,8 @@ class Carrier:
         if found.problems:
             message = f"snapshot {order.snapshot} is not whole: {found.problems[0]}"
             raise DamagedError(message, len(found.problems))
-        message = f"{found.files} files, {found.bytes} bytes, were read back"
-        message += f". Not interpreted: {found.unread[0]}." if found.unread else " and are a whole checkpoint."
-        if found.unproven:
-            message += f" Of {found.unproven} of them the store has no hash to compare with."
+        unread = found.unread[0] if found.unread else ""
+        message = messages.read_back(found.files, found.bytes, unread, found.unproven)
         return SnapshotReport(order.id, SnapshotState.VERIFIED, message=message, files=found.files, bytes=found.bytes)
 
     def export(self, order: ExportOrder, tell: Callable[[Progress], None]) -> SnapshotReport:

@@ -9,6 +9,7 @@ import time
 from typing import NoReturn
 
 from tidegate_spark import head_start, logs, pyspark_path, storage
+from tidegate_spark import start_messages as messages
 from tidegate_spark.configuration import REST_FILE, read_launch
 from tidegate_spark.configuration_protocol import REST_FILE_VARIABLE, ConfigurationChangedError
 from tidegate_spark.environment import Environment, inherited_variables
@@ -69,5 +70,5 @@ def read_config(text: str, rest_file: str = REST_FILE) -> DriverConfig:
         raise
     except ValueError as error:
         what = f"{CONFIG_VARIABLE}: {error}" if text else f"{CONFIG_VARIABLE} is not set"
-        remedy = "The operator sets it; an image that brings its own runtime must bring one of the operator's version."
+        remedy = messages.CONFIGURATION_MISSING
         raise ValueError(f"{what}. {remedy}") from None

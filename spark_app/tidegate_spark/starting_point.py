@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate_spark import lineage_mark, output_book, upgrade_pin
+from tidegate_spark import start_messages as messages
 from tidegate_spark import storage as store
 from tidegate_spark.claimed import Claim, Known
 from tidegate_spark.claiming import BehindError
@@ -85,8 +86,8 @@ class Filler:
         except CatalogContendedError as error:
             raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{error}.")) from error
         except SnapshotError as error:
-            why = f"{self._words} cannot start from {self._snapshot}{self._asked}: {str(error).rstrip('.')}."
-            message = f"{why} Nothing was started."
+            why = messages.cannot_start_from(self._words, self._snapshot, self._asked, str(error).rstrip("."))
+            message = messages.nothing_started(why)
             raise FaultError(Fault(_reason_of(error, Reason.SNAPSHOT_UNUSABLE), message)) from error
         except (FaultError, StoppedError):
             raise
@@ -184,15 +185,12 @@ class Filler:
 
     def _tell(self, made: Manifest, batches: dict[str, int]) -> None:
         after = ", ".join(f"{name!r} after batch {batch}" for name, batch in batches.items())
-        self.notice(Reason.STARTED_FROM_SNAPSHOT, f"Started from {self._snapshot}: {after}.")
+        self.notice(Reason.STARTED_FROM_SNAPSHOT, messages.started_from(self._snapshot, after))
         for name, query in sorted(made.queries.items()):
             partitions = query.facts.get("partitions")
             if query.facts.get("stateless") or not partitions or partitions == self.config.state_partitions:
                 continue
-            message = (
-                f"The state of query {name!r} keeps the {partitions} partitions that it has in the snapshot; "
-                f"spec.state.partitions, {self.config.state_partitions}, is for queries that start without state."
-            )
+            message = messages.partitions_kept(name, partitions, self.config.state_partitions)
             self.notice(Reason.STATE_PARTITIONS_KEPT, message)
 
     def _let_go(self, mark: dict[str, Any]) -> None:
@@ -332,7 +330,7 @@ def find_left_to_fill(config: DriverConfig, credentials: Credentials | None) -> 
         return left_to_fill(own, config.lineage)
     except SnapshotError as error:
         reason = _reason_of(error, Reason.SNAPSHOT_UNUSABLE)
-        raise FaultError(Fault(reason, f"{error}. Nothing was started.")) from error
+        raise FaultError(Fault(reason, messages.nothing_started_after(error))) from error
     except Exception as error:
         raise _as_fault(config, error) from error
 
@@ -399,7 +397,7 @@ def find_pin(config: DriverConfig, credentials: Credentials | None, work_directo
             return SnapshotOrders()
         order = upgrade_pin.order_of(library, config.pin.snapshot, config.lineage, config.pin.image)
     except SnapshotError as error:
-        message = f"The upgrade has no state to continue with: {str(error).rstrip('.')}. Nothing was started."
+        message = messages.no_state(str(error).rstrip("."))
         raise FaultError(Fault(_reason_of(error, Reason.STATE_MISSING), message)) from error
     except Exception as error:
         raise _as_fault(config, error) from error

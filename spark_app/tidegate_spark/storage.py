@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegate_spark import storage_messages as messages
 from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, Fault, Storage
 from tidegate_spark.reasons import Reason
 
@@ -105,7 +106,7 @@ def read_credentials(directory: str, secret_name: str) -> Credentials | None:
         raise FaultError(
             Fault(
                 Reason.CREDENTIALS_MISSING,
-                f"Secret {secret_name!r} (spec.storage.credentialsSecretRef.name) has no {' and no '.join(missing)}.",
+                messages.secret_incomplete(secret_name, " and no ".join(missing)),
             )
         )
     return credentials
@@ -277,16 +278,15 @@ def fault_of(error: Exception, storage: Storage, secret_name: str) -> Fault | No
     if isinstance(error, (known.NoCredentialsError, known.PartialCredentialsError)):
         return Fault(
             Reason.CREDENTIALS_MISSING,
-            f"No credentials for {place}: spec.storage.credentialsSecretRef.name names no Secret, and the driver's "
-            "service account has no identity of the cloud provider.",
+            messages.no_credentials(place),
         )
     where = storage.endpoint or f"S3 in region {storage.region}"
     field = "spec.storage.endpoint" if storage.endpoint else "spec.storage.region"
     if isinstance(error, EndpointError):
-        return Fault(Reason.STORAGE_UNAVAILABLE, f"No store can be reached at {where} ({field}): {error}.")
+        return Fault(Reason.STORAGE_UNAVAILABLE, messages.not_reached(where, field, error))
     # A request that botocore does not even send is ours, and so is any other value that cannot be read.
     if isinstance(error, known.BotoCoreError) and not isinstance(error, known.ParamValidationError):
-        return Fault(Reason.STORAGE_UNAVAILABLE, f"No answer from {where} ({field}): {type(error).__name__}: {error}.")
+        return Fault(Reason.STORAGE_UNAVAILABLE, messages.no_answer(where, field, type(error).__name__, error))
     return None
 
 
@@ -294,21 +294,23 @@ def _fault_of_answer(error: Any, storage: Storage, place: str, secret: str) -> F
     code, status = str(error.response.get("Error", {}).get("Code", "")), status_of(error)
     said = f"{code} (HTTP {status})" if code and code != str(status) else f"HTTP {status}"
     if code in MISSING_BUCKET_CODES:
-        return Fault(Reason.BUCKET_NOT_FOUND, f"There is no {place}: {said}.")
+        return Fault(Reason.BUCKET_NOT_FOUND, messages.no_bucket(place, said))
     if code in REGION_CODES or status == 301:
         return Fault(
             Reason.STORAGE_UNAVAILABLE,
-            f"{place} is not in region {storage.region!r} (spec.storage.region): {said}.",
+            messages.other_region(place, storage.region, said),
         )
     if code in EXPIRED_CODES or code in REJECTED_CODES or status in (401, 403):
         expired = code in EXPIRED_CODES
         what = "no longer accepts the session token" if expired else "rejects the credentials"
         reason = Reason.CREDENTIALS_EXPIRED if expired else Reason.CREDENTIALS_REJECTED
-        return Fault(reason, f"{place} {what} of {secret}: {said}.")
+        return Fault(reason, messages.credentials_refused(place, what, secret, said))
     if code in UNSUITABLE_CODES or status == 501:
         return Fault(
             Reason.STORAGE_UNSUITABLE,
-            f"The store of {place} lacks an operation Tidegate needs: {said}.",
+            messages.operation_missing(place, said),
         )
     throttles = code in THROTTLING_CODES or status == 429
-    return Fault(Reason.STORAGE_THROTTLED if throttles else Reason.STORAGE_UNAVAILABLE, f"{place} answers {said}.")
+    return Fault(
+        Reason.STORAGE_THROTTLED if throttles else Reason.STORAGE_UNAVAILABLE, messages.store_answers(place, said)
+    )

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from tidegate_spark import executor_work, executors, faults
+from tidegate_spark import query_messages as messages
 from tidegate_spark.progress import Ends, Leaving, Progress
 from tidegate_spark.queries import Entry, Queries
 from tidegate_spark.reasons import Reason
@@ -50,7 +51,7 @@ def jvm_outcome(code: int) -> Outcome:
         what = "was killed by SIGKILL; often for want of memory, then raise spec.driver.resources.requests.memory"
     else:
         what = f"ended with exit code {code}"
-    return Outcome(Reason.DRIVER_CRASHED, f"Spark's JVM {what}.", "JvmExited")
+    return Outcome(Reason.DRIVER_CRASHED, messages.jvm_ended(what), "JvmExited")
 
 
 class Watch:

@@ -13,7 +13,7 @@ from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.messages import explain
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Mode, Settings
-from tidegate.autoscaling.situation import Quota, Situation
+from tidegate.autoscaling.situation import Obstacle, Quota, Situation
 from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import NOW, measured, situation
 from tidegate_testing.examples import gate_share
@@ -59,18 +59,18 @@ def figures(draw: st.DrawFn) -> Measured:
 
 
 @st.composite
-def moments(draw: st.DrawFn) -> tuple[float, Measured | None, str, float, int]:
+def moments(draw: st.DrawFn) -> tuple[float, Measured | None, Obstacle | None, float, int]:
     """Seconds since the moment before, figures, why it does not run, an excluded period, the quota's room."""
     return (
         draw(st.floats(0.0, 1200.0)),
         draw(st.none() | figures()),
-        draw(st.sampled_from(["", "", "", "it is suspended"])),
+        draw(st.sampled_from([None, None, None, Obstacle.SUSPENDED])),
         draw(st.sampled_from([0.0, 0.0, 300.0])),
         draw(st.integers(-1, 60)),
     )
 
 
-def lives(wanted: int, asks: Settings, story: list[tuple[float, Measured | None, str, float, int]]):  # type: ignore[no-untyped-def]
+def lives(wanted: int, asks: Settings, story: list[tuple[float, Measured | None, Obstacle | None, float, int]]):  # type: ignore[no-untyped-def]
     """Yield each situation with its evaluation, and the past before it."""
     past, at = Past(), 0.0
     for seconds, seen, why_not, excluded, room in story:
@@ -79,7 +79,7 @@ def lives(wanted: int, asks: Settings, story: list[tuple[float, Measured | None,
             seen,
             at,
             wanted=past.target or wanted,
-            not_running=why_not,
+            obstacle=why_not,
             excluded_until=NOW + at + excluded if excluded else 0.0,
             quota=Quota(room, "q") if room >= 0 else None,
         )
@@ -91,7 +91,7 @@ def lives(wanted: int, asks: Settings, story: list[tuple[float, Measured | None,
 @given(st.integers(1, 60), asked(), st.lists(moments(), max_size=12))
 @settings(deadline=None)
 def test_what_is_recommended_lies_within_the_bounds_and_what_is_done_was_recommended(
-    wanted: int, asks: Settings, story: list[tuple[float, Measured | None, str, float, int]]
+    wanted: int, asks: Settings, story: list[tuple[float, Measured | None, Obstacle | None, float, int]]
 ) -> None:
     now: Situation
     found: Evaluation
@@ -105,7 +105,7 @@ def test_what_is_recommended_lies_within_the_bounds_and_what_is_done_was_recomme
             assert moved == found.due
             assert found.past.target == (found.recommended if found.due else found.current)
         if found.due and found.step is not Reason.OUT_OF_BOUNDS:
-            assert not now.not_running
+            assert now.obstacle is None
             assert now.excluded_until <= now.now
             assert found.recommended != found.current
         assert explain(asks, now, found)
@@ -114,7 +114,7 @@ def test_what_is_recommended_lies_within_the_bounds_and_what_is_done_was_recomme
 @given(st.integers(1, 60), asked(), st.lists(moments(), max_size=12))
 @settings(deadline=None)
 def test_between_a_change_and_a_step_down_lies_the_interval_unless_somebody_set_other_bounds(
-    wanted: int, asks: Settings, story: list[tuple[float, Measured | None, str, float, int]]
+    wanted: int, asks: Settings, story: list[tuple[float, Measured | None, Obstacle | None, float, int]]
 ) -> None:
     for now, found, before in lives(wanted, asks, story):
         if found.due and found.step is Reason.SCALE_DOWN and asks.mode is Mode.ACTIVE:

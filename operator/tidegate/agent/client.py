@@ -15,6 +15,7 @@ from typing import TypeVar
 import aiohttp
 import msgspec
 
+from tidegate.agent import messages
 from tidegate.agent.keys import OperatorKeys
 from tidegate.agent.session import Answer, Session, TokenOnly, UntrustedError, begin, launch_of, new_nonce
 from tidegate.kube.client import Guard, GuardedBody, always, require
@@ -34,7 +35,7 @@ _TIMEOUT = aiohttp.ClientTimeout(total=_SECONDS)
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 _WITHOUT_GREETING = (401, 404)
 """What a runtime from before there were greetings answers to who asks for one."""
-OTHER_KEY = "it was launched with another key than this operator has"
+OTHER_KEY = messages.OTHER_KEY
 _LONGEST_ANSWER = 1024 * 1024
 """Bytes. What answers is a tenant's code: it must neither fill the operator's memory nor send it elsewhere."""
 
@@ -98,7 +99,7 @@ class AgentClient:
         try:
             return await _aside(lambda text: self._reports.decode(bytes_without_shapes(text)), answer)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            return Unanswered(f"the report is not understood: {error}")
+            return Unanswered(messages.report_unreadable(error))
 
     async def set_executors(self, key: Key, pod: PodRecord, instances: int) -> Unanswered | None:
         """Have a driver run with so many executors; returns why it did not take the order, or None.
@@ -138,7 +139,7 @@ class AgentClient:
             read = self._snapshot_reports.decode
             return await _aside(lambda text: read(bytes_without_shapes(text)), answer.body or b"")
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            return Unanswered(f"the report is not understood: {error}")
+            return Unanswered(messages.report_unreadable(error))
 
     async def _request(
         self, key: Key, pod: PodRecord, method: str, path: str, body: bytes | None
@@ -194,7 +195,7 @@ class AgentClient:
         if answer.status >= 300 or answer.body is None:
             # What refuses whoever has not signed, or cannot answer at all, signs nothing.
             return _unusable(answer, trusted=False), answer.status == _UNAUTHORIZED
-        return Unanswered("what answers is not the driver's process: its answer is not signed"), False
+        return Unanswered(messages.NOT_SIGNED), False
 
     async def _ask_with_token(
         self, known: TokenOnly, pod: PodRecord, method: str, path: str, body: bytes | None
@@ -243,7 +244,7 @@ class _Error(msgspec.Struct):
 def _unusable(answer: Answer, *, trusted: bool) -> Unanswered:
     """Return what is made of an answer that is none; a refusal counts as the driver's if it is known to be its own."""
     if answer.status < 300:
-        return Unanswered(f"the answer is longer than {_LONGEST_ANSWER} bytes")
+        return Unanswered(messages.answer_too_long(_LONGEST_ANSWER))
     refused = trusted and 400 <= answer.status < 500 and answer.status != _UNAUTHORIZED
     return Unanswered(_why_refused(answer.status, answer.body), refused=refused)
 
@@ -255,17 +256,17 @@ def _why_refused(status: int, body: bytes | None) -> str:
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
         return f"HTTP {status}"
     text = "".join(each if each.isprintable() else " " for each in told[:_LONGEST_REFUSAL])
-    return f"HTTP {status}: {without_shapes(text)}"
+    return messages.refused(status, without_shapes(text))
 
 
 def _why_no_answer(error: Exception) -> str:
     """Return in words for a status why a request came to nothing."""
     if isinstance(error, TimeoutError):
-        return f"no answer within {_SECONDS:.0f} s"
+        return messages.no_answer(_SECONDS)
     if isinstance(error, aiohttp.ClientConnectorError):
         # Its own words name the address, which says nothing to anybody and changes with every pod.
         number = error.os_error.errno
-        return f"no connection: {os.strerror(number) if number else type(error.os_error).__name__}"
+        return messages.no_connection(os.strerror(number) if number else type(error.os_error).__name__)
     return f"{type(error).__name__}: {error}"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from tidegate.agent import messages
 from tidegate.agent.keys import KEY_BYTES, OperatorKeys
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, NotFound
@@ -59,15 +60,15 @@ async def _read_or_make(client: KubeClient, namespace: str, name: str) -> Operat
             "POST", collection_of(manifest), msgspec.Raw, manifest, patience=PATIENCE_SECONDS
         )
         if isinstance(made, FAILURES) and not isinstance(made, AlreadyExists):
-            return f"it cannot be made: {made}".replace(key, "[redacted]")
+            return messages.key_not_made(made).replace(key, "[redacted]")
         # Read back, whoever made it: so all have the same, and what the API server keeps.
         found = await client.get(path, _Secret)
     if isinstance(found, FAILURES):
-        return f"it cannot be read: {found}"
+        return messages.key_not_read(found)
     try:
         return OperatorKeys(base64.b64decode(found.data.get(KEY, ""), validate=True))
     except ValueError:
-        return f"it has no {KEY_BYTES} bytes under {KEY!r}: restore it, or delete it, and another one is made"
+        return messages.key_too_short(KEY_BYTES, KEY)
 
 
 def _manifest(namespace: str, name: str, key: str) -> dict[str, Any]:

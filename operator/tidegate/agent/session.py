@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from tidegate.agent import messages
 from tidegate.agent.keys import OperatorKeys
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.agent_protocol import (
@@ -110,7 +111,7 @@ def begin(keys: OperatorKeys, launch: Launch, process: str, nonce: str, body: by
         said = _greetings.decode(body)
         proof = prove(keys.look_token(launch), launch, said.number, said.challenge, nonce)
         if not same(proof, said.proof) or not is_word(said.challenge):
-            raise UntrustedError("what answers has not the token of this launch")
+            raise UntrustedError(messages.NOT_THIS_LAUNCH)
         return Session(process, keys.order_key(launch, said.number), said.challenge)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise UntrustedError(f"its greeting is not understood: {error}") from None
+        raise UntrustedError(messages.greeting_unreadable(error)) from None

@@ -60,9 +60,9 @@ def evaluate(settings: Settings, situation: Situation, past: Past) -> Evaluation
         # What a person allows holds at any time, whatever else keeps the number as it is.
         return _take(Evaluation(Reason.OUT_OF_BOUNDS, current, within, True, past), situation)
     # Whatever is learned about the need is learned also while nothing may be done about it.
-    if situation.not_running:
+    if situation.obstacle is not None:
         idle = dataclasses.replace(past, above_since=0.0, below_since=0.0)
-        why = Reason.UPGRADE_UNDER_WAY if situation.upgrading else Reason.NOT_RUNNING
+        why = Reason.UPGRADE_UNDER_WAY if situation.obstacle.is_upgrade else Reason.NOT_RUNNING
         return Evaluation(why, current, current, False, idle)
     measured = situation.measured
     if measured is not None:

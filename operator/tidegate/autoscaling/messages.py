@@ -12,12 +12,19 @@ from tidegate.autoscaling.large_batches import usable_rate
 from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.settings import Settings
-from tidegate.autoscaling.situation import Situation
+from tidegate.autoscaling.situation import Obstacle, Situation
 from tidegate_spark.reasons import Reason
 
 _MORE = (Reason.SCALE_UP, Reason.SCALE_UP_SOON, *LIMITS)
 _FEWER = (Reason.SCALE_DOWN, Reason.SCALE_DOWN_SOON, Reason.STEADY)
 _CAUSES = "A hot key, the driver's part of a batch or a slow sink may be what takes the time."
+_OBSTACLES = {
+    Obstacle.SUSPENDED: "the application is suspended",
+    Obstacle.NO_REPORT: "there is no driver that answers",
+    Obstacle.NOT_READY: "its queries do not run yet",
+    Obstacle.PAUSED: "its queries are paused",
+    Obstacle.REPARTITIONING: "the state is being repartitioned, which comes first",
+}
 _UNDECIDED = (Reason.NOT_RUNNING, Reason.UPGRADE_UNDER_WAY)
 
 
@@ -56,9 +63,15 @@ def _what(settings: Settings, situation: Situation, result: Evaluation) -> str: 
         case Reason.RATE_UNKNOWN:
             return f"The number stays at {now}: the driver does not report how busy executors are."
         case Reason.NOT_RUNNING | Reason.UPGRADE_UNDER_WAY:
-            return f"No decision: {situation.not_running}."
+            return f"No decision: {_obstacle(situation.obstacle, situation.upgrade_phase)}."
         case _:
             return _limited(settings, situation, result)
+
+
+def _obstacle(obstacle: Obstacle | None, upgrade_phase: str) -> str:
+    if obstacle is None or obstacle is Obstacle.UPGRADING:
+        return f"an upgrade is under way (phase {upgrade_phase}), which comes first"
+    return _OBSTACLES[obstacle]
 
 
 def _limited(settings: Settings, situation: Situation, result: Evaluation) -> str:  # noqa: PLR0911 - one arm each

@@ -12,7 +12,7 @@ from tidegate.autoscaling.messages import explain, summarize
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.samples import History, take_sample
 from tidegate.autoscaling.settings import Mode, Settings
-from tidegate.autoscaling.situation import Quota, Shortage, Situation
+from tidegate.autoscaling.situation import Obstacle, Quota, Shortage, Situation
 from tidegate_spark.protocol import AgentReport
 
 
@@ -35,10 +35,10 @@ class Sight:
     taken_at: float = 0.0
     """When that was, by the monotonic clock."""
     process: str = ""
-    not_running: str = ""
-    """Why nothing is to be decided now, in words; empty: it runs."""
-    upgrading: bool = False
-    """That is because another version, or state in other partitions, takes its place."""
+    obstacle: Obstacle | None = None
+    """Why nothing is to be decided now; None: it runs."""
+    upgrade_phase: str = ""
+    """Of the upgrade that is the obstacle."""
     quota: Quota | None = None
 
 
@@ -68,7 +68,7 @@ def recommend(settings: Settings, history: History, past: Past, sight: Sight) ->
         ScheduleError: no time follows from an excluded period's schedule.
     """
     report, measured = sight.report, None
-    if report is None or sight.not_running:
+    if report is None or sight.obstacle is not None:
         history = History()
     else:
         history = history.add(take_sample(report, sight.process, sight.taken_at))
@@ -80,8 +80,8 @@ def recommend(settings: Settings, history: History, past: Past, sight: Sight) ->
         cores=sight.cores,
         version=sight.version,
         measured=measured,
-        not_running=sight.not_running,
-        upgrading=sight.upgrading,
+        obstacle=sight.obstacle,
+        upgrade_phase=sight.upgrade_phase,
         excluded_until=excluded_until(settings.excluded, sight.now),
         quota=sight.quota,
         shortage=_shortage(report, sight, history) if report is not None else None,

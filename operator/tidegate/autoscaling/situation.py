@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from tidegate.autoscaling.measured import Measured
 
 SHORT_SECONDS = 60.0
 """For how long executors have to be missing before that is the reason why nothing can be measured."""
+
+
+class Obstacle(Enum):
+    """Why nothing is to be decided."""
+
+    SUSPENDED = auto()
+    NO_REPORT = auto()
+    """No driver answers."""
+    NOT_READY = auto()
+    """The queries do not run yet."""
+    PAUSED = auto()
+    REPARTITIONING = auto()
+    UPGRADING = auto()
+
+    @property
+    def is_upgrade(self) -> bool:
+        """Another version, or state in other partitions, takes the place of what runs."""
+        return self in {Obstacle.REPARTITIONING, Obstacle.UPGRADING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +77,9 @@ class Situation:
     """Tasks that one executor runs at a time."""
     version: str
     measured: Measured | None = None
-    not_running: str = ""
-    """Why nothing is to be decided, in words."""
-    upgrading: bool = False
-    """That is because of an upgrade."""
+    obstacle: Obstacle | None = None
+    upgrade_phase: str = ""
+    """Of the upgrade that is the obstacle."""
     excluded_until: float = 0.0
     quota: Quota | None = None
     shortage: Shortage | None = None

@@ -18,6 +18,7 @@ import msgspec
 import tenacity
 from aiohttp.abc import AbstractStreamWriter
 
+from tidegate.kube import messages
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import FAILURES, TRANSIENT, Failure, Throttled, TooLong, Unavailable, failure_from_response
 from tidegate.kube.lines import cut
@@ -75,7 +76,7 @@ def require(guard: Guard) -> None:
         NotLeadingError: it says no.
     """
     if not guard():
-        raise NotLeadingError("this process does not hold the leadership, and changes nothing")
+        raise NotLeadingError(messages.NOT_LEADING)
 
 
 class KubeClient:
@@ -279,7 +280,7 @@ class KubeClient:
             return Unavailable(f"{type(error).__name__}: {error}")
         self._figures.count_request(method, str(response.status), time.monotonic() - started)
         if text is None:
-            return TooLong(f"the answer is longer than {longest} bytes")
+            return TooLong(messages.answer_too_long(longest))
         self._compare_clocks(response.headers.get("Date", ""))
         if response.status >= 400:
             return failure_from_response(response.status, text, response.headers)
@@ -322,7 +323,7 @@ async def _decode(answer: bytes | Failure, kind: type[T]) -> T | Failure:
         return msgspec.json.decode(await cut(answer), type=kind)
     except msgspec.DecodeError as error:
         # Only a server that does not keep its own schema gets here; the request itself did take effect.
-        return Unavailable(f"the API server's answer is not understood: {error}")
+        return Unavailable(messages.answer_unreadable(error))
 
 
 _backoff = tenacity.wait_random_exponential(multiplier=0.25, max=_LONGEST_PAUSE)
@@ -335,7 +336,7 @@ def _pause(state: tenacity.RetryCallState) -> float:
 
 
 def _last_answer(state: tenacity.RetryCallState) -> Any:
-    return state.outcome.result() if state.outcome else Unavailable("no attempt was made")
+    return state.outcome.result() if state.outcome else Unavailable(messages.NO_ATTEMPT)
 
 
 async def _sleep_for(answer: Failure | bytes) -> None:

@@ -18,6 +18,7 @@ import aiohttp
 from kubernetes.aio import config
 from kubernetes.aio.client import Configuration
 
+from tidegate.kube import messages
 from tidegate.version import VERSION
 
 Answered = Callable[[aiohttp.ClientRequest, int], None]
@@ -117,7 +118,7 @@ async def connect(kubeconfig: Path | None = None) -> Connection:
     loader = None
     try:
         if kubeconfig is not None:
-            raise config.ConfigException(f"not looked for, because {kubeconfig} is to be used")
+            raise config.ConfigException(messages.service_account_not_wanted(kubeconfig))
         config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
     except config.ConfigException as not_in_pod:
         try:
@@ -125,9 +126,7 @@ async def connect(kubeconfig: Path | None = None) -> Connection:
                 config_file=str(kubeconfig) if kubeconfig else None, client_configuration=configuration
             )
         except (config.ConfigException, OSError) as error:
-            raise NoConfigurationError(
-                f"no service account ({not_in_pod}) and no kubeconfig ({error}): run in a pod, or set KUBECONFIG"
-            ) from error
+            raise NoConfigurationError(messages.no_configuration(not_in_pod, error)) from error
     context = await asyncio.to_thread(_ssl_context, configuration)
     return Connection(configuration, context, loader)
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from tidegate.kube import messages
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, NotFound, Unavailable
 from tidegate.kube.paths import collection, item
@@ -84,7 +85,7 @@ class Leadership:
         self._changed = changed
         self._clock = clock
         self._told = (False, "")
-        self.problem = "nobody has looked yet"
+        self.problem = messages.LEASE_NOT_READ
         """Why the last answer said nothing about the Lease; empty if it did."""
 
     def holds(self) -> bool:

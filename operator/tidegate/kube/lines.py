@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 
+from tidegate.kube import messages
 from tidegate.model.bounded_json import bounded
 
 LONGEST_LINE = 16 * 1024 * 1024
@@ -43,6 +44,6 @@ async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, b
             for line in lines:
                 yield line, _END
         if length > LONGEST_LINE:
-            raise aiohttp.ClientError("a line of the watch is longer than any object can be")
+            raise aiohttp.ClientError(messages.LINE_TOO_LONG)
     if length:
         yield b"".join(parts), b""

@@ -18,6 +18,7 @@ import aiohttp
 import msgspec
 import structlog
 
+from tidegate.kube import messages
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES, TooLong
 from tidegate.kube.lines import LONGEST_LINE, cut, lines_of
@@ -194,7 +195,7 @@ class Watch(Generic[T]):
                 most //= 4
                 continue
             if isinstance(answer, FAILURES):
-                raise aiohttp.ClientError(f"list of {self._path}: {answer}")
+                raise aiohttp.ClientError(messages.list_failed(self._path, answer))
             # Cut before it is read, not after a decoder failed: at what depth one fails depends on where it is
             # called, so that what one survived would end the next.
             page = _listing.decode(await cut(bytes(answer)))
@@ -225,7 +226,7 @@ class Watch(Generic[T]):
             if response.status == 410:
                 raise _ExpiredError
             if response.status >= 400:
-                raise aiohttp.ClientError(f"watch of {self._path}: HTTP {response.status}")
+                raise aiohttp.ClientError(messages.watch_refused(self._path, response.status))
             async for line, end in lines_of(response.content.iter_any()):
                 # A line without an end was cut off with the connection, and comes again.
                 change = self._decode(await cut(line)) if line and end else None
@@ -241,7 +242,7 @@ class Watch(Generic[T]):
         if event.type == "ERROR":
             if about.code == 410:
                 raise _ExpiredError
-            raise aiohttp.ClientError(f"watch of {self._path}: {about.message}")
+            raise aiohttp.ClientError(messages.watch_ended(self._path, about.message))
         self._version = about.metadata.resourceVersion or self._version
         if event.type == "BOOKMARK":
             return None

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from tidegate.model import messages
+
 DEEPEST = 100
 """Levels of a whole object: Kubernetes' own objects have less than thirty."""
 MOST_DIGITS = 400
@@ -21,13 +23,10 @@ MOST_DIGITS = 400
 MOST_VALUES = 40_000
 """Values of a whole object: a pod has less than a thousand. Python needs sixty bytes for one of two bytes of JSON."""
 _MARK = "\N{HEAVY BALLOT X} tidegate: "
-TOO_DEEP = f"{_MARK}nested deeper than {DEEPEST} levels"
-TOO_MANY = f"{_MARK}more than {MOST_VALUES:,} values"
-TOO_LARGE = (
-    f"{_MARK}so long that older long applications, of this namespace or of all, have the memory that there is for it; "
-    "make it shorter, for instance by files in the image, or delete others"
-)
-TOO_LONG = f"{_MARK}a number of more than {MOST_DIGITS} digits"
+TOO_DEEP = messages.too_deep(_MARK, DEEPEST)
+TOO_MANY = messages.too_many_values_of_object(_MARK, MOST_VALUES)
+TOO_LARGE = messages.too_large_beside_others(_MARK)
+TOO_LONG = messages.number_too_long(_MARK, MOST_DIGITS)
 # A text without an end goes on to the end of all, and a number begins where no digit is before it: whoever tried again
 # from each quotation mark, or from each digit, would never be done.
 _TEXT = rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from tidegate.model import messages
 from tidegate_spark.protocol import CONFIG_VARIABLE
 from tidegate_spark.secret_shapes import REDACTED, is_literal, names_a_secret, secrets_of, split_shapes, without_shapes
 
@@ -48,7 +49,7 @@ class SecretGoneError(ValueError):
 
     def __init__(self, field: str) -> None:
         self.field = field
-        super().__init__(f"{field} is not in the spec any more, and no secret is recorded")
+        super().__init__(messages.secret_gone(field))
 
 
 def plain_secrets(version: str) -> tuple[PlainSecret, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from tidegate.model import messages
 from tidegate.model.errors import SpecError
 
 _SUFFIXES = {
@@ -44,7 +45,7 @@ def parse_quantity(field: str, value: str | int) -> Decimal:
     text = str(value)
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        raise SpecError(field, f"{text[:_LONGEST]!r} is no quantity; write something like 500m, 2 or 2Gi")
+        raise SpecError(field, messages.no_quantity(text[:_LONGEST]))
     number, exponent, suffix = match.groups()
     if exponent is not None:
         return Decimal(number).scaleb(int(exponent))

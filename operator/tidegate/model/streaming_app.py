@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from tidegate import foreign_text
+from tidegate.model import messages
 from tidegate.model.bounded_json import why_cut
 from tidegate.model.errors import SpecError, UnreadableAppError
 from tidegate.model.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
@@ -202,7 +203,7 @@ def decode_app(body: Mapping[str, Any] | bytes) -> StreamingApp:
             raise UnreadableAppError("", cut) from error
         raise unreadable_because(error) from error
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise UnreadableAppError("", f"not JSON: {error}") from error
+        raise UnreadableAppError("", messages.not_json(error)) from error
     _check_templates(app)
     metadata = app.metadata
     slim = msgspec.structs.replace(metadata, annotations=own_annotations(metadata.annotations), labels={})
@@ -224,9 +225,9 @@ def _check_templates(app: StreamingApp) -> None:
     }
     for name, template in templates.items():
         if template and _has_more_values(template, MOST_IN_TEMPLATE):
-            raise UnreadableAppError(name, f"more than {MOST_IN_TEMPLATE} values; a pod has less than a thousand")
+            raise UnreadableAppError(name, messages.too_many_values(MOST_IN_TEMPLATE))
         if template and is_deeper(template, DEEPEST_TEMPLATE):
-            raise UnreadableAppError(name, f"nested deeper than {DEEPEST_TEMPLATE} levels")
+            raise UnreadableAppError(name, messages.template_too_deep(DEEPEST_TEMPLATE))
         if template and (cut := why_cut(template)):
             raise UnreadableAppError(name, cut)
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 from cronsim import CronSim, CronSimError
 
+from tidegate.model import messages
+
 MINUTE = 60
 _LONGEST = 100
 _ANY_TIME = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
@@ -43,7 +45,7 @@ class Interval:
     key: str
 
     def __str__(self) -> str:
-        return f"every {self.seconds} s"
+        return messages.interval(self.seconds)
 
 
 def previous_time(times: Schedule | Interval, now: float) -> float | None:
@@ -75,21 +77,18 @@ def fault_of(schedule: str, time_zone: str = "") -> str:
     """Return why no time follows from a schedule, and what to write instead; empty if times do."""
     if len(schedule) > _LONGEST or len(time_zone) > _LONGEST:
         # The CRD says so, too; an object may be older than that.
-        return f"a schedule and a time zone have at most {_LONGEST} characters; write something like 0 8 * * 1-5"
+        return messages.schedule_too_long(_LONGEST)
     if _zone(time_zone) is None:
-        return f"{time_zone!r} is no time zone of the IANA database, such as Europe/Berlin or Etc/UTC"
+        return messages.unknown_time_zone(time_zone)
     if len(schedule.split()) != 5:
-        return f"{schedule!r} has not five fields: minute, hour, day of month, month, day of week; such as 0 8 * * 1-5"
+        return messages.not_five_fields(schedule)
     try:
         times = CronSim(schedule, _ANY_TIME)
     except CronSimError as error:
         if _names_fields(schedule):
-            return (
-                f"{schedule!r} never occurs: none of its months has that day. Name a day that one of them has, such as "
-                "28"
-            )
-        return f"{schedule!r} is no schedule ({error}). A range starts with the smaller one, such as 8-17 or MON-FRI"
-    return "" if next(times, None) is not None else f"{schedule!r} never occurs. Name days that occur"
+            return messages.day_never_occurs(schedule)
+        return messages.no_schedule(schedule, error)
+    return "" if next(times, None) is not None else messages.never_occurs(schedule)
 
 
 def _names_fields(schedule: str) -> bool:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
+from tidegate.observe import messages
+
 
 class FirstLists:
     """What of the first lists is not known yet."""
@@ -31,10 +33,10 @@ class FirstLists:
         if self.complete.is_set():
             return ""
         if self._without_pods:
-            return "pods are not listed yet"
+            return messages.PODS_UNLISTED
         if self._without_apps:
-            return "applications are not listed yet"
-        return f"{sum(map(len, self._awaited.values()))} of the listed applications are not read yet"
+            return messages.APPLICATIONS_UNLISTED
+        return messages.applications_unread(sum(map(len, self._awaited.values())))
 
     def note_pods(self, namespace: str) -> None:
         """Note that the pods of a namespace are known."""

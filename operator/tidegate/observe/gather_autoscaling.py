@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate.autoscaling.recommend import Sight
+from tidegate.autoscaling.situation import Obstacle
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp
@@ -12,9 +13,7 @@ from tidegate.spark.settings import task_slots
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER, AgentReport, DriverState
 
-_COMES_FIRST = frozenset(
-    {UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK}
-)
+_COMES_FIRST = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK})
 
 
 def see(index: Index, key: Key, now: float, steady: float) -> Sight | None:
@@ -32,7 +31,7 @@ def see(index: Index, key: Key, now: float, steady: float) -> Sight | None:
     app, driver = known.app, find_pod(index.pods(key), driver_pod_name(key[1]), ROLE_DRIVER)
     timed = valid_report(index.reports.get(key), known, driver, steady)
     report = timed.report if timed is not None else None
-    upgrade = "" if app.spec.suspend else _upgrade_that_comes_first(app)
+    obstacle = _obstacle(app, report)
     return Sight(
         now=now,
         steady=steady,
@@ -44,30 +43,27 @@ def see(index: Index, key: Key, now: float, steady: float) -> Sight | None:
         report=report,
         taken_at=timed.taken_at if timed is not None else 0.0,
         process=process_of(driver) if driver is not None else "",
-        not_running=upgrade or _why_not(app, report),
-        upgrading=bool(upgrade),
+        obstacle=obstacle,
+        upgrade_phase=app.status.upgrade.phase.value if obstacle is Obstacle.UPGRADING and app.status.upgrade else "",
     )
 
 
-def _upgrade_that_comes_first(app: StreamingApp) -> str:
-    """Return in words which upgrade keeps the number of executors as it is, empty if none does.
+def _obstacle(app: StreamingApp, report: AgentReport | None) -> Obstacle | None:
+    """Return what keeps the number of executors as it is, None if nothing does.
 
-    From the stop on: until a version is stable its figures are those of its start, and a change of executors would make
-    batches last by which it is judged. While the state is copied, or the version rehearsed, the old one runs as ever.
+    An upgrade does from the stop on: until a version is stable its figures are those of its start, and a change of
+    executors would make batches last by which it is judged. While the state is copied, or the version rehearsed, the
+    old one runs as ever.
     """
-    upgrade = app.status.upgrade
-    if upgrade is None or upgrade.phase not in _COMES_FIRST:
-        return ""
-    if upgrade.phase is UpgradePhase.REPARTITIONING:
-        return "the state is being repartitioned, which comes first"
-    return f"an upgrade is under way (phase {upgrade.phase.value}), which comes first"
-
-
-def _why_not(app: StreamingApp, report: AgentReport | None) -> str:
     if app.spec.suspend:
-        return "the application is suspended"
+        return Obstacle.SUSPENDED
+    upgrade = app.status.upgrade
+    if upgrade is not None and upgrade.phase is UpgradePhase.REPARTITIONING:
+        return Obstacle.REPARTITIONING
+    if upgrade is not None and upgrade.phase in _COMES_FIRST:
+        return Obstacle.UPGRADING
     if report is None:
-        return "there is no driver that answers"
+        return Obstacle.NO_REPORT
     if report.state is not DriverState.RUNNING or not report.ready:
-        return "its queries do not run yet"
-    return "its queries are paused" if report.control.paused else ""
+        return Obstacle.NOT_READY
+    return Obstacle.PAUSED if report.control.paused else None

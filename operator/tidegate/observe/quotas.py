@@ -21,6 +21,7 @@ from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec import Resources
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe import messages
 from tidegate.observe.pods import PodRecord, of_driver
 from tidegate.resources.cpu_limits import driver_limit, executor_limit
 
@@ -28,7 +29,7 @@ LASTS = 30.0
 """Seconds for which what was read counts."""
 _OF_EXECUTORS = frozenset({"NotTerminating", "NotBestEffort"})
 """Scopes in which executors are: they have no deadline, and requests."""
-_STATED_BY = {"limits.cpu": "spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu"}
+_STATED_BY = {"limits.cpu": messages.CPU_LIMIT_FIELDS}
 """What of that which Kubernetes wants stated (requests and limits of processors and memory, and nothing else, where a
 quota counts them) an executor may leave out, and the fields that state it.
 

@@ -6,6 +6,7 @@ The CRD refuses them when a resource is applied; here is refused what an older C
 from __future__ import annotations
 
 from tidegate.model.errors import SpecError
+from tidegate.resources import messages
 from tidegate_spark.protocol import has_detour
 
 
@@ -20,5 +21,4 @@ def refuse_detours(uri: str, field: str) -> None:
         SpecError: it has one.
     """
     if has_detour(uri):
-        remedy = "must not contain the path segments '.' and '..'; create the resource again without them"
-        raise SpecError(field, remedy)
+        raise SpecError(field, messages.NO_DETOUR)

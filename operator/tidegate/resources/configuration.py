@@ -11,6 +11,7 @@ from typing import Any
 
 from tidegate.model.errors import TooLongError
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources import messages
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER, configuration_secret_name
 from tidegate.resources.pod_parts import literal
@@ -109,14 +110,11 @@ def _longest_field(config: DriverConfig) -> str:
         "spec.application.args": len(to_json(config.args)),
         "spec.sparkConf": len(to_json(config.spark_conf)),
         "spec.application.pyFiles": len(to_json(config.py_files)),
-        "spec.application.env, spec.podTemplate and spec.executor.podTemplate": len(to_json(config.executor.template)),
+        messages.TEMPLATE_FIELDS: len(to_json(config.executor.template)),
         "spec.control": len(to_json((config.channel, config.control))),
     }
     return max(sizes, key=lambda field: sizes[field])
 
 
 def _too_long(size: int) -> str:
-    return (
-        f"with it the configuration of a launch has {size:,} bytes, and a Secret takes {LONGEST_SECRET:,}; put what is "
-        "long into a file, of a ConfigMap that spec.podTemplate mounts or in storage, and have the program read it"
-    )
+    return messages.configuration_too_long(size, LONGEST_SECRET)

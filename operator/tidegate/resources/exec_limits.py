@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tidegate.model.errors import TooLongError
+from tidegate.resources import messages
 
 LONGEST_STRING = 128 * 1024 - 1
 """Bytes of one argument, or of one variable with its name and "=": MAX_ARG_STRLEN of include/uapi/linux/binfmts.h, for
@@ -35,8 +36,7 @@ def refuse_long_variables(env: Iterable[Mapping[str, Any]], field: str) -> None:
         if size > LONGEST_STRING:
             raise TooLongError(
                 f"{field}[{name}]",
-                f"name and value have {size:,} bytes, and Linux starts no process with a variable of more than "
-                f"{LONGEST_STRING:,}; put the value into a ConfigMap that spec.podTemplate mounts as a file",
+                messages.variable_too_long(size, LONGEST_STRING),
             )
 
 
@@ -54,8 +54,7 @@ def refuse_long_environment(env: Iterable[Mapping[str, Any]], field: str) -> Non
     if whole > LONGEST_ENVIRONMENT:
         raise TooLongError(
             field,
-            f"all variables have {whole:,} bytes, and more than {LONGEST_ENVIRONMENT:,} leave Linux no room to start "
-            "Spark; put long values into a ConfigMap that spec.podTemplate mounts as files",
+            messages.environment_too_long(whole, LONGEST_ENVIRONMENT),
         )
 
 
@@ -70,8 +69,7 @@ def refuse_long_settings(spark_conf: Mapping[str, str]) -> None:
         if size > LONGEST_SETTING:
             raise TooLongError(
                 f"spec.sparkConf[{key:.100}]",
-                f"key and value have {size:,} bytes, and Linux starts no JVM with a setting of more than "
-                f"{LONGEST_SETTING:,}; put the value into a file that spec.podTemplate mounts, or set it in the script",
+                messages.setting_too_long(size, LONGEST_SETTING),
             )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tidegate.model.errors import SpecError
 from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.resources import pod_parts
+from tidegate.resources import messages, pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.helper_containers import of_pod, raised_resources
 from tidegate.resources.names import EXPORT_CONTAINER
@@ -42,7 +42,7 @@ def build_order(snapshot: StreamSnapshot, app: StreamingApp | None) -> ExportOrd
     """
     asked = _asked(snapshot)
     if not image_of(snapshot, app):
-        raise SpecError("spec.export.image", "the image that wrote the state is not known; name one with Spark")
+        raise SpecError("spec.export.image", messages.IMAGE_UNKNOWN)
     identity = snapshot_id(snapshot.metadata)
     try:
         heap = split_memory("driver", asked.resources.memory, {}).heap_mib

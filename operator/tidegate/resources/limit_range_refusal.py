@@ -12,6 +12,7 @@ from typing import Any
 from tidegate import foreign_text
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
+from tidegate.resources import messages
 from tidegate.resources.helper_containers import HELPERS_FIELD
 from tidegate.resources.names import (
     DRIVER_CONTAINER,
@@ -59,9 +60,7 @@ def explained(complaint: str, containers: tuple[str, ...], unread: str = "") -> 
         containers: their names; empty if they are not known.
         unread: why the LimitRanges could not be read; empty if they were.
     """
-    of = f" in container {' and '.join(containers)}" if containers else ""
-    unchecked = f" (unchecked: the operator cannot list LimitRanges, {unread.rstrip('.')})" if unread else ""
-    return f"{complaint}{of}, as a LimitRange of the namespace has it{unchecked}"
+    return messages.limit_range_refusal(complaint, containers, unread)
 
 
 def refusal_of_helper(answer: str, pod: Mapping[str, Any], unread: str) -> tuple[str, str]:
@@ -76,7 +75,7 @@ def refusal_of_helper(answer: str, pod: Mapping[str, Any], unread: str) -> tuple
     containers = containers_refused(complaint, pod)
     fields = dict.fromkeys(field_of(name, pod) for name in containers)
     named = ", ".join(field for field in fields if field)
-    return explained(complaint, containers, unread), f"{named}, or the LimitRange" if named else "the LimitRange"
+    return explained(complaint, containers, unread), messages.or_limit_range(named)
 
 
 def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

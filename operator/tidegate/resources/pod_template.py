@@ -21,6 +21,7 @@ import msgspec
 
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources import messages
 
 _IDENTITY: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -79,7 +80,7 @@ def driver_template(app: StreamingApp) -> dict[str, Any]:
 def _join(key: str, below: Any, above: Any, where: str, owned: bool) -> Any:
     if isinstance(below, Mapping) != isinstance(above, Mapping) or isinstance(below, list) != isinstance(above, list):
         expected, found = (above, below) if owned else (below, above)
-        raise SpecError(where, f"expected {_kind(expected)}, found {_kind(found)}")
+        raise SpecError(where, messages.other_kind(_kind(expected), _kind(found)))
     if isinstance(above, Mapping):
         return lay_over(below, above, where, owned=owned)
     if not isinstance(above, list) or key in _REPLACED_LISTS:
@@ -112,7 +113,7 @@ def _identity(key: str, item: Any, where: str) -> tuple[str | int, ...]:
     for part in _IDENTITY[key]:
         value = fields.get(part, _DEFAULTS.get(part))
         if not isinstance(value, str | int):
-            raise SpecError(where, f"each item needs {part!r}")
+            raise SpecError(where, messages.item_lacks(part))
         parts.append(value)
     return tuple(parts)
 
@@ -142,4 +143,4 @@ def _known_identity(key: str, item: Any) -> tuple[str | int, ...] | None:
 def _kind(value: Any) -> str:
     if isinstance(value, Mapping):
         return "an object"
-    return "a list" if isinstance(value, list) else f"a plain value ({type(value).__name__})"
+    return "a list" if isinstance(value, list) else messages.plain_value(type(value).__name__)

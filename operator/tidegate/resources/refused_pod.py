@@ -15,13 +15,20 @@ from tidegate import foreign_text
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources import messages
 from tidegate.resources.limit_range_refusal import containers_refused, explained, field_of
 from tidegate.resources.pod_template import COMMON_FIELD, DRIVER_FIELD, EXECUTOR_FIELD, find_item
 from tidegate_spark.protocol import ROLE_EXECUTOR, ROLE_REPARTITION
 
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _FOUND = {"string": str, "number": int | float, "bool": bool, "object": Mapping, "array": list}
-_KINDS = {"string": "a string", "number": "a number", "bool": "true or false", "object": "an object", "array": "a list"}
+_KINDS = {
+    "string": "a string",
+    "number": "a number",
+    "bool": messages.TRUE_OR_FALSE,
+    "object": "an object",
+    "array": "a list",
+}
 _OF_QUANTITIES, _QUANTITIES = frozenset({"requests", "limits", "overhead"}), frozenset({"sizeLimit"})
 
 
@@ -64,13 +71,13 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
         )
     typed = foreign_text.wrong_type(text)
     if typed is not None:
-        kind = f"found {_KINDS.get(typed.found, typed.found)}, expected {_in_words(typed.expected)}"
+        kind = messages.found_instead(_KINDS.get(typed.found, typed.found), _in_words(typed.expected))
         text = f"{typed.before}{named(typed.path, typed.found)}: {kind}{typed.after}"
     else:
         text = foreign_text.with_paths(text, named)
     if not fields and known.templates:
         merged = " and ".join(field for field, _ in known.templates)
-        text = f"{text} ({merged} {'is' if len(known.templates) == 1 else 'are'} merged into the pod)"
+        text = messages.merged_into_pod(text, merged, "is" if len(known.templates) == 1 else "are")
     return Complaint(text, tuple(dict.fromkeys(fields)))
 
 
@@ -83,7 +90,7 @@ def _in_words(go_type: str) -> str:
         return "an object"
     if bare.startswith("int"):
         return "a number"
-    return {"string": "a string", "bool": "true or false"}.get(bare, bare.rpartition(".")[2])
+    return {"string": "a string", "bool": messages.TRUE_OR_FALSE}.get(bare, bare.rpartition(".")[2])
 
 
 class _Origin:

@@ -13,7 +13,7 @@ from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec_hash import with_version
 from tidegate.model.streaming_app import RepartitionStatus, StreamingApp
-from tidegate.resources import pod_parts
+from tidegate.resources import messages, pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.helper_containers import of_pod, raised_resources
 from tidegate.resources.metadata import owner_reference
@@ -110,5 +110,5 @@ def _writer_of(app: StreamingApp) -> tuple[str, Mapping[str, str]]:
         held = with_version(app.spec, stable.spec)
     except ValueError as error:
         # By a newer operator, or by somebody's hand. To guess would have another Spark write the state.
-        raise SpecError("status.lastStable.spec", f"cannot be read by this operator: {error}") from error
+        raise SpecError("status.lastStable.spec", messages.unreadable_by_operator(error)) from error
     return held.application.image, held.spark_conf

@@ -11,6 +11,7 @@ from typing import Any
 
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources import messages
 from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN
 
 PREFIX = "TIDEGATE_"
@@ -29,11 +30,8 @@ SPARKS = (
 )
 """What Spark tells each executor in variables."""
 
-PREFIX_REMEDY = f"names that start with {PREFIX} belong to Tidegate; choose another"
-SPARKS_REMEDY = (
-    "Spark sets SPARK_EXECUTOR_ID and the like for executors; use executor.cores and "
-    "executor.resources.requests.memory, or another name"
-)
+PREFIX_REMEDY = messages.reserved_variable(PREFIX)
+SPARKS_REMEDY = messages.SET_BY_SPARK
 
 
 def refuse_reserved(env: Iterable[Mapping[str, Any]], app: StreamingApp, field: str) -> None:
@@ -60,7 +58,7 @@ def _problem(name: str, item: Mapping[str, Any], app: StreamingApp) -> str:
     if name in SPARKS:
         return SPARKS_REMEDY
     if name in CREDENTIALS and app.spec.storage.credentials_secret_ref is not None:
-        return "storage.credentialsSecretRef sets it; leave one of the two out"
+        return messages.SET_BY_CREDENTIALS
     if name == "PYTHONPATH" and "value" not in item and item.get("valueFrom"):
-        return "Tidegate puts its own path in front of yours; give it as a value, not from elsewhere"
+        return messages.PATH_PREFIXED
     return ""

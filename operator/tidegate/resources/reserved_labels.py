@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.model.errors import SpecError
+from tidegate.resources import messages
 from tidegate_spark.protocol import LABEL_MANAGED_BY, OWN_LABELS, is_reserved_label, label_set_by
 
 _NAMING = frozenset({"spark.kubernetes.executor.decommissionLabel"})
 """Settings whose values are names of labels: Spark puts this one on an executor that is to go."""
-REMEDY = (
-    f"labels and annotations that start with {OWN_LABELS}, and those of Spark, tell pods apart; choose another name"
-)
+REMEDY = messages.reserved_label(OWN_LABELS)
 
 
 def refuse_in_template(template: Mapping[str, Any], field: str) -> None:

@@ -24,6 +24,7 @@ from tidegate.model.streaming_app import (
     StreamingAppSpec,
     StreamingAppStatus,
 )
+from tidegate.resources import messages
 from tidegate.resources.addresses import refuse_detours
 from tidegate.resources.cpu_limits import driver_limit
 from tidegate.resources.driver_config import app_storage
@@ -138,7 +139,7 @@ def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
     status = snapshot.status
     storage, owner = status.storage, status.app
     if storage is None or (owner is None and not is_imported(snapshot)):
-        raise ValueError(f"nothing is known of the storage of snapshot {snapshot.metadata.name}")
+        raise ValueError(messages.snapshot_place_unknown(snapshot.metadata.name))
     namespace, name = snapshot.app_key
     spec = StreamingAppSpec(
         application=Application(image="", main=""),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import mebibytes
+from tidegate.spark import messages
 
 HEAP_PERCENT = 60
 """The heap's share unless sparkConf names a heap. RocksDB and Python workers live outside of it and are what grows."""
@@ -52,17 +53,16 @@ def split_memory(role: str, memory: str | int, spark_conf: Mapping[str, str]) ->
     if heap + asked_beside >= total:
         raise SpecError(
             field,
-            f"{total} MiB cannot hold what sparkConf asks for: {heap} MiB of heap and {asked_beside} MiB beside it "
-            f"leave nothing for Python workers and RocksDB; raise it, or lower {key}",
+            messages.no_memory_left(total, heap, asked_beside, key),
         )
     return MemorySplit(heap_mib=heap, overhead_mib=total - heap - asked_beside)
 
 
 def _too_small(total: int, heap: int, key: str, heap_was_set: bool) -> str:
     if heap_was_set:
-        return f"{key} in sparkConf makes the heap {heap} MiB; Spark needs at least {SMALLEST_HEAP_MIB} MiB"
+        return messages.heap_too_small(key, heap, SMALLEST_HEAP_MIB)
     least = -(-SMALLEST_HEAP_MIB * 100 // HEAP_PERCENT)
-    return f"{total} MiB leaves {heap} MiB of heap and Spark needs {SMALLEST_HEAP_MIB} MiB; give it {least}Mi or more"
+    return messages.memory_too_small(total, heap, SMALLEST_HEAP_MIB, least)
 
 
 def _asked_beside(spark_conf: Mapping[str, str]) -> int:
@@ -75,8 +75,6 @@ def _jvm_mebibytes(key: str, text: str, bare: str = "m") -> int:
     # What a number without a unit means differs by key: MiB for heaps, bytes for off-heap memory.
     match = _JVM_SIZE.fullmatch(text.strip()) if len(text) <= _LONGEST_SIZE else None
     if match is None:
-        raise SpecError(
-            f"spec.sparkConf[{key}]", f"{text[:_LONGEST_SIZE]!r} is no size; write something like 512m or 2g"
-        )
+        raise SpecError(f"spec.sparkConf[{key}]", messages.no_size(text[:_LONGEST_SIZE]))
     number, unit = match.groups()
     return int(int(number) * _JVM_UNITS[(unit or bare).lower()])

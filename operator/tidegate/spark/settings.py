@@ -4,42 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidegate.spark import messages
 from tidegate_spark.protocol import SPARK_SECRET_FILE, SPARK_SECRET_SETTINGS
 
 OWNED_KEYS: dict[str, str] = {
-    "spark.master": "Tidegate runs the driver in client mode on this cluster",
-    "spark.submit.deployMode": "Tidegate runs the driver in client mode on this cluster",
+    "spark.master": messages.CLIENT_MODE,
+    "spark.submit.deployMode": messages.CLIENT_MODE,
     "spark.submit.pyFiles": "use application.pyFiles",
-    "spark.app.id": "Tidegate derives it from the name and the epoch",
-    "spark.driver.host": "Tidegate sets it to the pod's address",
-    "spark.driver.bindAddress": "Tidegate sets it to the pod's address",
-    "spark.driver.memoryOverhead": "use driver.resources.requests.memory, which covers the whole container",
-    "spark.driver.memoryOverheadFactor": "use driver.resources.requests.memory, which covers the whole container",
+    "spark.app.id": messages.DERIVED,
+    "spark.driver.host": messages.POD_ADDRESS,
+    "spark.driver.bindAddress": messages.POD_ADDRESS,
+    "spark.driver.memoryOverhead": messages.DRIVER_MEMORY,
+    "spark.driver.memoryOverheadFactor": messages.DRIVER_MEMORY,
     "spark.executor.instances": "use executor.instances",
     "spark.executor.cores": "use executor.cores",
-    "spark.executor.memoryOverhead": "use executor.resources.requests.memory, which covers the whole container",
-    "spark.executor.memoryOverheadFactor": "use executor.resources.requests.memory, which covers the whole container",
-    "spark.dynamicAllocation.enabled": "use executor.instances, or scale the StreamingApp",
+    "spark.executor.memoryOverhead": messages.EXECUTOR_MEMORY,
+    "spark.executor.memoryOverheadFactor": messages.EXECUTOR_MEMORY,
+    "spark.dynamicAllocation.enabled": messages.EXECUTOR_INSTANCES,
     "spark.sql.shuffle.partitions": "use state.partitions",
     "spark.sql.streaming.checkpointLocation": "use storage.uri",
     "spark.sql.streaming.minBatchesToRetain": "use state.minBatchesToRetain",
-    "spark.hadoop.fs.s3a.endpoint": (
-        "use storage.endpoint; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.endpoint"
-    ),
-    "spark.hadoop.fs.s3a.endpoint.region": (
-        "use storage.region; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.endpoint.region"
-    ),
-    "spark.hadoop.fs.s3a.path.style.access": (
-        "use storage.pathStyleAccess; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.path.style.access"
-    ),
-    "spark.kubernetes.namespace": "an application runs in its resource's namespace",
+    "spark.hadoop.fs.s3a.endpoint": (messages.ENDPOINT),
+    "spark.hadoop.fs.s3a.endpoint.region": (messages.REGION),
+    "spark.hadoop.fs.s3a.path.style.access": (messages.PATH_STYLE),
+    "spark.kubernetes.namespace": messages.NAMESPACE,
     "spark.kubernetes.container.image": "use application.image",
     "spark.kubernetes.driver.container.image": "use application.image",
     "spark.kubernetes.executor.container.image": "use application.image",
     "spark.kubernetes.container.image.pullPolicy": "use application.imagePullPolicy",
     "spark.kubernetes.container.image.pullSecrets": "use application.imagePullSecrets",
-    "spark.kubernetes.driver.pod.name": "Tidegate names the pods",
-    "spark.kubernetes.executor.podNamePrefix": "Tidegate names the pods",
+    "spark.kubernetes.driver.pod.name": messages.POD_NAMES,
+    "spark.kubernetes.executor.podNamePrefix": messages.POD_NAMES,
     "spark.kubernetes.driver.podTemplateFile": "use driver.podTemplate",
     "spark.kubernetes.driver.podTemplateContainerName": "use driver.podTemplate",
     "spark.kubernetes.executor.podTemplateFile": "use executor.podTemplate",
@@ -48,7 +43,7 @@ OWNED_KEYS: dict[str, str] = {
     "spark.kubernetes.executor.limit.cores": "use executor.resources.limits.cpu",
     "spark.kubernetes.authenticate.driver.serviceAccountName": "use serviceAccountName",
     "spark.kubernetes.authenticate.executor.serviceAccountName": "use serviceAccountName",
-    "spark.executorEnv.PYTHONPATH": "use application.env, whose PYTHONPATH is put behind the runtime's",
+    "spark.executorEnv.PYTHONPATH": messages.PYTHON_PATH,
 }
 """Settings refused in ``spec.sparkConf``, each with what to do instead. The CRD holds one rule for each of them."""
 

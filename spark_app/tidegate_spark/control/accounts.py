@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tidegate_spark.control import messages
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import Verdict
 from tidegate_spark.control_protocol import (
@@ -144,13 +145,10 @@ def report_of(
         reason, message = entry.reason or account.reason, entry.message or account.message
         return replace(base, state=MessageState.REJECTED, reason=reason, message=message)
     if verdict is Verdict.EXPIRED:
-        message = "Logged, but its time had passed when the next batch was planned."
+        message = messages.EXPIRED_IN_LOG
         return replace(base, state=MessageState.EXPIRED, reason=Reason.EXPIRED, message=message)
     if verdict is Verdict.ROLLED_BACK and not (account.done and not needs.queries):
-        message = (
-            "A rollback undid the batch in which the message took effect; the message is no longer in effect. Send "
-            "another one if it should be."
-        )
+        message = messages.ROLLED_BACK
         return replace(base, state=MessageState.ROLLED_BACK, reason=Reason.ROLLED_BACK, message=message)
     return _of_one_in_force(base, account, needs, asking)
 
@@ -163,10 +161,10 @@ def _of_one_in_force(
     if asking is None or (needs.driver and not account.done):
         return replace(base, state=begun)
     if waits:
-        message = base.message or f"Query {waits[0]!r} takes it in with its next batch."
+        message = base.message or messages.waits_for_batch(waits[0])
         return replace(base, state=begun, message=message)
     if begun is MessageState.LOGGED:
-        message = "No query takes part: pass one's input through tidegate_spark.control.controlled()."
+        message = messages.NO_QUERY
         return replace(base, reason=Reason.NO_QUERY_LISTENS, message=message)
     errors = [error for each in account.queries.values() for error in each.errors]
     if errors and not account.failed:

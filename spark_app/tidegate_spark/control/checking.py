@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tidegate_spark.control import messages
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_protocol import (
     BUILT_IN_TYPES,
@@ -77,16 +78,14 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
     """
     size = len(draft.payload.encode())
     if size > LARGEST_PAYLOAD:
-        raise RejectedError(
-            Reason.PAYLOAD_TOO_LARGE, f"The payload has {size} bytes, and at most {LARGEST_PAYLOAD} are taken."
-        )
+        raise RejectedError(Reason.PAYLOAD_TOO_LARGE, messages.payload_too_long(size, LARGEST_PAYLOAD))
     try:
         payload = json.loads(draft.payload)
     except (ValueError, RecursionError) as error:
-        raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload is not JSON: {error}.") from error
+        raise RejectedError(Reason.INVALID_PAYLOAD, messages.payload_not_json(error)) from error
     if is_deeper(payload, DEEPEST_PAYLOAD):
         # Whoever reads it later may have less room for calls within calls than there is here.
-        raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload is nested deeper than {DEEPEST_PAYLOAD} levels.")
+        raise RejectedError(Reason.INVALID_PAYLOAD, messages.payload_too_deep(DEEPEST_PAYLOAD))
     if draft.type in BUILT_IN_TYPES:
         _check_built_in(draft.type, payload, vocabulary)
     elif draft.type in vocabulary.types:
@@ -95,11 +94,9 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
             check_object(payload, schema)
     elif not vocabulary.any_type:
         known = ", ".join(sorted({*BUILT_IN_TYPES, *vocabulary.types}))
-        raise RejectedError(
-            Reason.UNKNOWN_TYPE, f"The application has no handler for type {draft.type!r}; it understands {known}."
-        )
+        raise RejectedError(Reason.UNKNOWN_TYPE, messages.no_handler(draft.type, known))
     elif draft.type not in vocabulary.seen and len(vocabulary.seen) >= MOST_TYPES:
-        words = f"The application was sent messages of {MOST_TYPES} types, and takes no other than those from now on."
+        words = messages.too_many_types(MOST_TYPES)
         raise RejectedError(Reason.UNKNOWN_TYPE, words)
 
 
@@ -111,14 +108,14 @@ def check_object(payload: Any, schema: Schema) -> None:
     """
     if not isinstance(payload, dict):
         names = f" with {', '.join(sorted(schema))}" if schema else ""
-        raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload must be an object{names}.")
+        raise RejectedError(Reason.INVALID_PAYLOAD, messages.payload_no_object(names))
     missing = sorted(schema.keys() - payload.keys())
     if missing:
-        raise RejectedError(Reason.INVALID_PAYLOAD, f"The payload has no {missing[0]!r}.")
+        raise RejectedError(Reason.INVALID_PAYLOAD, messages.payload_lacks(missing[0]))
     for name, kind in schema.items():
         if not is_a(payload[name], kind):
             raise RejectedError(
-                Reason.INVALID_PAYLOAD, f"{name!r} of the payload must be {kind.__name__}, not {payload[name]!r:.80}."
+                Reason.INVALID_PAYLOAD, messages.payload_of_other_kind(name, kind.__name__, payload[name])
             )
 
 
@@ -138,16 +135,12 @@ def _check_built_in(kind: str, payload: Any, vocabulary: Vocabulary) -> None:
         check_object(payload, {"name": str, "uri": str, "sha256": str})
         digits = payload["sha256"].lower()
         if len(digits) != _SHA256_DIGITS or set(digits) - set("0123456789abcdef"):
-            raise RejectedError(Reason.INVALID_PAYLOAD, "'sha256' of the payload must be 64 hexadecimal digits.")
+            raise RejectedError(Reason.INVALID_PAYLOAD, messages.SHA256_MALFORMED)
     elif kind == SET_LOG_LEVEL:
         check_object(payload, {"level": str})
         if payload["level"].upper() not in LOG_LEVELS:
-            raise RejectedError(
-                Reason.INVALID_PAYLOAD, f"'level' of the payload must be one of {', '.join(LOG_LEVELS)}."
-            )
+            raise RejectedError(Reason.INVALID_PAYLOAD, messages.level_unknown(", ".join(LOG_LEVELS)))
     elif kind == DUMP_STATE and payload is not None:
         check_object(payload, {})
         if payload.get("format", EXPORT_FORMATS[0]) not in EXPORT_FORMATS:
-            raise RejectedError(
-                Reason.INVALID_PAYLOAD, f"'format' of the payload must be one of {', '.join(EXPORT_FORMATS)}."
-            )
+            raise RejectedError(Reason.INVALID_PAYLOAD, messages.format_unknown(", ".join(EXPORT_FORMATS)))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import storage
-from tidegate_spark.control import program
+from tidegate_spark.control import messages, program
 from tidegate_spark.control.channels import making
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.figures import ChannelFigures
@@ -53,13 +53,7 @@ OPEN_SECONDS = 30.0
 """From the beginning of the program: then it is taken to have said what it understands, query or not, and each query
 to have planned its first batch."""
 
-JOINS_LATE = (
-    "it listens to control messages now, and its checkpoint is older. Spark accepts no further source in a checkpoint, "
-    "unless sources have names from the first batch on (readStream.name(…), with "
-    "spark.sql.streaming.queryEvolution.enableSourceEvolution=true and spark.sql.streaming.offsetLog.formatVersion=2). "
-    "Give the query another name, with which it starts without state; or set spec.upgrade.mode to Stateless; or create "
-    "an application that starts from an export of this one's state (spec.startFrom.exportedState)."
-)
+JOINS_LATE = messages.JOINS_LATE
 
 END_SECONDS = 2.0
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tidegate_spark import storage
+from tidegate_spark.control import messages
 from tidegate_spark.control.checking import rejected
 from tidegate_spark.control.model_places import PlaceError, is_within, parts_of
 from tidegate_spark.control_log.entries import Entry
@@ -174,7 +175,7 @@ def _not_allowed(uri: str, prefixes: tuple[str, ...]) -> str:
     except PlaceError as error:
         return f"{error}."
     allowed = " or ".join(prefixes) or "any address: the list is empty"
-    return f"{uri} is not below {allowed} (spec.control.models.allowedPrefixes)."
+    return messages.address_not_allowed(uri, allowed)
 
 
 class _Sink:
@@ -279,7 +280,7 @@ def _copy(read: Callable[[int], bytes], file: BinaryIO, uri: str, size_limit: in
 
 
 def _too_large(uri: str, size_limit: int) -> TooLargeError:
-    return TooLargeError(f"{uri} has more than {size_limit} bytes (spec.control.models.sizeLimit).")
+    return TooLargeError(messages.model_too_large(uri, size_limit))
 
 
 def _open_regular(segments: list[str]) -> BinaryIO:

@@ -306,7 +306,7 @@ def current() -> Current:
     query = read(QUERY_PROPERTY)
     if not query:
         if context is None and program.is_hosted():
-            raise ControlError("current() says what is in force in a batch: call it in functions of a query")
+            raise ControlError("current() returns what is in effect in a batch: call it in functions of a query")
         return Current(State(), _Outside())
     address, batch = read(ADDRESS_PROPERTY), read(BATCH_PROPERTY)
     if not address:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tidegate_spark.control import messages
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.cluster_part import asked_id
 from tidegate_spark.control.deadlines import Deadlines, OverdueError
@@ -140,7 +141,7 @@ class DriverWorks:
 
     def _await_pause(self, library: Library, account: Account, state: State) -> Account | None:
         if not state.paused:
-            return dataclasses.replace(account, done=True, message="Resumed by a later message.")
+            return dataclasses.replace(account, done=True, message=messages.RESUMED)
         held = self._pauser.held() if self._pauser is not None else None
         if held is None:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tidegate_spark.control_log import messages
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log import ControlLog
@@ -78,5 +79,5 @@ def _taken_along(entry: Entry) -> Entry:
     """Return an entry as it stands in another application's log: its number and its place in a topic stay."""
     if entry.kind is not Kind.MESSAGE or entry.type not in OF_THE_ORIGINAL:
         return entry
-    words = "It was sent to the application of the snapshot with which this one begins."
+    words = messages.SENT_TO_ORIGIN
     return replace(entry, kind=Kind.REJECTED, payload="null", reason=Reason.NOT_SENT_HERE, message=words)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tidegate_spark.control_writer import messages
 from tidegate_spark.control_writer.errors import ControlWriterError, InvalidMessageError, NoOutcomeError
 from tidegate_spark.control_writer.writer import OUTCOME_SECONDS, SOURCE, ControlWriter
 from tidegate_spark.objects.store import ObjectStore
@@ -19,29 +20,14 @@ from tidegate_spark.storage import Credentials, mounted_credentials
 
 WRITTEN, UNWRITTEN, USAGE, UNTOLD, UNAPPLIED = 0, 1, 2, 3, 4
 """Exit codes."""
-EPILOG = f"""\
-ADDRESS is the application's place: its spec.storage.uri, namespace and name. PAYLOAD is JSON, or @FILE, or - for what
-comes on standard input. Credentials are found where boto3 looks for them (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, a
-profile, the machine's own), or in the folder of --credentials, as a Secret is mounted.
-
-exit codes:
-  {WRITTEN}  written; with --wait: applied
-  {UNWRITTEN}  not known to be written; send it again with the same --id
-  {USAGE}  the command line, or the message, is none
-  {UNTOLD}  written, and nothing was told of it in time
-  {UNAPPLIED}  Failed, Rejected, Expired or RolledBack
-
-examples:
-  python3 -m tidegate_spark.control_writer s3://shop/apps/shop/orders ping --wait
-  python3 -m tidegate_spark.control_writer s3://shop/apps/shop/orders reload-config '{{"limit": 3}}' --expires 600
-"""
+EPILOG = messages.epilog(WRITTEN, UNWRITTEN, USAGE, UNTOLD, UNAPPLIED)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return what understands the command line."""
     made = argparse.ArgumentParser(
         prog="python3 -m tidegate_spark.control_writer",
-        description="Send a control message to an application through its storage; no Kubernetes is needed, no broker.",
+        description=messages.DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -57,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="?",
         const=OUTCOME_SECONDS,
         metavar="SECONDS",
-        help=f"wait until it is told what came of it (default, if given: {OUTCOME_SECONDS:.0f} s)",
+        help=f"wait for its outcome (default, if given: {OUTCOME_SECONDS:.0f} s)",
     )
     made.add_argument(
         "--endpoint",

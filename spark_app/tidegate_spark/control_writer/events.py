@@ -10,6 +10,7 @@ from tidegate_spark.control.channels.envelope import SPEC_VERSION, entry_of
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.checking import RejectedError, Vocabulary, check
 from tidegate_spark.control_log.entries import Kind
+from tidegate_spark.control_writer import messages
 from tidegate_spark.control_writer.errors import InvalidMessageError
 from tidegate_spark.reasons import Reason
 
@@ -40,9 +41,9 @@ def event_of(  # noqa: PLR0913 - the parts of one message
     try:
         body = json.dumps({**event, "data": payload}, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidMessageError(Reason.INVALID_PAYLOAD, f"The payload is not what JSON can say: {error}.") from error
+        raise InvalidMessageError(Reason.INVALID_PAYLOAD, messages.payload_not_json(error)) from error
     if len(body) > LARGEST_EVENT:
-        words = f"The message has {len(body)} bytes as JSON, and at most {LARGEST_EVENT} are taken."
+        words = messages.message_too_long(len(body), LARGEST_EVENT)
         raise InvalidMessageError(Reason.EVENT_TOO_LARGE, words)
     entry = entry_of(Received("", body))
     if entry.kind is not Kind.MESSAGE:
@@ -57,11 +58,11 @@ def event_of(  # noqa: PLR0913 - the parts of one message
 def _moment_of(expires: Expires, now: float) -> float:
     if isinstance(expires, datetime.datetime):
         if expires.tzinfo is None:
-            raise InvalidMessageError(Reason.INVALID_EXPIRES, "'expires' is a time that does not know its zone.")
+            raise InvalidMessageError(Reason.INVALID_EXPIRES, messages.TIME_WITHOUT_ZONE)
         return expires.timestamp()
     seconds = expires.total_seconds() if isinstance(expires, datetime.timedelta) else expires
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
-        words = f"'expires' must be seconds from now, a timedelta or a time, and not {expires!r:.80}."
+        words = messages.expiry_of_other_kind(expires)
         raise InvalidMessageError(Reason.INVALID_EXPIRES, words)
     return now + seconds
 
@@ -70,5 +71,5 @@ def _text_of(seconds: float) -> str:
     try:
         moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)  # noqa: UP017 - older Pythons
     except (ValueError, OverflowError, OSError) as error:
-        raise InvalidMessageError(Reason.INVALID_EXPIRES, f"'expires' is no time: {error}.") from error
+        raise InvalidMessageError(Reason.INVALID_EXPIRES, messages.expiry_unreadable(error)) from error
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

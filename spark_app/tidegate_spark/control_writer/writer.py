@@ -15,6 +15,7 @@ from typing import Any
 
 from tidegate_spark.control.channels.inbox import reply_in, reply_name
 from tidegate_spark.control_log.entries import WRITERS
+from tidegate_spark.control_writer import messages
 from tidegate_spark.control_writer.errors import BufferFullError, ControlWriterError, NoOutcomeError, NotWrittenError
 from tidegate_spark.control_writer.events import Expires, event_of
 from tidegate_spark.control_writer.outbox import Outbox, Pace
@@ -198,7 +199,7 @@ class ControlWriter:
         with self._changed:
             number = self._numbers.get(id)
         if number is None:
-            raise ControlWriterError(f"Message {id!r:.200} was not sent by this writer; a writer knows only its own.")
+            raise ControlWriterError(messages.not_sent_here(id))
         end = time.monotonic() + timeout
         self.flush(timeout)
         key, pause, trouble = self._place.key(reply_name(WRITERS + self._writer, number)), FIRST_PAUSE_SECONDS, ""
@@ -228,7 +229,7 @@ class ControlWriter:
             words = f"The store refuses messages, and this writer is of no use any more: {self._refused}"
             raise NotWrittenError(words, self._outbox.ids) from self._refused
         if self._closing:
-            raise ControlWriterError("The writer is closed.")
+            raise ControlWriterError(messages.CLOSED)
 
     def _begin(self) -> None:
         if self._thread is None:
@@ -297,9 +298,4 @@ def _reach(place: Storage, credentials: Credentials | None) -> ObjectStore:
 
 
 def _nothing_told(name: str, uri: str, timeout: float, trouble: str) -> str:
-    return (
-        f"No reply to message {name!r:.200} in {timeout:.0f} s. It is in the inbox, and takes effect when an "
-        f"application at {uri} reads it: check that one runs there, with "
-        "spec.control.channel.storage.replyRetentionSeconds above 0. "
-        f"A message that was sent before with the same id and source gets no second reply.{trouble}"
-    )
+    return messages.no_reply(name, timeout, uri, trouble)

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
-from tidegate_spark.exports import formats, source_offsets, use
+from tidegate_spark.exports import formats, messages, source_offsets, use
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import MANIFEST_FILE, ExportedQuery, ExportedTable, ExportManifest, parse
 from tidegate_spark.exports.tables import LIST, MAP, TIMERS, TIMERS_NAME, VALUE, has_named_state
@@ -202,11 +202,7 @@ def _named(opened: _Opened, query: str, operator: int | None) -> list[ExportedTa
     if not tables:
         raise ExportError(f"{opened.uri} has no state of query {query!r}, operator {operator}")
     what = sorted({f"{table.operator} ({table.operator_name})" for table in tables})
-    raise ExportError(
-        f"Spark can begin no operator like {', '.join(what)} of query {query!r} with a state. Start from the snapshot "
-        "itself (spec.startFrom.snapshotRef), or read the rows with exported_state() and make of them the initialState "
-        "of a transformWithState"
-    )
+    raise ExportError(messages.no_initial_state(", ".join(what), query))
 
 
 def _by_key(rows: DataFrame, table: ExportedTable, at: ExportedQuery) -> DataFrame:

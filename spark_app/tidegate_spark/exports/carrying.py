@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidegate_spark import pyspark_path
 from tidegate_spark.environment import Environment
+from tidegate_spark.exports import messages
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotReport, SnapshotState
 from tidegate_spark.snapshots.copying import Copiers
@@ -46,7 +47,7 @@ def carry_out(library: Library, order: ExportOrder, copiers: Copiers) -> Snapsho
         made = Exporter(library, order, lambda: start_spark(order, Path(work)), Path(work), copiers).run()
     found = made.manifest
     log.info("exported %d rows, %d bytes to %s", found.rows, found.bytes, made.uri, extra={"action": "export"})
-    message = f"{found.rows} rows of {len(found.tables)} tables were written, {found.bytes} bytes."
+    message = messages.written(found.rows, len(found.tables), found.bytes)
     return SnapshotReport(
         order.id,
         SnapshotState.EXPORTED,

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate_spark.exports import messages
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import ExportedQuery
 
@@ -60,10 +61,7 @@ def starting_offsets_of(query: str, logged: str, partitions: Mapping[str, int]) 
         )
     by_topic = _by_topic(logged)
     if by_topic is None:
-        raise ExportError(
-            f"the source of query {query!r} was no Kafka source: its position was {logged[:200]!r}. Begin there by the "
-            "means of that source"
-        )
+        raise ExportError(messages.no_kafka_source(query, logged[:200]))
     whole = {topic: {int(number): at for number, at in of.items()} for topic, of in by_topic.items()}
     for topic, number in partitions.items():
         for partition in range(number):

@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+from tidegate_spark.inside import messages
 from tidegate_spark.inside.questions import ALL, CLOSED, MOST_ROWS, MOST_SECONDS, OPEN, USUAL_ROWS, USUAL_SECONDS
 from tidegate_spark.protocol import AGENT_TOKEN_FILE, COMMAND_PORT
 
 TOKEN_VARIABLE = "TIDEGATE_TOKEN"  # noqa: S105 - a name, not a token
 LEEWAY_SECONDS = 15
 _PARAMETERS = ("name", "key", "filter", "limit", "rows", "which", "seconds")
-EXAMPLES = """examples, in the driver's pod (kubectl exec APP-driver -- python3 -m tidegate_spark.inside …):
+EXAMPLES = """examples, in the driver's pod ("kubectl exec APP-driver -- python3 -m tidegate_spark.inside …"):
   state                                    all operators with their rows and bytes
   state main                               what the operators of query main keep
   state main 0 --key to                    the state of one key
@@ -30,7 +31,7 @@ EXAMPLES = """examples, in the driver's pod (kubectl exec APP-driver -- python3 
   windows main                             open windows with what is in them, and the watermark
   sources                                  offsets and lag of every query
 
-from elsewhere, with kubectl port-forward pod/APP-driver 8091:
+from elsewhere, with "kubectl port-forward pod/APP-driver 8091":
   --agent http://127.0.0.1:8091 and the token of the launch, from the Secret that the pod mounts as the volume
   tidegate-agent, in the variable TIDEGATE_TOKEN
 """
@@ -40,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     """Return what understands the command line."""
     made = argparse.ArgumentParser(
         prog="python3 -m tidegate_spark.inside",
-        description="Look inside a running application; nothing is stopped or changed.",
+        description=messages.DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

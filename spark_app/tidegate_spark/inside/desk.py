@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from tidegate_spark.inside import figures
+from tidegate_spark.inside import figures, messages
 from tidegate_spark.inside.errors import BusyError, LookError, NotThereError, TooSlowError, UnavailableError
 from tidegate_spark.inside.figures import LastProgress
 from tidegate_spark.inside.questions import Operators, Question, Rows, Sources, Windows, more_time
@@ -88,10 +88,7 @@ class Desk:
         self._admit(errand)
         if not errand.done.wait(question.seconds + GRACE_SECONDS):
             more = more_time(question.seconds)
-            raise TooSlowError(
-                f"there is no answer after {question.seconds} s, and the look is being ended: the storage or the "
-                f"executors may be slow. Ask again later{f', with {more}' if more else ''}"
-            )
+            raise TooSlowError(messages.no_answer(question.seconds, f", with {more}" if more else ""))
         if errand.error is not None:
             raise errand.error
         return errand.answer
@@ -120,10 +117,7 @@ class Desk:
         with self._lock:
             if self._busy is not None:
                 began, other = self._busy
-                raise BusyError(
-                    f"another look is under way, for {self._clock() - began:.0f} s (of at most {other.seconds}), at "
-                    f"query {other.query!r}: one at a time, so that batches are not held up. Ask again in a moment"
-                )
+                raise BusyError(messages.busy(self._clock() - began, other.seconds, other.query))
             self._busy = (self._clock(), errand.question)
             if self._thread is None:
                 # Always the same: Spark's job groups and pools belong to a thread, here and in the JVM.

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.tables import Table
 from tidegate_spark.foreign_text import last_cause
-from tidegate_spark.inside import answers, checkpoints, reading
+from tidegate_spark.inside import answers, checkpoints, messages, reading
 from tidegate_spark.inside.answers import Read
 from tidegate_spark.inside.checkpoints import SPARKS, At, Files
 from tidegate_spark.inside.choosing import state_of, table_of, window_path, with_windows
@@ -109,10 +109,7 @@ class Looker:
             if newest is None or newest == batch:
                 raise UnreadableError(f"Spark cannot read the state: {last_cause(error)}") from error
             if left <= 1:
-                raise UnavailableError(
-                    f"Spark deletes batches of query {query!r} faster than they are read (batch {batch}, the newest is "
-                    f"{newest}): raise spec.state.minBatchesToRetain, or ask again. Spark reports: {last_cause(error)}"
-                ) from error
+                raise UnavailableError(messages.cleaned_too_fast(query, batch, newest, last_cause(error))) from error
         return self._attempt(question, job, left - 1)
 
     def _session(self, at: At) -> SparkSession:
@@ -251,8 +248,4 @@ def _slow(question: Operators | Rows | Windows) -> str:
     helps = [f"give it {more}"] if more else ["ask again while no long batch runs"]
     helps += ["ask for one key (--key, key=)"] if others else []
     remedy = ", or ".join(helps)
-    return (
-        f"nothing was read within {question.seconds} s{'' if more else ', the most there is'}: {remedy}. A look waits "
-        "for cores that a batch does not need, and for files of the state from the storage; state that is too large "
-        "for it is exported from a snapshot (spec.export of a StreamSnapshot)"
-    )
+    return messages.nothing_read(question.seconds, "" if more else ", the most there is", remedy)

@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidegate_spark import lineage_mark, upgrade_pin
+from tidegate_spark import repartition_messages as messages
 from tidegate_spark.exports import state_reader
 from tidegate_spark.exports.tables import StoreMetadata
 from tidegate_spark.foreign_text import last_cause
@@ -117,7 +118,7 @@ class Repartitioner:
             known = self.own.read()
             return manifest.read(self.own, order.pin, known)
         except SnapshotError as error:
-            message = f"The state of lineage {order.of_lineage} cannot be pinned: {str(error).rstrip('.')}."
+            message = messages.not_pinned(order.of_lineage, str(error).rstrip("."))
             raise RepartitionError(Reason.STATE_UNREADABLE, message) from error
 
     def _check_boundary(self, batches: Mapping[str, int]) -> None:
@@ -126,9 +127,7 @@ class Repartitioner:
             if newest > batch:
                 raise RepartitionError(
                     Reason.BATCH_UNCOMMITTED,
-                    f"Query {query!r} was ended inside batch {newest}, which has to be run again under that number for "
-                    "sinks that rely on it, and a repartition takes a number of its own. The previous version runs it "
-                    "now. If batches take longer than spec.driver.stopGracePeriodSeconds, raise it.",
+                    messages.batch_uncommitted(query, newest),
                 )
 
     def _newest_offsets(self, query: str) -> int:
@@ -148,7 +147,7 @@ class Repartitioner:
             # Queries keep their ids: no number of a batch comes again.
             restore.restore(origin, Target(self.own, self.order.lineage), holder, Copiers(USUAL.number, self.report))
         except SnapshotError as error:
-            message = f"Lineage {self.order.lineage} cannot start from {made.id}: {str(error).rstrip('.')}."
+            message = messages.lineage_not_started(self.order.lineage, made.id, str(error).rstrip("."))
             raise RepartitionError(Reason.STATE_UNREADABLE, message) from error
         finally:
             restore.release(origin, holder)
@@ -173,7 +172,7 @@ class Repartitioner:
             after = self._read(session_for(spark, at), place, at.batch + 1, self.order.partitions, stores)
         wrong = fingerprints.difference(before, after)
         if wrong:
-            message = f"The state of query {query!r} is not the same after the repartition: {wrong}."
+            message = messages.state_differs(query, wrong)
             raise RepartitionError(Reason.STATE_DIFFERS, message)
         log.info("query %r: %d rows, the same as before", query, after.rows, extra={"action": "repartition"})
         return RepartitionedQuery(at.batch, after.rows, facts.partitions)
@@ -196,10 +195,7 @@ class Repartitioner:
             with self._timed("verify"):
                 stores, before = reading.result()
         for store, rows in sorted(before.misplaced.items(), key=str):
-            message = (
-                f"{rows} rows of {store} are not in the partition that the hash of their key says: Spark's repartition "
-                "would put them where the query does not look."
-            )
+            message = messages.misplaced(rows, store)
             raise RepartitionError(Reason.STATE_IN_ONE_PLACE, message)
         return stores, before
 
@@ -235,7 +231,7 @@ class Repartitioner:
         try:
             needed = self.layout.needed_files(listing, _reader(self.own, listing), batch, each)
         except SnapshotError as error:
-            message = f"What Spark made of the state of query {query!r} is no whole checkpoint: {error}."
+            message = messages.no_whole_checkpoint(query, error)
             raise RepartitionError(Reason.STATE_DIFFERS, message) from error
         kept = {file.path for file in needed.files}
         self.own.store.delete(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate_spark import foreign_text
+from tidegate_spark import repartition_messages as messages
 from tidegate_spark.protocol import DriverConfig, Termination
 from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition_protocol import Repartition, RepartitionEnd
@@ -48,7 +49,4 @@ def cause_of(what: Reason, message: str, jvm_exit_code: int | None) -> tuple[Rea
         jvm_exit_code not in _KILLED and not foreign_text.names_lack_of_heap(message)
     ):
         return what, message
-    return Reason.OUT_OF_MEMORY, (
-        f"Spark needed more memory than it has ({message.rstrip('.')}). "
-        "Raise spec.state.repartition.resources.requests.memory."
-    )
+    return Reason.OUT_OF_MEMORY, (messages.out_of_memory(message.rstrip(".")))

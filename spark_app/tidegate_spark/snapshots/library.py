@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.snapshots import messages
 from tidegate_spark.snapshots.catalog import Catalog, violations
 from tidegate_spark.snapshots.catalog_json import decode, encode
 from tidegate_spark.storage import is_md5_of
@@ -74,10 +75,7 @@ class Library(AppObjects):
             if after == before:
                 return before
             if etag is None and self._is_lost():
-                raise CatalogLostError(
-                    f"{self.catalog_key} is gone, and there are snapshots. Without it, none is taken or deleted: "
-                    "restore it from an older object version in the bucket, or from a backup."
-                )
+                raise CatalogLostError(messages.catalog_lost(self.catalog_key))
             after = dataclasses.replace(after, serial=before.serial + 1)
             wrong = violations(after)
             if wrong:

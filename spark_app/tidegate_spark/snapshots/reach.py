@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tidegate_spark.objects import s3
 from tidegate_spark.protocol import DriverConfig, Fault, Storage
 from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshots import messages
 from tidegate_spark.snapshots.copying import USUAL
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage import Credentials, EndpointError, FaultError, read_credentials
@@ -21,7 +22,9 @@ def reach_library(place: Storage, credentials: Credentials | None, *, apart: boo
     try:
         return Library(s3.reach(place, credentials, USUAL.number, apart=apart), place.prefix)
     except EndpointError as error:
-        raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{place.endpoint} (endpoint): {error}.")) from error
+        raise FaultError(
+            Fault(Reason.STORAGE_UNAVAILABLE, messages.endpoint_unusable(place.endpoint, error))
+        ) from error
 
 
 def connector(config: DriverConfig, credentials_directory: str) -> Callable[[], Library]:

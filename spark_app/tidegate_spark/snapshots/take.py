@@ -15,7 +15,7 @@ from functools import partial
 
 from tidegate_spark.control_log.keeping import kept_at
 from tidegate_spark.objects.store import Entry, Found, Place, SnapshotError, VanishedError
-from tidegate_spark.snapshots import catalog, manifest
+from tidegate_spark.snapshots import catalog, manifest, messages
 from tidegate_spark.snapshots.catalog import Catalog, DisposedError, NotBeingTakenError, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, in_parallel, list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
@@ -207,10 +207,7 @@ def _lost(request: Request, error: VanishedError, attempts: int) -> SnapshotErro
         return BatchLostError(f"batch {wanted} cannot be had any more: {error}")
     if attempts < ATTEMPTS:
         return error
-    return TooFastError(
-        f"Spark removed files under {attempts} attempts to copy them, the last time: {error}. "
-        "With a larger spec.state.minBatchesToRetain it keeps them longer."
-    )
+    return TooFastError(messages.cleaned_too_fast(attempts, error))
 
 
 def _manifest(request: Request, begun: Snapshot, plan: _Plan, files: tuple[File, ...]) -> Manifest:

@@ -4,19 +4,24 @@ Reads this project's files.
 """
 
 import ast
+import builtins
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeGuard
 
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("operator/tidegate/act", "operator/tidegate/autoscaling", "operator/tidegate/decide")
-"""Whose texts become conditions and events."""
-_NO_MESSAGE = frozenset({"LookAgain", "RetryLaterError", "AssertionError", "KeyError", "must"})
+OPERATOR, RUNTIME = "operator/tidegate", "spark_app/tidegate_spark"
+PACKAGES = (OPERATOR, RUNTIME)
+"""With each module in them."""
+_NO_MESSAGE = frozenset({"LookAgain", "RetryLaterError", "must"})
 """Their texts go to the log of the operator."""
 _LEAST_SPACES = 2
+_WORD = re.compile(r"[^\W\d_]{2}")
+_WHOLE = re.compile(r"""[\w)\]"][.]["')]*\s|[\w)\]"'][.]["')]*$""")
+"""Where a sentence ends, inside a text or with it."""
 _SEARCHES = frozenset({"match", "search", "fullmatch", "findall", "finditer", "split"})
 _PARTS = frozenset({"startswith", "endswith", "partition", "rpartition", "split", "rsplit", "find", "index", "count"})
 _PARTS |= {"removeprefix", "removesuffix"}
@@ -41,19 +46,34 @@ def sentences(text: str) -> list[str]:
     """Return the texts of a module that a person could read: no docstrings, no log lines, nothing of two words."""
     tree = ast.parse(text)
     aside = {id(part) for node in ast.walk(tree) if _is_aside(node) for part in ast.walk(node)}
-    aside |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    aside |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in _literals(node)}
     found = [_text(node) for node in ast.walk(tree) if id(node) not in aside]
-    return [text for text in found if text.count(" ") >= _LEAST_SPACES]
+    return [text for text in found if text.strip().count(" ") >= _LEAST_SPACES and _WORD.search(text.replace("X", ""))]
+
+
+def _literals(node: ast.JoinedStr) -> Iterator[ast.AST]:
+    """Yield the parts that are no texts of their own: those between what is filled in, and how that is written."""
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue) and part.format_spec is not None:
+            yield part.format_spec
+        if isinstance(part, ast.Constant):
+            yield part
 
 
 def _is_aside(node: ast.AST) -> bool:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+    if isinstance(node, ast.Assert) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
         return True
     if not isinstance(node, ast.Call):
         return False
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "log":
         return True
-    return isinstance(node.func, ast.Name) and node.func.id in _NO_MESSAGE
+    return isinstance(node.func, ast.Name) and (node.func.id in _NO_MESSAGE or _is_of_python(node.func.id))
+
+
+def _is_of_python(name: str) -> bool:
+    """Return whether this is an exception of Python's own: its text is for who changes the program."""
+    found = getattr(builtins, name, None)
+    return isinstance(found, type) and issubclass(found, Exception)
 
 
 def _text(node: ast.AST) -> str:
@@ -62,14 +82,35 @@ def _text(node: ast.AST) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
-def _is_for_messages(path: str) -> bool:
-    return Path(path).name.endswith("messages.py")
+def _is_for_texts(path: str, source: str) -> bool:
+    """Return whether texts may stand there: a module for messages, the registry of reasons, others' texts, metrics."""
+    if Path(path).name.endswith("messages.py") or path.startswith(f"{RUNTIME}/reasons/"):
+        return True
+    return Path(path).name == "foreign_text.py" or _makes_metrics(source)
+
+
+def _makes_metrics(source: str) -> bool:
+    """Return whether a module gives Prometheus its metrics, each with what it means: docs/metrics.md lists them."""
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("prometheus_client")
+        and any(name.name.endswith(("Counter", "Gauge", "MetricFamily")) for name in node.names)
+        for node in ast.parse(source).body
+    )
 
 
 def outside(found: Mapping[str, str]) -> set[str]:
-    """Return the sentences of modules that are not for messages."""
+    """Return the texts that stand in other modules: in the operator each clause, in the runtime each whole sentence.
+
+    The operator shows people what it makes of a resource, clause by clause. In the runtime an exception has a clause of
+    what was found, at the place where that was; what is made of it for people is a sentence.
+    """
     return {
-        f"{path}: {text}" for path, source in found.items() if not _is_for_messages(path) for text in sentences(source)
+        f"{path}: {text}"
+        for path, source in found.items()
+        if not _is_for_texts(path, source)
+        for text in sentences(source)
+        if path.startswith(OPERATOR) or _WHOLE.search(text.rstrip())
     }
 
 
@@ -134,20 +175,48 @@ def test_a_planted_command_without_quotes_is_found() -> None:
 
 
 def test_no_code_reads_a_message_and_foreign_text_is_read_in_one_module_of_each_package() -> None:
-    found = reading(modules(["operator/tidegate", "spark_app/tidegate_spark"]))
+    found = reading(modules())
     assert {path for path in found if "foreign_text.py" not in path} == set()
 
 
+def packages() -> list[str]:
+    """Return each folder with modules, of the operator and of the runtime."""
+    folders = {path.parent for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+    return sorted(str(folder.relative_to(ROOT)) for folder in folders)
+
+
+@pytest.mark.parametrize("package", packages())
 @pytest.mark.parametrize(
     "planted",
     [
         'def rule(o):\n    return Verdict(phase, health, Reason.RUNNING, "The driver in the pod runs.")\n',
         'def rule(o):\n    message = f"The driver in pod {o.pod} runs."\n    return message\n',
+        'def check(o):\n    raise FaultError(f"There is no {o.place}: {o.answer}. Name another one.")\n',
     ],
 )
-def test_a_planted_message_that_is_built_elsewhere_is_found(planted: str) -> None:
-    assert len(outside({"operator/tidegate/decide/planted.py": planted})) == 1
-    assert outside({"operator/tidegate/decide/planted_messages.py": planted}) == set()
+def test_a_planted_message_that_is_built_elsewhere_is_found_in_each_package(planted: str, package: str) -> None:
+    known = modules([package])
+    assert outside({**known, f"{package}/planted.py": planted}) == outside({f"{package}/planted.py": planted})
+    if package != f"{RUNTIME}/reasons":
+        assert len(outside({f"{package}/planted.py": planted})) == 1
+    assert outside({f"{package}/planted_messages.py": planted}) == set()
+
+
+@pytest.mark.parametrize("package", [each for each in packages() if each.startswith(OPERATOR)])
+def test_a_planted_clause_is_found_in_each_package_of_the_operator(package: str) -> None:
+    planted = 'def check(o):\n    raise SpecError(o.field, "has a name that others have")\n'
+    assert len(outside({f"{package}/planted.py": planted})) == 1
+
+
+def test_what_an_exception_of_the_runtime_found_is_no_message_yet() -> None:
+    planted = 'def read(o):\n    raise UnreadableError(o.path, "ends inside a block")\n'
+    assert outside({f"{RUNTIME}/planted.py": planted}) == set()
+
+
+def test_metrics_have_their_descriptions_beside_them_and_others_have_none() -> None:
+    planted = 'ENDED = Counter("ended", "Messages that ended.")\n'
+    assert outside({f"{OPERATOR}/planted.py": f"from prometheus_client import Counter\n{planted}"}) == set()
+    assert len(outside({f"{OPERATOR}/planted.py": f"from tidegate.metrics import Counter\n{planted}"})) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from tidegate.autoscaling.evaluate import evaluate, need
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Mode, Settings
-from tidegate.autoscaling.situation import Quota, Shortage
+from tidegate.autoscaling.situation import Obstacle, Quota, Shortage
 from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 
@@ -279,7 +279,7 @@ def test_advice_is_the_same_and_nothing_is_done() -> None:
 def test_while_it_does_not_run_nothing_is_decided_and_the_target_stays() -> None:
     app = Autoscaled()
     app.for_seconds(600, measured(700.0))
-    said = app.for_seconds(3600, None, not_running="the application is suspended")
+    said = app.for_seconds(3600, None, obstacle=Obstacle.SUSPENDED)
     assert (said.step, app.executors) == (Reason.NOT_RUNNING, 10)
 
 
@@ -307,7 +307,7 @@ def test_a_new_process_of_the_operator_waits_for_the_whole_interval() -> None:
 
 def test_bounds_that_a_person_sets_hold_also_while_nothing_is_decided() -> None:
     kept: dict[str, Any]
-    for kept in ({"not_running": "paused"}, {"not_running": "gate", "upgrading": True}, {"excluded_until": 1e12}):
+    for kept in ({"obstacle": Obstacle.PAUSED}, {"obstacle": Obstacle.UPGRADING}, {"excluded_until": 1e12}):
         found = evaluate(Settings(most=5, fewest=3), situation(None, wanted=1, **kept), Past(target=1))
         assert (found.step, found.recommended, found.past.target) == (Reason.OUT_OF_BOUNDS, 3, 3)
         advised = evaluate(Settings(most=5, fewest=3, mode=Mode.ADVISE), situation(None, wanted=1, **kept), Past())

@@ -11,6 +11,7 @@ from tidegate.autoscaling.evaluate import evaluate
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Sight, recommend
 from tidegate.autoscaling.samples import History
+from tidegate.autoscaling.situation import Obstacle
 from tidegate.observe.gather_autoscaling import see
 from tidegate.observe.index import Index
 from tidegate_spark.protocol import AgentReport
@@ -121,6 +122,6 @@ def test_of_an_older_runtime_a_shortage_is_as_old_as_what_was_seen_of_it() -> No
 def test_of_an_older_runtime_whose_queries_do_not_run_nothing_is_said_of_since_when() -> None:
     for seconds in (0.0, 300.0):
         now, steady = NOW + seconds, STEADY + seconds
-        paused = Sight(now, steady, 4, 1, "v", of_older_runtime(3), steady, "p", "its queries are paused")
+        paused = Sight(now, steady, 4, 1, "v", of_older_runtime(3), steady, "p", Obstacle.PAUSED)
         _, advice = recommend(SETTINGS, History(), Past(), paused)
         assert "too few since" not in advice.message

@@ -8,7 +8,7 @@ from tidegate.autoscaling.large_batches import LargeBatches
 from tidegate.autoscaling.messages import explain
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Settings
-from tidegate.autoscaling.situation import Quota, Shortage
+from tidegate.autoscaling.situation import Obstacle, Quota, Shortage
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 
 
@@ -174,9 +174,9 @@ def test_executors_that_are_missing_are_told_beside_any_other_reason() -> None:
     said = say(figures=measured(280.0), at=300.0, shortage=short)
     assert said.startswith("4 executors are right.")
     assert "Only 3 executors run (4 wanted); there have been too few since 2027-01-15T08:00:00Z." in said
-    assert "Only 3 executors run" in say(at=300.0, shortage=short, not_running="its queries do not run yet")
+    assert "Only 3 executors run" in say(at=300.0, shortage=short, obstacle=Obstacle.NOT_READY)
     assert "Only 3 executors run" not in say(figures=measured(280.0), at=30.0, shortage=short)
 
 
 def test_what_does_not_run_is_not_judged() -> None:
-    assert say(not_running="its queries are paused") == "No decision: its queries are paused."
+    assert say(obstacle=Obstacle.PAUSED) == "No decision: its queries are paused."

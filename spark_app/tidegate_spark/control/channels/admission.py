@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.cluster_part import has_part
 from tidegate_spark.control.checking import rejected
 from tidegate_spark.control_log.entries import Entry, Kind
@@ -31,8 +32,8 @@ def within_limit(drafts: Sequence[Entry], open_ones: int, is_known: Callable[[st
     for draft in drafts:
         is_new = has_part(draft) and draft.id not in names and not is_known(draft.id)
         if is_new and open_ones + len(names) >= MOST_ASKED:
-            words = f"{MOST_ASKED} messages of types snapshot and dump-state are not done yet: send it again later."
-            found.append(rejected(draft, Reason.TOO_MANY_OPEN, f"{words} Use another id then."))
+            words = messages.too_many_asked(MOST_ASKED)
+            found.append(rejected(draft, Reason.TOO_MANY_OPEN, messages.another_id(words)))
             continue
         if is_new:
             names.add(draft.id)
@@ -44,10 +45,10 @@ def _checked(draft: Entry, types: Collection[str]) -> Entry:
     if draft.kind is not Kind.MESSAGE:
         return draft
     if types and draft.type not in types:
-        words = f"Messages of type {draft.type!r} are not taken from the channel (spec.control.channel.allowedTypes)."
+        words = messages.type_not_allowed(draft.type)
         return rejected(draft, Reason.TYPE_NOT_ALLOWED, words)
     size = len(draft.payload.encode())
     if has_part(draft) and size > LONGEST_ASKED:
-        words = f"The payload has {size} bytes, and of this type at most {LONGEST_ASKED} are taken from a channel."
+        words = messages.payload_too_long_for_channel(size, LONGEST_ASKED)
         return rejected(draft, Reason.PAYLOAD_TOO_LARGE, words)
     return draft

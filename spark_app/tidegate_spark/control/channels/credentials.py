@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.ports import ChannelError
 from tidegate_spark.reasons import Reason
 
@@ -58,7 +59,5 @@ def read_secret(directory: str, name: str) -> ChannelSecret:
             Reason.CHANNEL_CREDENTIALS_MISSING, f"Secret {name!r} of the control channel cannot be read: {error}"
         ) from None
     if not found:
-        raise ChannelError(
-            Reason.CHANNEL_CREDENTIALS_MISSING, f"Secret {name!r} of the control channel is not there, or is empty."
-        )
+        raise ChannelError(Reason.CHANNEL_CREDENTIALS_MISSING, messages.secret_missing(name))
     return ChannelSecret(directory, tuple(found.items()))

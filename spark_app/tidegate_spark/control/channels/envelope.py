@@ -13,6 +13,7 @@ import json
 import re
 from typing import Any
 
+from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.channels.wire import Moment, read_event
 from tidegate_spark.control.checking import RejectedError
@@ -36,7 +37,7 @@ def entry_of(received: Received) -> Entry:
         if received.unreadable:
             raise RejectedError(Reason.EVENT_TOO_LARGE if received.size else Reason.INVALID_EVENT, received.unreadable)
         if received.size:
-            words = f"The message has {received.size} bytes, and at most {LARGEST_EVENT} are looked into."
+            words = messages.message_too_long(received.size, LARGEST_EVENT)
             raise RejectedError(Reason.EVENT_TOO_LARGE, words)
         event, data = _read(received.body, received.content_type.partition(";")[0].strip().lower())
         name, source, kind = _identity(event)
@@ -55,7 +56,7 @@ def entry_of(received: Received) -> Entry:
     except RejectedError as error:
         return _rejected(received, event, error.reason, str(error))
     except (ValueError, RecursionError) as error:
-        return _rejected(received, event, Reason.INVALID_EVENT, f"The message cannot be read: {error}.")
+        return _rejected(received, event, Reason.INVALID_EVENT, messages.message_unreadable(error))
 
 
 def log_id(source: str, name: str) -> str:
@@ -75,7 +76,7 @@ def _read(body: bytes, content_type: str) -> tuple[dict[str, Any], Any]:
     if content_type in _JSON_TYPES:
         return _json(body)
     if content_type:
-        words = f"Content type {content_type!r:.100} is not understood: {JSON_TYPE} is, and {PROTOBUF_TYPE}."
+        words = messages.content_type_unknown(content_type, JSON_TYPE, PROTOBUF_TYPE)
         raise RejectedError(Reason.UNSUPPORTED_CONTENT_TYPE, words)
     return _either(body)
 
@@ -101,18 +102,16 @@ def _either(body: bytes) -> tuple[dict[str, Any], Any]:
 def _json(body: bytes) -> tuple[dict[str, Any], Any]:
     event = _loads(body.decode("utf-8"))
     if not isinstance(event, dict):
-        raise RejectedError(
-            Reason.INVALID_EVENT, "The message is JSON, and not an object: one event is understood at a time."
-        )
+        raise RejectedError(Reason.INVALID_EVENT, messages.NOT_ONE_EVENT)
     if event.get("data") is not None and event.get("data_base64") is not None:
-        raise RejectedError(Reason.INVALID_EVENT, "The event has 'data' and 'data_base64'.")
+        raise RejectedError(Reason.INVALID_EVENT, messages.DATA_TWICE)
     _check_data_type(event)
     if event.get("data_base64") is None:
         return event, event.get("data")
     try:
         data = base64.b64decode(_text_of(event, "data_base64", 2 * LARGEST_EVENT), validate=True)
     except binascii.Error as error:
-        raise RejectedError(Reason.INVALID_PAYLOAD, f"'data_base64' of the event is not base64: {error}.") from error
+        raise RejectedError(Reason.INVALID_PAYLOAD, messages.not_base64(error)) from error
     return event, _payload(data)
 
 
@@ -126,7 +125,7 @@ def _payload(data: bytes) -> Any:
     try:
         return _loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise RejectedError(Reason.INVALID_PAYLOAD, f"The event's data is not JSON: {error}.") from error
+        raise RejectedError(Reason.INVALID_PAYLOAD, messages.data_not_json(error)) from error
 
 
 def _loads(text: str) -> Any:
@@ -141,7 +140,7 @@ def _check_data_type(event: dict[str, Any]) -> None:
     told = event.get("datacontenttype")
     kind = str(told or "").partition(";")[0].strip().lower()
     if kind and kind not in ("application/json", "text/json") and not kind.endswith("+json"):
-        raise RejectedError(Reason.UNSUPPORTED_CONTENT_TYPE, f"The event's data is {kind!r:.100}: JSON is understood.")
+        raise RejectedError(Reason.UNSUPPORTED_CONTENT_TYPE, messages.data_of_other_kind(kind))
 
 
 def _identity(event: dict[str, Any]) -> tuple[str, str, str]:
@@ -149,9 +148,7 @@ def _identity(event: dict[str, Any]) -> tuple[str, str, str]:
     version = event.get("specversion")
     if version != SPEC_VERSION:
         told = f"'specversion' {version!r:.40}" if version is not None else "no 'specversion'"
-        words = (
-            f"The message has {told}: it must be a CloudEvent {SPEC_VERSION}, whole in the message (structured mode)."
-        )
+        words = messages.not_structured(told, SPEC_VERSION)
         raise RejectedError(Reason.INVALID_EVENT, words)
     return (
         _text_of(event, "id", LONGEST_ATTRIBUTE),
@@ -163,11 +160,9 @@ def _identity(event: dict[str, Any]) -> tuple[str, str, str]:
 def _text_of(event: dict[str, Any], name: str, longest: int) -> str:
     value = event.get(name)
     if not isinstance(value, str) or not value:
-        raise RejectedError(Reason.INVALID_EVENT, f"The event has no {name!r}, or one that is no text.")
+        raise RejectedError(Reason.INVALID_EVENT, messages.attribute_missing(name))
     if len(value) > longest:
-        raise RejectedError(
-            Reason.INVALID_EVENT, f"{name!r} of the event has {len(value)} characters, and at most {longest} are taken."
-        )
+        raise RejectedError(Reason.INVALID_EVENT, messages.attribute_too_long(name, len(value), longest))
     value.encode()
     return value
 
@@ -180,9 +175,7 @@ def _expires(moment: Any) -> float:
         return max(moment.seconds, _AT_ONCE)
     found = _MOMENT.fullmatch(moment) if isinstance(moment, str) else None
     if found is None:
-        raise RejectedError(
-            Reason.INVALID_EVENT, "'expirytime' of the event must be a time, such as 2026-01-31T12:00:00Z."
-        )
+        raise RejectedError(Reason.INVALID_EVENT, messages.NO_EXPIRY_TIME)
     year, month, day, hour, minute, second = (int(found[index]) for index in range(1, 7))
     at = datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.timezone.utc)  # noqa: UP017 - older
     away = int(found[9]) * 3600 + int(found[10]) * 60 if found[8] else 0

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control_log.entries import WRITERS
 from tidegate_spark.places import REPLIES_PREFIX
@@ -96,7 +97,7 @@ def messages_in(name: str, body: bytes) -> tuple[Received, ...]:
     first = batch.first if batch is not None else -1
     if body.lstrip()[:1] != b"[":
         if batch is not None:
-            return (Received(origin, body, offset=first, unreadable="The object is no batch of events."),)
+            return (Received(origin, body, offset=first, unreadable=messages.NO_BATCH),)
         return (_message(origin, body),)
     try:
         events = _events(body)
@@ -104,7 +105,7 @@ def messages_in(name: str, body: bytes) -> tuple[Received, ...]:
             raise ValueError(f"it has {len(events)} events, and {batch.count} by its name")
         bodies = [json.dumps(event, separators=(",", ":")).encode() for event in events]
     except (ValueError, RecursionError) as error:
-        return (Received(origin, body, offset=first, unreadable=f"The object cannot be read: {error}."),)
+        return (Received(origin, body, offset=first, unreadable=messages.object_unreadable(error)),)
     return tuple(
         _message(origin, each, first + number if batch is not None else -1) for number, each in enumerate(bodies)
     )
@@ -113,7 +114,7 @@ def messages_in(name: str, body: bytes) -> tuple[Received, ...]:
 def too_large(name: str, size: int) -> Received:
     """Return what comes of an object that is not looked into."""
     batch = batch_of(name)
-    words = f"The object has {size} bytes, and at most {LARGEST_OBJECT} are looked into."
+    words = messages.object_too_long(size, LARGEST_OBJECT)
     return Received(origin_of(name), offset=batch.first if batch is not None else -1, size=size, unreadable=words)
 
 

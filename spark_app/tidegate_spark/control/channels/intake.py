@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.admission import of_allowed_types
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.envelope import entry_of
@@ -206,7 +207,7 @@ class Intake:
         if was_lost:
             self._notice(
                 Reason.CONTROL_CHANNEL_CONNECTED,
-                f"The control channel ({self._broker.kind}) is connected again.",
+                messages.connected(self._broker.kind),
                 False,
             )
 
@@ -217,5 +218,5 @@ class Intake:
             self._connected, self._reason, self._message = False, reason, message
         if is_news:
             log.warning("control channel: %s: %s", reason, message, extra={"action": "channel", "reason": reason})
-            words = f"{message} The application continues; messages from {self._broker.kind} wait there."
+            words = messages.waiting_there(message, self._broker.kind)
             self._notice(reason, words, True)

@@ -15,6 +15,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from tidegate_spark import foreign_text
+from tidegate_spark.control.channels import messages as texts
 from tidegate_spark.control.channels.credentials import CA, CERTIFICATE, KEY, PASSWORD, USERNAME, ChannelSecret
 from tidegate_spark.control.channels.ports import (
     LARGEST_EVENT,
@@ -100,9 +101,7 @@ class KafkaChannel:
                 settings.put(key, value)
             make = self._jvm.dev.tidegate.spark.ControlTopic
             if not callable(make):
-                raise ChannelError(
-                    Reason.CHANNEL_CONNECTOR_MISSING, "The image has no tidegate-spark.jar in Spark's jars."
-                )
+                raise ChannelError(Reason.CHANNEL_CONNECTOR_MISSING, texts.NO_JAR)
             self._topic = make(settings, self._settings.topic, LARGEST_EVENT)
             identity = self._topic.identity()
             self._prefix = f"kafka:{self._settings.topic}" + (f":{identity}" if identity else "")
@@ -171,7 +170,7 @@ class KafkaChannel:
             at = consumed.get(part, begin)
             if at > end:
                 # It comes back with the broker that has it, or with so many more messages.
-                words = f"{part} ends before offset {at}, up to which it was read: the broker has lost messages."
+                words = texts.messages_lost(part, at)
                 raise ChannelError(Reason.CHANNEL_UNAVAILABLE, words)
             lost += max(0, first - at) if part in consumed else 0
             positions[number] = max(at, first)
@@ -182,7 +181,7 @@ class KafkaChannel:
             self._topic.assign(" ".join(f"{number}:{at}" for number, at in positions.items()))
         self._positions = positions
         self._waiting = sum(end - positions[number] for number, _, end in bounds)
-        words = f"Topic {self._settings.topic!r} has removed {lost} offsets that were not read yet." if lost else ""
+        words = texts.offsets_removed(self._settings.topic, lost) if lost else ""
         return Delivery((), said, words)
 
     def _part(self, number: int) -> str:
@@ -196,13 +195,13 @@ class KafkaChannel:
         except Py4JJavaError as error:
             reason, words = fault_in(java_chain(error.java_exception))
             where = place or f"topic {self._settings.topic!r}"
-            raise ChannelError(reason, f"{words} ({where} at {self._settings.bootstrap_servers}).") from error
+            raise ChannelError(reason, texts.at_broker(words, where, self._settings.bootstrap_servers)) from error
         except (Py4JError, OSError) as error:
             if foreign_text.names_missing_class(str(error)):
                 raise ChannelError(
                     Reason.CHANNEL_CONNECTOR_MISSING, f"{_WORDS[Reason.CHANNEL_CONNECTOR_MISSING]}."
                 ) from error
-            raise ChannelError(Reason.CHANNEL_UNAVAILABLE, f"The driver's JVM does not answer: {error!r}.") from error
+            raise ChannelError(Reason.CHANNEL_UNAVAILABLE, texts.jvm_silent(error)) from error
 
 
 def fault_in(chain: Sequence[Link]) -> tuple[Reason, str]:

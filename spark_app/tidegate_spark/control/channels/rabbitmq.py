@@ -16,6 +16,7 @@ import pika
 from pika import exceptions
 
 from tidegate_spark import foreign_text
+from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.credentials import CA, CERTIFICATE, KEY, PASSWORD, USERNAME, ChannelSecret
 from tidegate_spark.control.channels.envelope import JSON_TYPE
 from tidegate_spark.control.channels.ports import (
@@ -56,7 +57,7 @@ def parameters(settings: RabbitSettings, secret: ChannelSecret, name: str) -> pi
             raise ValueError("it names no host")
         options = _tls(secret, address.hostname) if address.scheme == "amqps" else None
     except (ValueError, KeyError, OSError) as error:
-        words = f"spec.control.channel.rabbitmq.uri {settings.uri!r} cannot be used: {error!r}."
+        words = messages.uri_unusable(settings.uri, error)
         raise ChannelError(Reason.CHANNEL_MISCONFIGURED, words) from error
     user, password = secret.get(USERNAME) or "guest", secret.get(PASSWORD) or "guest"
     return pika.ConnectionParameters(
@@ -106,7 +107,7 @@ class RabbitChannel:
             if not self._came:
                 self._connection.process_data_events(time_limit=seconds)
             if self._cancelled:
-                raise ChannelError(Reason.CHANNEL_MISSING, f"RabbitMQ has queue {self._settings.queue!r} no more.")
+                raise ChannelError(Reason.CHANNEL_MISSING, messages.queue_gone(self._settings.queue))
             came, self._came, self._returned_tag = tuple(self._came), [], self._tag
             return Delivery(came)
 
@@ -163,7 +164,7 @@ class RabbitChannel:
             yield
         except (exceptions.AMQPError, OSError) as error:
             reason, words = fault_in(error)
-            raise ChannelError(reason, f"{words} ({place} at {self._settings.uri}).") from error
+            raise ChannelError(reason, messages.at_broker(words, place, self._settings.uri)) from error
 
 
 def fault_in(error: Exception) -> tuple[Reason, str]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tidegate_spark.control.channels import inbox
+from tidegate_spark.control.channels import messages as texts
 from tidegate_spark.control.channels.ports import (
     ChannelError,
     Delivery,
@@ -214,7 +215,7 @@ class StorageChannel:
             body, etag = before if before is not None else (None, None)
             if store.put_if(key, inbox.with_replies(body, replies), etag) is not None:
                 return
-        raise ChannelError(Reason.CHANNEL_UNAVAILABLE, f"{key} was written {ATTEMPTS} times by others meanwhile.")
+        raise ChannelError(Reason.CHANNEL_UNAVAILABLE, texts.contended(key, ATTEMPTS))
 
     def _sweep_some(self) -> None:
         """Remove some of the replies that are too old, from time to time."""
@@ -242,7 +243,7 @@ class StorageChannel:
             fault = fault_of(error, self._place, self._secret)
             if fault is None:
                 # No word of the storage's: whoever looks for a broken network would look in vain.
-                raise ChannelError(Reason.CHANNEL_UNAVAILABLE, f"The inbox cannot be used: {error!r:.300}.") from error
+                raise ChannelError(Reason.CHANNEL_UNAVAILABLE, texts.inbox_unusable(error)) from error
             raise _as_error(fault) from error
 
 

@@ -1,0 +1,55 @@
+"""What the process says of itself: its settings, its leadership and what it waits for. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+PROGRAM, DESCRIPTION = "python3 -m tidegate.main", "The Tidegate operator."
+LEADER_ELECTION = (
+    "whether several operators agree on one that acts, by a Lease in POD_NAMESPACE or in the pod's namespace; without "
+    "it, run only one"
+)
+NO_OPERATOR_IMAGE = "no operator image: give --operator-image or TIDEGATE_OPERATOR_IMAGE"
+
+CONTROL_MESSAGES_UNLISTED = "control messages are not listed yet"
+SNAPSHOTS_UNLISTED = "snapshots are not listed yet"
+LEASE_DELETED = "the Lease was deleted"
+OPERATOR_IMAGE = "the operator's own image: it brings the runtime into the applications' pods (required)"
+PULL_POLICY = "when nodes pull it: Always, IfNotPresent or Never"
+NAMESPACES = "comma-separated namespaces to serve; empty: all"
+METRICS_PORT = "port of /metrics, /healthz and /readyz"
+LOG_FORMAT = "json or console"
+LOG_LEVEL = "debug, info, warning or error"
+RUNTIME_LOG_FORMAT = "form of the runtime's own log lines in the applications' pods: text or json"
+CONCURRENCY = "applications that are worked on at the same time"
+AGENT_CONCURRENCY = "agents that are asked at the same time"
+LEASE_NAME = "name of the Lease by which several operators agree on one that acts"
+KEY_NAME = "name of the Secret with the key of the agents; made if it is not there"
+
+
+def lease_unusable(problem: str) -> str:
+    return f"the lease cannot be used: {problem}"
+
+
+def lease_names(holder: str) -> str:
+    return f"the Lease names {holder}"
+
+
+def not_renewed(seconds: float) -> str:
+    return f"not renewed for {seconds:g} s"
+
+
+def option(explanation: str, variable: str, default: str) -> str:
+    return f"{explanation} [{variable}; default {default or 'none'}]"
+
+
+def no_number(flag: str, found: str) -> str:
+    return f"{flag}: expected a number from 1, got {found!r}"
+
+
+def no_choice(flag: str, choices: Sequence[str]) -> str:
+    return f"{flag}: expected one of {', '.join(choices)}"
+
+
+def no_truth_value(variable: str, found: str) -> str:
+    return f"{variable}: expected true or false, got {found!r}"

@@ -1,0 +1,11 @@
+"""What is not known yet, and the fields of what is observed, as people read them. No I/O."""
+
+from __future__ import annotations
+
+PODS_UNLISTED = "pods are not listed yet"
+APPLICATIONS_UNLISTED = "applications are not listed yet"
+CPU_LIMIT_FIELDS = "spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu"
+
+
+def applications_unread(number: int) -> str:
+    return f"{number} of the listed applications are not read yet"

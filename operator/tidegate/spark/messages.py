@@ -1,0 +1,37 @@
+"""Why a setting or an amount of memory cannot be used, and what to set instead. No I/O."""
+
+from __future__ import annotations
+
+CLIENT_MODE = "Tidegate runs the driver in client mode on this cluster"
+DERIVED = "Tidegate derives it from the name and the epoch"
+POD_ADDRESS = "Tidegate sets it to the pod's address"
+DRIVER_MEMORY = "use driver.resources.requests.memory, which covers the whole container"
+EXECUTOR_MEMORY = "use executor.resources.requests.memory, which covers the whole container"
+EXECUTOR_INSTANCES = "use executor.instances, or scale the StreamingApp"
+ENDPOINT = "use storage.endpoint; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.endpoint"
+REGION = "use storage.region; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.endpoint.region"
+PATH_STYLE = (
+    "use storage.pathStyleAccess; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.path.style.access"
+)
+NAMESPACE = "an application runs in its resource's namespace"
+POD_NAMES = "Tidegate names the pods"
+PYTHON_PATH = "use application.env, whose PYTHONPATH is put behind the runtime's"
+
+
+def no_memory_left(total: int, heap: int, beside: int, key: str) -> str:
+    return (
+        f"{total} MiB cannot hold what sparkConf asks for: {heap} MiB of heap and {beside} MiB beside it leave "
+        f"nothing for Python workers and RocksDB; raise it, or lower {key}"
+    )
+
+
+def heap_too_small(key: str, heap: int, least: int) -> str:
+    return f"{key} in sparkConf makes the heap {heap} MiB; Spark needs at least {least} MiB"
+
+
+def memory_too_small(total: int, heap: int, least_heap: int, least: int) -> str:
+    return f"{total} MiB leaves {heap} MiB of heap and Spark needs {least_heap} MiB; give it {least}Mi or more"
+
+
+def no_size(text: str) -> str:
+    return f"{text!r} is no size; write something like 512m or 2g"

@@ -1,0 +1,99 @@
+"""Whose storage it is, and why this process does not write or delete there: facts in, text out. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def taken_over(place: str, uid: str, epoch: int, lineage: int) -> str:
+    return (
+        f"{place} is taken over from the application with uid {uid}, which ended in epoch {epoch} and lineage "
+        f"{lineage}."
+    )
+
+
+def other_beginning(place: str, lineage: int) -> str:
+    return f"{place}: lineage {lineage} did not start with what this driver was to begin it with."
+
+
+def other_lineage(place: str, lineage: int, own: int) -> str:
+    return (
+        f"{place} names lineage {lineage} of this application; this driver is to run in lineage {own} and does "
+        "not write."
+    )
+
+
+def other_user(place: str, user: str, epoch: int) -> str:
+    return (
+        f"{place} names {user} of this application as the user of the storage; this driver is epoch {epoch} and "
+        "does not write."
+    )
+
+
+def claim_contended(uri: str, file: str) -> str:
+    return f"{uri}/{file} kept changing while it was claimed."
+
+
+def nothing_to_adopt(uri: str) -> str:
+    return f"spec.startFrom.adopt is true, and there is nothing in {uri} to be taken over."
+
+
+def owner_unknown(missing: str) -> str:
+    return f"{missing}: whose they are, and which one is used, is not known."
+
+
+def adopted_unknown(missing: str, file: str) -> str:
+    return f"{missing}; {file} is missing as well, so which one is to be taken over is not known."
+
+
+def lineage_not_empty(lineage: int, uri: str, prefix: str) -> str:
+    return (
+        f"Lineage {lineage} is to start with nothing (spec.upgrade.mode Stateless), and there are files below "
+        f"{uri}/{prefix}/{lineage}."
+    )
+
+
+def claim_unreadable(uri: str, name: str, error: Exception) -> str:
+    return f"{uri}/{name} cannot be read: {error}."
+
+
+def belongs_to(uri: str, owner: str, namespace: str, app: str, uid: str) -> str:
+    return f"{uri} (from spec.storage.uri) belongs to {owner}; this is {namespace}/{app} with uid {uid}."
+
+
+def inside_others(uri: str, owner: str) -> str:
+    return f"{uri} (from spec.storage.uri) is inside storage that {owner} has claimed."
+
+
+def fence_lost(who: str, uri: str, file: str, epoch: int) -> str:
+    return f"{who} the storage {uri} over ({file}); this driver, epoch {epoch}, stopped."
+
+
+def belongs_to_another(uri: str, owner: str) -> str:
+    return f"{uri} belongs to another application by now (uid {owner}): nothing is taken there."
+
+
+def of_other_namespaces(number: int) -> str:
+    return f"{number} of other namespaces"
+
+
+def purged(objects: int, kept: Sequence[str]) -> str:
+    """Return the text; ``kept`` are the places that other applications have claimed."""
+    retained = f" Retained, because other applications have claimed them: {', '.join(kept)}." if kept else ""
+    return f"{objects} objects deleted.{retained}"
+
+
+def whole_bucket(uri: str) -> str:
+    return f"{uri} is a whole bucket, not an application's."
+
+
+def not_deleted(left: str) -> str:
+    return f"The store does not delete {left}; see the pod's log."
+
+
+def others_not_purged(uri: str, owner: str) -> str:
+    return f"{uri} belongs to {owner}; nothing is deleted."
+
+
+def claim_missing(uri: str, file: str) -> str:
+    return f"{uri}/{file} is missing, and there are other objects; nothing is deleted."

@@ -1,0 +1,87 @@
+"""Why a query is refused or something of it is not used: facts in, text out. No I/O."""
+
+from __future__ import annotations
+
+STATE_FORGOTTEN = (
+    "reads where its inputs continue (starting_offsets()) and none of its state: the inputs before that would be "
+    "lost. Call tidegate_spark.initial_state() or exported_state() before the first query starts; to start "
+    "without the state on purpose, call tidegate_spark.without_state()."
+)
+OFFSETS_FORGOTTEN = (
+    "reads its state (initial_state(), exported_state()) and not where its inputs continue: inputs would be lost "
+    "or counted twice. Call tidegate_spark.starting_offsets() before the first query starts; to start elsewhere "
+    "on purpose, call tidegate_spark.without_offsets()."
+)
+EXPORT_FORGOTTEN = (
+    "asked for nothing of that: call tidegate_spark.initial_state() and starting_offsets() before the first "
+    "query starts, or leave startFrom out."
+)
+
+
+def file_sink_stuck(path: str, batch: int, error: Exception) -> str:
+    return (
+        f"The file sink {path} cannot continue after batch {batch}: {error}. Spark would leave batches out "
+        "without an error; write to another path."
+    )
+
+
+def file_sink_rolled_back(path: str, batch: int, files: int) -> str:
+    return (
+        f"{path}: its log was rolled back to batch {batch} ({files} files of the log); the batches after it are "
+        "run again. Files that they wrote stay, and readers of the log do not see them."
+    )
+
+
+def file_sink_continued(path: str, batch: int) -> str:
+    return f"{path}: its log records that batch {batch}, a repartition, wrote nothing."
+
+
+def sent_twice(what: str, remedy: str) -> str:
+    return f"{what}: whatever is sent would be there twice. {remedy}"
+
+
+def same_place(what: str, remedy: str) -> str:
+    return f"{what}: it would write to the same place. {remedy}"
+
+
+def another_output(option: str) -> str:
+    return (
+        f"Give it another {option}, by spec.application.args if the script takes it from there. If this "
+        "application replaces the other one, which will not run again, set spec.startFrom.outputs to TakeOver "
+        "and change spec.restartNonce."
+    )
+
+
+def unnamed_shares(site: str, whose: str, other_site: str) -> str:
+    return (
+        f"the unnamed query started at {site} would share its checkpoint with {whose} started at {other_site}: "
+        "give each query a name of its own with .queryName(...)."
+    )
+
+
+def named_shares(name: str, site: str, unnamed: str, other_site: str) -> str:
+    return (
+        f"query {name!r} started at {site} would share its checkpoint with the unnamed query, called {unnamed!r}, "
+        f"started at {other_site}: give them different names with .queryName(...)."
+    )
+
+
+def named_twice(name: str, other_site: str, site: str) -> str:
+    return (
+        f"two queries are named {name!r}: one started at {other_site}, another at {site}; give them different "
+        "names with .queryName(...)."
+    )
+
+
+def checkpoint_ignored(query: str, given: str, location: str) -> str:
+    return f"Query {query!r}: checkpointLocation {given!r} of the script is not used; the checkpoint is at {location}."
+
+
+def partitions_ignored(key: str, given: str | None, partitions: str) -> str:
+    return (
+        f"{key}={given} of the script is not used for streaming queries: spec.state.partitions ({partitions}) decides."
+    )
+
+
+def jvm_ended(how: str) -> str:
+    return f"Spark's JVM {how}."

@@ -1,0 +1,18 @@
+"""What a snapshot waits for, and what helps one that failed: facts in, text out. No I/O."""
+
+from __future__ import annotations
+
+NOT_BEGUN = "Not begun yet: one order after the other."
+RESTORE_FILES = "Restore its files from a replica or the bucket's versions."
+GOES_LATER = "It goes when they do not need it any more."
+RESTORE_OBJECT = "Restore the object."
+ALLOW_DELETION = "Let the credentials delete objects."
+INCOMPLETE_CHECKPOINT = "The checkpoint is not complete."
+UNSOUND_COPIES = "The store does not copy soundly."
+
+
+def read_back(files: int, size: int, unread: str, unproven: int) -> str:
+    """Return the text; ``unread`` is what was not interpreted, empty if all was; ``unproven`` counts files."""
+    whole = f". Not interpreted: {unread}." if unread else " and are a whole checkpoint."
+    hashes = f" Of {unproven} of them the store has no hash to compare with." if unproven else ""
+    return f"{files} files, {size} bytes, were read back{whole}{hashes}"

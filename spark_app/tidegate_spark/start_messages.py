@@ -1,0 +1,112 @@
+"""Why a driver does not start, where it starts, and how it ends: facts in, text out. No I/O."""
+
+from __future__ import annotations
+
+STOPPED_WHILE_STARTING = "Stopped while starting."
+NOTHING_RAN = "Stopped; no query was running."
+FEWER_EXECUTORS = "There are fewer executors wanted."
+REHEARSAL_OVER = "The time for the rehearsal is over."
+FINISHED = "The application has finished."
+STOPPED_BEFORE_QUERIES = "Stopped before a query was started."
+CONFIGURATION_MISSING = (
+    "The operator sets it; an image that brings its own runtime must bring one of the operator's version."
+)
+
+
+def python_too_old(found: str) -> str:
+    return f"python3 of spec.application.image is {found}; at least 3.10 is needed."
+
+
+def grace_period_over(names: str) -> str:
+    return (
+        f"The grace period (spec.driver.stopGracePeriodSeconds) ended inside a batch of {names}; the next start "
+        "runs it again."
+    )
+
+
+def stopped_at_boundary(batches: str) -> str:
+    return f"Stopped at a batch boundary: {batches}."
+
+
+def budget_exhausted(failures: str, seconds: int, most: int, last: str) -> str:
+    return f"{failures} of the application within {seconds} s, and spec.restart.maxFailures is {most}. The last: {last}"
+
+
+def not_local(field: str, reference: str) -> str:
+    return f"{field}: {reference!r} is not a local:/// path; files come from the image alone."
+
+
+def no_directory(field: str, directory: object, path: str) -> str:
+    return f"{field}: the image has no directory {directory}, so no {path}."
+
+
+def runtime_too_old(own: int, operators: int) -> str:
+    return f"The runtime in the image (protocol {own}) is too old for the operator (protocol {operators})."
+
+
+def operator_too_old(operators: int, own: int) -> str:
+    return f"The operator (protocol {operators}) is too old for the runtime in the image (protocol {own})."
+
+
+def writes_not_conditional(bucket: str, ignored: str) -> str:
+    return (
+        f"The store of bucket {bucket!r} (spec.storage.uri) ignores {ignored} on PutObject, so it cannot keep two "
+        "drivers from writing one checkpoint."
+    )
+
+
+def no_pyspark(python: str, version: str, spark_home: str) -> str:
+    return (
+        f"no PySpark in spec.application.image: neither installed for {python} ({version}) nor in "
+        f"{spark_home}/python (SPARK_HOME). Use an image of Spark with Python."
+    )
+
+
+def another_place(message: str) -> str:
+    return f"{message} Not the application's own storage, which answers: another place that it uses."
+
+
+def script_exited(code: object) -> str:
+    return f"The application called sys.exit({code!r})."
+
+
+def checkpoint_class_missing(name: str) -> str:
+    return (
+        f"The class path lacks {name}, which the application's image should have. Checkpoint files are written "
+        "Spark's own way, by renaming, and two writers of one checkpoint may not notice each other."
+    )
+
+
+def s3a_class_missing(name: str, why: str) -> str:
+    return f"The class path of the driver lacks {name}, which spec.storage.uri needs: {why}."
+
+
+def setting_ignored(key: str, where: str, decided_by: str) -> str:
+    return f"{key} of {where} is not used: {decided_by} decides."
+
+
+def cannot_start_from(lineage: str, snapshot: str, by: str, why: str) -> str:
+    return f"{lineage} cannot start from {snapshot}{by}: {why}."
+
+
+def nothing_started(why: str) -> str:
+    return f"{why} Nothing was started."
+
+
+def started_from(snapshot: str, batches: str) -> str:
+    return f"Started from {snapshot}: {batches}."
+
+
+def partitions_kept(query: str, partitions: str, wanted: int) -> str:
+    return (
+        f"The state of query {query!r} keeps the {partitions} partitions that it has in the snapshot; "
+        f"spec.state.partitions, {wanted}, is for queries that start without state."
+    )
+
+
+def nothing_started_after(error: Exception) -> str:
+    return f"{error}. Nothing was started."
+
+
+def no_state(why: str) -> str:
+    return f"The upgrade has no state to continue with: {why}. Nothing was started."
