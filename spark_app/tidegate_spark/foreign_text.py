@@ -2,8 +2,8 @@
 
 What is recognized here is what they write today. With real ones: tests/unit/spark_runtime/test_foreign_text.py (names
 of Spark's conditions, Hadoop's listings), tests/integration/spark_runtime/test_rehearsals.py (what a rehearsal makes of
-them), tests/integration/control_channels (brokers), tests/integration/spark_runtime/test_exports.py (causes). Unknown
-text is never an error: it is shown as it is.
+them), tests/integration/control_channels (brokers; a JVM without memory, in its test_foreign_text.py),
+tests/integration/spark_runtime/test_exports.py (causes). Unknown text is never an error: it is shown as it is.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _PLAN = re.compile(
     # Spark asserts this, and has no condition for it.
     r"|sources in the checkpoint offsets and now there are"
 )
-_CAUSE = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
+_NO_HEAP = ("OutOfMemoryError", "Java heap space", "GC overhead limit exceeded", "array size exceeds VM limit")
+# Py4J puts a colon before the first exception of a JVM.
+_CAUSE = re.compile(r"(?:Caused by: |: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
 _NUMBERED_FILE = re.compile(r"path=[^;\n]*/(\d+); isDirectory=")
 _PYTHON_ERROR = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 LONGEST_CAUSE = 1000
@@ -55,13 +57,8 @@ def names_plan(text: str) -> bool:
 
 
 def names_lack_of_heap(text: str) -> bool:
-    """Return whether a JVM says that it needed more memory than it has."""
-    return "OutOfMemoryError" in text
-
-
-def names_missing_class(text: str) -> bool:
-    """Return whether a JVM lacks a class, as without a connector."""
-    return "NoClassDefFoundError" in text
+    """Return whether a JVM says that it needed more memory than it has; of a cause there is no more than its words."""
+    return any(words in text for words in _NO_HEAP)
 
 
 def names_unresolved_bootstrap(text: str) -> bool:

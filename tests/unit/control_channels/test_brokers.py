@@ -139,7 +139,9 @@ class FakeTopic:
 def channel_of(topic: FakeTopic, settings: KafkaSettings = TOPIC, clock: Any = lambda: 0.0) -> KafkaChannel:
     java = SimpleNamespace(util=SimpleNamespace(HashMap=lambda: SimpleNamespace(put=lambda key, value: None)))
     spark = SimpleNamespace(ControlTopic=lambda settings, name, largest: topic)
-    jvm = SimpleNamespace(java=java, dev=SimpleNamespace(tidegate=SimpleNamespace(spark=spark)))
+    kafka = SimpleNamespace(clients=SimpleNamespace(consumer=SimpleNamespace(KafkaConsumer=lambda: None)))
+    org = SimpleNamespace(apache=SimpleNamespace(kafka=kafka))
+    jvm = SimpleNamespace(java=java, org=org, dev=SimpleNamespace(tidegate=SimpleNamespace(spark=spark)))
     return KafkaChannel(settings, ChannelSecret(), jvm, clock)
 
 

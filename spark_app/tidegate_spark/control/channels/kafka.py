@@ -99,6 +99,9 @@ class KafkaChannel:
             settings = self._jvm.java.util.HashMap()
             for key, value in client_settings(self._settings, self._secret).items():
                 settings.put(key, value)
+            # Asked first: py4j says of a class that lacks another one only that it is not there.
+            if not callable(self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer):
+                raise ChannelError(Reason.CHANNEL_CONNECTOR_MISSING, f"{_WORDS[Reason.CHANNEL_CONNECTOR_MISSING]}.")
             make = self._jvm.dev.tidegate.spark.ControlTopic
             if not callable(make):
                 raise ChannelError(Reason.CHANNEL_CONNECTOR_MISSING, texts.NO_JAR)
@@ -197,10 +200,6 @@ class KafkaChannel:
             where = place or f"topic {self._settings.topic!r}"
             raise ChannelError(reason, texts.at_broker(words, where, self._settings.bootstrap_servers)) from error
         except (Py4JError, OSError) as error:
-            if foreign_text.names_missing_class(str(error)):
-                raise ChannelError(
-                    Reason.CHANNEL_CONNECTOR_MISSING, f"{_WORDS[Reason.CHANNEL_CONNECTOR_MISSING]}."
-                ) from error
             raise ChannelError(Reason.CHANNEL_UNAVAILABLE, texts.jvm_silent(error)) from error
 
 
