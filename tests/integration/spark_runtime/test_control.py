@@ -20,7 +20,7 @@ from tidegate_spark.control_protocol import (
     MessageState,
     QueryAcknowledgement,
 )
-from tidegate_spark.protocol import EXIT_OK, AgentReport, StartFrom, to_json
+from tidegate_spark.protocol import EXIT_OK, AgentReport, StartFrom, Storage, to_json
 from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.waiting import wait_for
@@ -390,3 +390,18 @@ def _newest_base(store: ObjectStore, driver: DriverProcess) -> Any:
     place = driver.config.storage
     keys = store.keys(place.bucket, place.key("control", "bases") + "/")
     return json.loads(store.text(place.bucket, max(keys)))
+
+
+def test_a_control_log_that_a_newer_tidegate_wrote_ends_a_driver_with_its_reason_and_stays_as_it_is(
+    start_driver: StartDriver, place: Storage, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    segment, newer = place.key("control", "segments", "000000000001.json"), b'{"version": 2, "lines": ["?"]}'
+    object_store.client.put_object(Bucket=place.bucket, Key=segment, Body=newer)
+    driver = start_driver("app", "controlled.py", args=(str(tmp_path),))
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    ended = driver.termination
+    assert ended.reason is Reason.NEWER_FORMAT
+    assert f"{segment} cannot be read" in ended.message
+    assert "its format is 2, and this Tidegate knows 1: use a newer Tidegate." in ended.message
+    assert object_store.text(place.bucket, segment).encode() == newer
+    assert object_store.keys(place.bucket, place.key("control") + "/") == [segment]
