@@ -274,13 +274,13 @@ AREA = Area(
         Entry(
             Reason.UNKNOWN_TERMINATION,
             Fault.CLUSTER,
-            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             (
-                "The driver ended with a termination message that this operator does not know: its image has a newer "
-                "runtime."
+                "The driver, or the pod that works on a snapshot, ended with a termination message that this operator "
+                "does not know: its image has a newer runtime."
             ),
-            remedy="Upgrade the operator; it then reports why the driver ended, and what to do.",
-            after="Until then, Tidegate tries again only after a change of the spec.",
+            remedy="Upgrade the operator; it then reports why the pod ended, and what to do.",
+            after="Until then, a driver starts again only after a change of the spec, and a snapshot waits.",
         ),
         Entry(
             Reason.UNKNOWN,

@@ -322,6 +322,18 @@ def test_a_pod_that_is_started_again_says_why() -> None:
     assert said(plan) == (COPYING, "Stalled", "StorageUnavailable")
 
 
+@pytest.mark.parametrize("exit_code", [0, 75])
+def test_of_a_pod_whose_report_has_a_newer_form_it_is_said_that_the_operator_is_to_be_upgraded(exit_code: int) -> None:
+    told = pod_that_said(report(SnapshotState.READY), exit_code=exit_code)
+    assert told.ended is not None
+    newer = dataclasses.replace(told.ended, message=told.ended.message.replace("{", '{"version":2,', 1))
+    plan = decide_snapshot(at_rest(taking=dataclasses.replace(told, ended=newer)), NOW + 3600)
+    assert said(plan) == (COPYING, "Stalled", "UnknownTermination")
+    assert "its runtime is newer than the operator. Upgrade the operator" in plan.message
+    # What it says is there for the operator that follows.
+    assert not {"DeleteSnapshotPod", "CreateSnapshotPod"} & set(kinds(plan))
+
+
 def test_a_pod_that_can_not_start_says_why() -> None:
     stuck = pod(phase="Pending", running=False, waiting=waiting("ErrImagePull", "snapshot"))
     assert said(decide_snapshot(at_rest(taking=stuck), NOW)) == (COPYING, "Stalled", "ImagePullFailed")

@@ -140,6 +140,13 @@ def pod_failed(name: str, namespace: str, exit_code: int) -> str:
     )
 
 
+def unknown_termination(name: str) -> str:
+    return (
+        f"Pod {name} ended with an unknown termination message: its runtime is newer than the operator. Upgrade the "
+        "operator, which then reports what became of the snapshot."
+    )
+
+
 def pod_not_built(error: object) -> str:
     return f"No pod can be built for the snapshot: {error}"
 

@@ -75,6 +75,9 @@ def _without_result(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase
     if report is not None and report.state is SnapshotState.UNKNOWN:
         # Another pod of the same image would end in the same state.
         return SnapshotVerdict(phase, Health.STALLED, Reason.UNKNOWN, messages.of_report(report, Reason.UNKNOWN))
+    if _has_unknown_report(pod):  # nor would a newer operator find what it said if the pod were replaced
+        message = messages.unknown_termination(pod.name)
+        return SnapshotVerdict(phase, Health.STALLED, Reason.UNKNOWN_TERMINATION, message)
     completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
     left = time_left(completion_time, SILENT_PAUSE, now)
     after = () if left else (DeleteSnapshotPod(pod),)
@@ -143,8 +146,15 @@ def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
     told = pods_report(o, pod)
     if told is not None and told.message:
         return Problem(told.reason or Reason.SNAPSHOT_POD_FAILED, messages.pod_retries(told.message, pod.name))
+    if _has_unknown_report(pod):
+        return Problem(Reason.UNKNOWN_TERMINATION, messages.unknown_termination(pod.name))
     message = messages.pod_failed(pod.name, pod.namespace, pod.ended.exit_code)
     return Problem(Reason.SNAPSHOT_POD_FAILED, message)
+
+
+def _has_unknown_report(pod: PodRecord) -> bool:
+    """Return whether a pod left last words of a form that is not known: its runtime is newer."""
+    return pod.ended is not None and pod.ended.message.startswith("{") and _parse(pod.ended.message) is None
 
 
 @functools.lru_cache(64)
