@@ -62,7 +62,7 @@ class Problem:
 
 def read_termination(ended: Exit | None) -> Termination | None:
     """Return the runtime's termination message, or None if the process left none (killed, or not our runtime)."""
-    return _parse(ended.message) if ended is not None and _is_json(ended.message) else None
+    return _parse(ended.message) if ended is not None and is_json(ended.message) else None
 
 
 def blames_version(pod: PodRecord) -> bool:
@@ -81,10 +81,11 @@ def blames_version(pod: PodRecord) -> bool:
 
 def has_unknown_termination(ended: Exit | None) -> bool:
     """Return whether the process left a termination message of a form that is not known: its runtime is newer."""
-    return ended is not None and _is_json(ended.message) and _parse(ended.message) is None
+    return ended is not None and is_json(ended.message) and _parse(ended.message) is None
 
 
-def _is_json(termination: str) -> bool:
+def is_json(termination: str) -> bool:
+    """Return whether a termination message is a runtime's report, of whatever form, and not somebody's words."""
     return termination.startswith("{")
 
 

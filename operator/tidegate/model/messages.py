@@ -13,13 +13,17 @@ def too_many_values_of_object(mark: str, most: int) -> str:
 
 def too_large_beside_others(mark: str) -> str:
     return (
-        f"{mark}so long that older long applications, of this namespace or of all, have the memory that there is for it; "
-        "make it shorter, for instance by files in the image, or delete others"
+        f"{mark}so long that older long applications, of this namespace or of all, have the memory that there is for "
+        "it; make it shorter, for instance by files in the image, or delete others"
     )
 
 
 def number_too_long(mark: str, digits: int) -> str:
     return f"{mark}a number of more than {digits} digits"
+
+
+def answer_not_repeated(most: int) -> str:
+    return f"The answer is not repeated: what it is about holds more than {most:,} secrets in plain text."
 
 
 def secret_gone(field: str) -> str:

@@ -28,9 +28,7 @@ SHORTEST = 6
 MOST_VALUES, LONGEST_TEXT = 2000, 32 * 1024
 """Values that are looked for in a text about an object, and characters of it: each is looked for in all of it. Whoever
 makes a pod template has thousands of values in it, and an answer that quotes a megabyte of it."""
-NOT_REPEATED = (
-    f"The answer is not repeated: what it is about holds more than {MOST_VALUES // 2:,} secrets in plain text."
-)
+NOT_REPEATED = messages.answer_not_repeated(MOST_VALUES // 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources import messages
 from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.names import ACCESS_PREFIX, access_name
 
@@ -41,8 +42,7 @@ def refuse_others_account(app: StreamingApp) -> None:
     """
     named = app.spec.service_account_name
     if named.startswith(ACCESS_PREFIX) and named != access_name(app.metadata.name):
-        remedy = f"{named} is another application's; leave the field out, or name a ServiceAccount of your own"
-        raise SpecError("spec.serviceAccountName", remedy)
+        raise SpecError("spec.serviceAccountName", messages.account_of_another_application(named))
 
 
 def build_service_account(app: StreamingApp) -> dict[str, Any]:

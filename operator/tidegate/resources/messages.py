@@ -84,6 +84,10 @@ def reserved_variable(prefix: str) -> str:
     return f"names that start with {prefix} belong to Tidegate; choose another"
 
 
+def account_of_another_application(account: str) -> str:
+    return f"{account} is another application's; leave the field out, or name a ServiceAccount of your own"
+
+
 def reserved_label(prefix: str) -> str:
     return f"labels and annotations that start with {prefix}, and those of Spark, identify pods; choose another name"
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tidegate.decide.actions import EnsureAccess
-from tidegate.decide.faults import Problem, name_start_problem
+from tidegate.decide.faults import Problem, is_json, name_start_problem
 from tidegate.decide.launch import refused_for, time_left
 from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
@@ -154,12 +154,12 @@ def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
 
 def _has_unknown_report(pod: PodRecord) -> bool:
     """Return whether a pod left last words of a form that is not known: its runtime is newer."""
-    return pod.ended is not None and pod.ended.message.startswith("{") and _parse(pod.ended.message) is None
+    return pod.ended is not None and is_json(pod.ended.message) and _parse(pod.ended.message) is None
 
 
 @functools.lru_cache(64)
 def _parse(termination: str) -> SnapshotReports | None:
     try:
-        return from_report(SnapshotReports, termination) if termination.startswith("{") else None
+        return from_report(SnapshotReports, termination) if is_json(termination) else None
     except ValueError:
         return None
