@@ -1,7 +1,8 @@
 """Fields of the CRDs that were renamed: the API server refuses them, and names the new one. Pure.
 
 They are part of the schema, because the API server only says "unknown field" of one that is not. Nothing else knows
-them: references and models are without. They go after version 0.2:
+them: references and models are without. Former names in a status are refused by nobody: the model reads what an earlier
+operator wrote, which the API server would drop if they were not in the schema. They go after version 0.2:
 tests/unit/docs/test_former_names.py fails then, and says what goes.
 """
 

@@ -186,7 +186,10 @@ class Run:
         assert (upgrade["reason"], upgrade["fromSpecHash"]) == ("ApplicationFailed", before)
         assert "that is where the bug is" in upgrade["message"]
         assert status["lastStable"]["specHash"] == self.driver_hash() == before
-        assert (status["startFrom"]["id"], status["startFrom"]["ofLineage"]) == (upgrade["rollbackSnapshot"]["id"], 1)
+        assert (status["startFrom"]["id"], status["startFrom"]["snapshotLineage"]) == (
+            upgrade["rollbackSnapshot"]["id"],
+            1,
+        )
         reasons = ("UpgradeRollingBack", "UpgradeRolledBack", "StartedFromSnapshot")
         self.world.await_events(self.app.name, NAMESPACE, *reasons)
 

@@ -38,7 +38,9 @@ def stands_still_for_an_edit(app: Body, now: float) -> bool:
     launched = "epoch" in upgrade and upgrade["phase"] in ("Stopping", "Gate", "Failed")
     # After a launch it goes back to the pin, if there is one and people leave that to the operator, and in its time.
     by_itself = (
-        app["spec"]["upgrade"].get("rollbackPolicy", "OnFailure") == "OnFailure" and bool(pin) and "lost" not in pin
+        app["spec"]["upgrade"].get("rollbackPolicy", "OnFailure") == "OnFailure"
+        and bool(pin)
+        and "lostMessage" not in pin
     )
     return (by_itself and not _may_have_outlasted(app["spec"], status, now)) or not launched
 
@@ -73,7 +75,7 @@ def _waits_for_stable(app: Body, wanted: str) -> bool:
     if wanted in (upgrade.get("toSpecHash"), stable["specHash"]):
         return False
     start = status.get("startFrom") or {}
-    if start.get("lineage") == status.get("lineage") and not start.get("begun"):
+    if start.get("lineage") == status.get("lineage") and not start.get("started"):
         return True
     asked = json.loads(stable["spec"])["state.partitions"]
     if status.get("lineage") == stable.get("lineage") and asked == decode_app(app).spec.state.partitions:

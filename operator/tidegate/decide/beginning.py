@@ -48,8 +48,8 @@ def build_beginning(o: Observation, verdict: Verdict) -> StartedFrom | None:
     if known is None or verdict.launch:
         return known
     runs = o.agent is not None and o.agent.report.state is DriverState.RUNNING
-    begun = known.begun or runs or verdict.phase in (Phase.RUNNING, Phase.COMPLETED)
-    return msgspec.structs.replace(known, begun=begun)
+    started = known.has_started or runs or verdict.phase in (Phase.RUNNING, Phase.COMPLETED)
+    return msgspec.structs.replace(known, started=started, begun=False)
 
 
 def build_last_snapshot(o: Observation) -> LastSnapshot | None:

@@ -62,6 +62,6 @@ def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:
 
 def _after_rollback(upgrade: UpgradeStatus, pin: RollbackSnapshot) -> tuple[int, ...]:
     # One that is not complete, or of which only some queries were told, may hold more than is known of it.
-    if pin.lost or not pin.batches or pin.lineage == upgrade.lineage or len(pin.batches) < len(upgrade.queries):
+    if pin.loss or not pin.batches or pin.lineage == upgrade.lineage or len(pin.batches) < len(upgrade.queries):
         return ()
     return tuple(query.batch_id for query in pin.batches)

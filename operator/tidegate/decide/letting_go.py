@@ -53,7 +53,7 @@ def let_go_of_origin(o: Observation, now: float) -> Verdict | None:
 def origin_held(o: Observation) -> StartedFrom | None:
     """Return the snapshot that the application may hold, None if it does not, or has let go."""
     began = o.app.status.start_from
-    if began is None or began.begun or o.app.status.epoch == 0:
+    if began is None or began.has_started or o.app.status.epoch == 0:
         return None
     if began.app_uid == o.app.metadata.uid:
         return None  # its own: what holds it is in the place that is to be kept or removed as a whole

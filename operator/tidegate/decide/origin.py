@@ -104,6 +104,6 @@ def _beginning_of_rollback(o: Observation) -> StartedFrom | None:
         endpoint=place.endpoint,
         region=place.region,
         path_style_access=place.path_style_access,
-        of_lineage=upgrade.rollback_snapshot.lineage,
+        snapshot_lineage=upgrade.rollback_snapshot.lineage,
         fallbacks=upgrade.rollback_snapshot.fallbacks,
     )

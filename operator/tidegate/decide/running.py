@@ -175,7 +175,7 @@ def why_another_version(o: Observation) -> tuple[Reason, str]:
         return Reason.SPEC_CHANGED, messages.problem_follows(why_not)
     known = upgrade.repartition if upgrade is not None and is_pending(upgrade) else None
     if known is not None:
-        return Reason.SPEC_CHANGED, messages.repartition_follows(known.before, known.partitions)
+        return Reason.SPEC_CHANGED, messages.repartition_follows(known.from_partitions, known.partitions)
     return Reason.SPEC_CHANGED, messages.CHANGED_SPEC_FOLLOWS
 
 

@@ -216,7 +216,7 @@ def _told_partitions(o: Observation) -> set[int]:
 def _is_filled_by_another(o: Observation, lineage: int) -> bool:
     """Return whether the lineage began with a snapshot that was not made for it."""
     began = recorded_or_found(o)
-    return began is not None and began.lineage == lineage and not began.of_lineage
+    return began is not None and began.lineage == lineage and not began.undone_lineage
 
 
 def _is_rollback(known: StreamingAppStatus) -> bool:

@@ -34,10 +34,11 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     InvalidSpec. ``rows`` are those of all state, the same before and after. ``batch`` is the highest that the new
     lineage begins after: Spark makes one of the repartition. ``progress`` is the pod's, while it works. ``deferrals``
     counts how often this edit's repartition was deferred, because the previous version was ended inside a batch.
+    ``before`` is the former name of ``previous_partitions``.
     """
 
     partitions: int
-    before: int
+    previous_partitions: int = 0
     snapshot_id: str = ""
     epoch: int = 0
     lineage: int = 0
@@ -52,3 +53,9 @@ class RepartitionStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_
     progress: RepartitionProgress | None = None
     start_time: datetime | None = None
     completion_time: datetime | None = None
+    before: int = 0
+
+    @property
+    def from_partitions(self) -> int:
+        """How many there were, by whichever name that was written."""
+        return self.previous_partitions or self.before

@@ -127,10 +127,11 @@ class EarlierRollbackSnapshot(Struct, frozen=True, kw_only=True, rename="camel",
 class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The snapshot that ``lineage`` starts from, so that it is found when its resource is gone.
 
-    ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``begun``: a driver has
-    run on it, so the snapshot is not needed any more. ``credentials_secret_name`` is that of an imported snapshot.
-    ``of_lineage``: of an upgrade that is undone, the lineage whose pin the snapshot is. ``fallbacks``: what is begun
-    with if that lineage was never filled, newest first.
+    ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``started``: a driver
+    has run on it, so the snapshot is not needed any more. ``credentials_secret_name`` is that of an imported snapshot.
+    ``snapshot_lineage``: of an upgrade that is undone, the lineage whose pin the snapshot is. ``fallbacks``: what the
+    state starts from if that lineage was never filled, newest first. The last two are former names, which an earlier
+    operator wrote: read by the properties, and written no more.
     """
 
     snapshot_name: str
@@ -142,9 +143,21 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     region: str = "us-east-1"
     path_style_access: bool = False
     credentials_secret_name: str = ""
+    started: bool = False
+    snapshot_lineage: int = 0
+    fallbacks: tuple[EarlierRollbackSnapshot, ...] = ()
     begun: bool = False
     of_lineage: int = 0
-    fallbacks: tuple[EarlierRollbackSnapshot, ...] = ()
+
+    @property
+    def has_started(self) -> bool:
+        """Whether a driver has run on it, by whichever name that was written."""
+        return self.started or self.begun
+
+    @property
+    def undone_lineage(self) -> int:
+        """The lineage whose rollback snapshot it is, 0 if it is none, by whichever name that was written."""
+        return self.snapshot_lineage or self.of_lineage
 
 
 class StableSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -198,8 +211,8 @@ class RollbackSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
     ``partitions`` is the number that its state has, 0 if that is not known.
     ``copy`` is one of an earlier batch, taken while that version still ran, so that little is left to be copied.
-    ``batches`` are known once it is complete; ``lost`` says why it never will be. ``fallbacks`` is what ``lineage`` was
-    to start with, newest first, where nobody knows whether it did.
+    ``batches`` are known once it is complete; ``lost_message`` says why it never will be, as ``lost``, its former name.
+    ``fallbacks`` is what ``lineage`` was to start with, newest first, where nobody knows whether it did.
     """
 
     id: str
@@ -207,8 +220,14 @@ class RollbackSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     partitions: int = 0
     copy: str = ""
     batches: tuple[SnapshotBatch, ...] = ()
-    lost: str = ""
+    lost_message: str = ""
     fallbacks: tuple[EarlierRollbackSnapshot, ...] = ()
+    lost: str = ""
+
+    @property
+    def loss(self) -> str:
+        """Why it never will be complete, empty if it may, by whichever name that was written."""
+        return self.lost_message or self.lost
 
 
 class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

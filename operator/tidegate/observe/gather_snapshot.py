@@ -83,4 +83,4 @@ def _waits(fork: StreamingApp, origin: StreamSnapshot) -> bool:
     if fork.metadata.deletion_timestamp is not None:
         return False
     # One that was recorded with an earlier snapshot of the same name needs that one.
-    return began is None or (began.id == origin.status.snapshot_id and not began.begun)
+    return began is None or (began.id == origin.status.snapshot_id and not began.has_started)

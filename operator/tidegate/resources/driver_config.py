@@ -135,7 +135,7 @@ def _pin(app: StreamingApp, lineage: int) -> Pin | None:
     upgrade = app.status.upgrade
     if upgrade is None or upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.lineage != lineage:
         return None  # the lineage of the pin is nobody's any more, and stays as it is
-    settled = upgrade.rollback_snapshot.batches or upgrade.rollback_snapshot.lost
+    settled = upgrade.rollback_snapshot.batches or upgrade.rollback_snapshot.loss
     if upgrade.previous is not None and not settled:
         return Pin(upgrade.rollback_snapshot.id, image=_image_of(upgrade.previous))
     if upgrade.phase is UpgradePhase.GATE or (upgrade.phase is UpgradePhase.FAILED and not settled):
@@ -176,12 +176,12 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
     place = Storage(
         uri=began.uri, endpoint=began.endpoint, region=began.region, path_style_access=began.path_style_access
     )
-    if began.of_lineage:
+    if began.undone_lineage:
         return StartFrom(
             place,
             began.id,
             _rollback_holder(began.id),
-            lineage=began.of_lineage,
+            lineage=began.undone_lineage,
             image=_stable_image(app),
             otherwise=tuple(EarlierPin(pin.id, _rollback_holder(pin.id), pin.lineage) for pin in began.fallbacks),
         )

@@ -36,7 +36,7 @@ class Build(Protocol):
         ...
 
 
-ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=3, attempts=1)
+ATTEMPT = RepartitionStatus(partitions=8, previous_partitions=4, snapshot_id=PIN, epoch=2, lineage=3, attempts=1)
 
 
 def snapshot_of(app: StreamingApp) -> StreamSnapshot:

@@ -14,6 +14,7 @@ from tidegate.model.streaming_app import (
     LastSnapshot,
     Phase,
     RepartitionStatus,
+    RollbackSnapshot,
     SnapshotBatch,
     StartedFrom,
     StreamingApp,
@@ -126,7 +127,7 @@ def test_it_has_begun_when_its_driver_runs() -> None:
     driver = running_driver(app)
     assert decide(observe(app, driver=driver), NOW).rule == "wait_for_driver_to_start"
     plan = decide(observe(app, driver=driver, agent=report_of(driver)), NOW)
-    assert status_of(plan).start_from == msgspec.structs.replace(RECORD, begun=True)
+    assert status_of(plan).start_from == msgspec.structs.replace(RECORD, started=True)
 
 
 def test_a_snapshot_that_can_not_be_read_is_for_a_person() -> None:
@@ -182,7 +183,7 @@ def fork_on(partitions: int, change: dict[str, Any] | None = None, **fields: Any
     """Return a fork that asks for four partitions, if nothing else, and whose state is known to have another number."""
     asked = {"startFrom": {"snapshotRef": {"name": "nightly"}}, **(change or {})}
     app = app_with(asked, name="variant", uid="u-9")
-    begun_with = msgspec.structs.replace(RECORD, begun=True)
+    begun_with = msgspec.structs.replace(RECORD, started=True)
     status = {"start_from": begun_with, "state_partitions": partitions, "phase": Phase.RUNNING, "batch": 3}
     return launched(app, **{**status, **fields})
 
@@ -224,7 +225,7 @@ def test_queries_that_have_not_told_yet_or_are_of_an_earlier_epoch_change_nothin
 @pytest.mark.parametrize(
     ("change", "wanted"),
     [
-        ({"state.partitions": 8}, RepartitionStatus(partitions=8, before=200)),
+        ({"state.partitions": 8}, RepartitionStatus(partitions=8, previous_partitions=200)),
         ({"state.partitions": 200}, None),
         ({"application.image": "shop/orders:2"}, None),
     ],
@@ -264,4 +265,20 @@ def test_a_fork_is_divided_by_the_two_edits_that_its_event_names() -> None:
     back = msgspec.structs.replace(fork_on(200), status=same.status)
     upgrade = status_of(decide(observe(back, **running(same, 200)), NOW)).upgrade
     assert upgrade is not None
-    assert (upgrade.phase, upgrade.repartition) == (UpgradePhase.COPYING, RepartitionStatus(partitions=4, before=200))
+    assert (upgrade.phase, upgrade.repartition) == (
+        UpgradePhase.COPYING,
+        RepartitionStatus(partitions=4, previous_partitions=200),
+    )
+
+
+def test_a_status_with_former_names_is_read_and_the_next_write_has_the_new_ones() -> None:
+    place = {"snapshotName": "up", "id": "up", "appUid": "u", "lineage": 2, "uri": "s3://streams"}
+    former = msgspec.convert({**place, "begun": True, "ofLineage": 1}, StartedFrom)
+    assert (former.has_started, former.undone_lineage) == (True, 1)
+    lost = msgspec.convert({"id": "up", "lineage": 1, "lost": "A file is gone."}, RollbackSnapshot)
+    assert lost.loss == "A file is gone."
+    assert msgspec.convert({"partitions": 8, "before": 4}, RepartitionStatus).from_partitions == 4
+    app = launched(FORK, phase=Phase.STARTING, start_from=msgspec.structs.replace(RECORD, begun=True))
+    driver = running_driver(app)
+    plan = decide(observe(app, driver=driver, agent=report_of(driver)), NOW)
+    assert status_of(plan).start_from == msgspec.structs.replace(RECORD, started=True)

@@ -135,7 +135,7 @@ def test_a_suspended_one_that_was_never_stable_says_that_it_has_to_go_on_for_it(
 
 def test_while_a_rollback_fills_its_lineage_it_is_named() -> None:
     taken_back = at_gate(phase=Phase.STARTING)
-    began = StartedFrom(snapshot_name="up", id="up", app_uid="u1", lineage=1, uri="s3://streams", of_lineage=1)
+    began = StartedFrom(snapshot_name="up", id="up", app_uid="u1", lineage=1, uri="s3://streams", snapshot_lineage=1)
     status = msgspec.structs.replace(taken_back.status, start_from=began)
     rolling = upgrading(
         msgspec.structs.replace(taken_back, status=status), app_with({IMAGE: A}), UpgradePhase.ROLLING_BACK, lineage=1
@@ -180,7 +180,7 @@ def test_of_a_suspended_application_it_is_said_what_it_begins_with_when_it_goes_
 
 @pytest.mark.parametrize("phase", [UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK])
 def test_a_suspended_one_does_not_announce_what_will_not_be_tried_again(phase: UpgradePhase) -> None:
-    refused = RepartitionStatus(partitions=8, before=4, result="Failed")
+    refused = RepartitionStatus(partitions=8, previous_partitions=4, result="Failed")
     app = in_four(under_test(phase, {PARTITIONS: 8, "suspend": True}, repartition=refused), batch=9)
     assert "divided" not in ready(observe(app)).message
 

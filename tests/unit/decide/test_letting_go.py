@@ -35,7 +35,7 @@ RECORD = StartedFrom(snapshot_name="nightly", id="nightly-1", app_uid="u-0", lin
 
 
 def doomed(*, begun: bool = False) -> StreamingApp:
-    return deleted(launched(FORK, start_from=msgspec.structs.replace(RECORD, begun=begun)))
+    return deleted(launched(FORK, start_from=msgspec.structs.replace(RECORD, started=begun)))
 
 
 def pod(**fields: object) -> PodRecord:

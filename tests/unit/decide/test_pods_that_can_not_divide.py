@@ -41,8 +41,10 @@ from tidegate_testing.upgrades import (
 EIGHT: dict[str, Any] = {"state.partitions": 8}
 TINY: dict[str, Any] = {"state.repartition.resources": {"requests": {"memory": "100Mi"}}}
 POD = "orders-repartition-2"
-WANTED = RepartitionStatus(partitions=8, before=4)
-ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN)
+WANTED = RepartitionStatus(partitions=8, previous_partitions=4)
+ATTEMPT = RepartitionStatus(
+    partitions=8, previous_partitions=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN
+)
 UNFIT = Unfit("repartition", OVER_THE_LIMIT)
 AGAIN = (
     "Then change spec.restartNonce to try again; to cancel, set spec.state.partitions back to the number in "

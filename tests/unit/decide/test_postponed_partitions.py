@@ -110,7 +110,10 @@ def test_when_the_version_is_stable_its_state_is_copied_and_asked_about_before_a
     assert reconciling(done)
     after = decide(observe(msgspec.structs.replace(newer, status=done), **runs(gate, 5)), NOW)
     upgrade = record(after)
-    assert (upgrade.phase, upgrade.repartition) == (UpgradePhase.COPYING, RepartitionStatus(partitions=8, before=4))
+    assert (upgrade.phase, upgrade.repartition) == (
+        UpgradePhase.COPYING,
+        RepartitionStatus(partitions=8, previous_partitions=4),
+    )
     assert not stops(after)
 
 
@@ -171,7 +174,7 @@ def test_once_the_first_version_is_stable_its_state_is_divided_without_another_w
     plan = decide(observe(msgspec.structs.replace(newer, status=learned), **runs(app, 5)), NOW)
     assert (record(plan).phase, record(plan).repartition) == (
         UpgradePhase.COPYING,
-        RepartitionStatus(partitions=8, before=4),
+        RepartitionStatus(partitions=8, previous_partitions=4),
     )
 
 
@@ -193,7 +196,9 @@ def test_what_runs_is_not_stopped_before_its_agent_has_told_what_its_state_is(se
 
 def test_a_copy_that_is_gone_before_it_told_refuses_the_upgrade() -> None:
     app = in_four(
-        under_test(UpgradePhase.COPYING, {PARTITIONS: 8}, repartition=RepartitionStatus(partitions=8, before=4))
+        under_test(
+            UpgradePhase.COPYING, {PARTITIONS: 8}, repartition=RepartitionStatus(partitions=8, previous_partitions=4)
+        )
     )
     gone = SnapshotReport(COPY, SnapshotState.DISPOSED)
     plan = decide(observe(app, **runs(old_app(), 9, gone)), NOW)

@@ -37,7 +37,14 @@ ONCE_MORE = "(deferral {} of 2)"
 
 def dividing(deferrals: int = 0) -> StreamingApp:
     known = RepartitionStatus(
-        partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN, deferrals=deferrals
+        partitions=8,
+        previous_partitions=4,
+        snapshot_id=PIN,
+        epoch=2,
+        lineage=2,
+        attempts=1,
+        start_time=BEGUN,
+        deferrals=deferrals,
     )
     app = under_test(UpgradePhase.REPARTITIONING, EIGHT, repartition=known, epoch=0, last_lineage=2)
     return msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, state_partitions=4))
@@ -107,7 +114,7 @@ def test_when_the_version_before_is_stable_again_the_upgrade_begins_from_its_beg
     plan = goes_on(deferrals(), *queries)
     upgrade = record(plan)
     assert (upgrade.phase, upgrade.number) == (UpgradePhase.COPYING, 2)
-    assert upgrade.repartition == RepartitionStatus(partitions=8, before=4, deferrals=1)
+    assert upgrade.repartition == RepartitionStatus(partitions=8, previous_partitions=4, deferrals=1)
     assert not acts(plan, do.DeleteDriver), "its state is copied first"
 
 
@@ -140,7 +147,10 @@ def test_until_then_nothing_begins(queries: tuple[QueryReport, ...], fields: dic
 def test_it_counts_by_edit_and_another_one_begins_at_once() -> None:
     again = edited(deferrals(2), {**EIGHT, "restartNonce": 1})
     upgrade = record(goes_on(again, QueryReport("main", batch_id=9)))
-    assert (upgrade.phase, upgrade.repartition) == (UpgradePhase.COPYING, RepartitionStatus(partitions=8, before=4))
+    assert (upgrade.phase, upgrade.repartition) == (
+        UpgradePhase.COPYING,
+        RepartitionStatus(partitions=8, previous_partitions=4),
+    )
 
 
 def test_the_number_set_back_withdraws_it() -> None:

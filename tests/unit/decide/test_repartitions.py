@@ -53,9 +53,9 @@ from tidegate_testing.upgrades import (
 EIGHT: dict[str, Any] = {"state.partitions": 8}
 IN_FOUR = StateFacts("RocksDB", 4, ("stateStoreSave",))
 POD = "orders-repartition-2"
-WANTED = RepartitionStatus(partitions=8, before=4)
+WANTED = RepartitionStatus(partitions=8, previous_partitions=4)
 BEGUN_ATTEMPT = RepartitionStatus(
-    partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN
+    partitions=8, previous_partitions=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN
 )
 
 SEEN_ATTEMPT = msgspec.structs.replace(BEGUN_ATTEMPT, pod_uid="r-1")

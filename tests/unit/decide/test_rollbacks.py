@@ -78,7 +78,7 @@ def test_the_last_stable_version_goes_on_in_a_new_lineage_that_begins_with_the_p
     status = status_of(plan)
     assert (status.lineage, status.applied_spec_hash, record(plan).epoch) == (2, spec_hash(version(A, 1)), 3)
     assert status.start_from is not None
-    assert (status.start_from.id, status.start_from.lineage, status.start_from.of_lineage) == (PIN, 2, 1)
+    assert (status.start_from.id, status.start_from.lineage, status.start_from.snapshot_lineage) == (PIN, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_last_stable_version_goes_on_in_a_new_lineage_that_begins_with_the_p
         # What the pin holds is not known, or not of each query, or it is lost: nothing is shown that may not be so.
         ({"batches": ()}, (), None),
         ({"batches": (SnapshotBatch(name="main", batch_id=9),)}, ("main", "side"), None),
-        ({"batches": (SnapshotBatch(name="main", batch_id=9),), "lost": "gone"}, (), None),
+        ({"batches": (SnapshotBatch(name="main", batch_id=9),), "lost_message": "gone"}, (), None),
     ],
 )
 def test_the_last_batch_that_is_shown_is_the_pins_and_not_what_the_version_that_is_taken_back_has_done(
@@ -280,7 +280,7 @@ def test_as_many_rollbacks_as_follow_one_another_without_a_driver_know_of_all_be
         again = decide(observe(failed), NOW)
         status = status_of(again)
         assert status.start_from is not None
-        assert status.start_from.of_lineage == number
+        assert status.start_from.snapshot_lineage == number
         known = [pin.lineage for pin in status.start_from.fallbacks]
         assert known == list(range(number - 1, 0, -1))[:8]
 
@@ -448,7 +448,7 @@ def test_a_pin_that_is_named_and_lost_is_said_as_long_as_it_is_named(phase: Upgr
     app = in_phase(phase)
     assert app.status.upgrade is not None
     lost = msgspec.structs.replace(
-        app.status.upgrade, rollback_snapshot=RollbackSnapshot(id=PIN, lineage=1, lost="A file is gone.")
+        app.status.upgrade, rollback_snapshot=RollbackSnapshot(id=PIN, lineage=1, lost_message="A file is gone.")
     )
     app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, upgrade=lost))
     plan = decide(observe(asked(app), **runs(version(B, 2), 1)), NOW)

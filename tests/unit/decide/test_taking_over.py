@@ -161,7 +161,7 @@ def test_a_launch_says_why_it_may_be_in_another_lineage() -> None:
     assert launch_of(launched(app_with(), epoch=3)).opening == OPENS_NOTHING
     stateless = under_test(UpgradePhase.STOPPING, mode=UpgradeMode.STATELESS, lineage=2, rollback_snapshot=None)
     assert (launch_of(stateless).lineage, launch_of(stateless).opening) == (2, OPENS_EMPTY)
-    done = RepartitionStatus(partitions=8, before=4, lineage=2, result=RepartitionResult.COMPLETED.value)
+    done = RepartitionStatus(partitions=8, previous_partitions=4, lineage=2, result=RepartitionResult.COMPLETED.value)
     divided = under_test(UpgradePhase.STOPPING, lineage=2, repartition=done)
     assert (launch_of(divided).lineage, launch_of(divided).opening) == (2, OPENS_REPARTITIONED)
 

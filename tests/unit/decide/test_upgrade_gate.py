@@ -266,7 +266,11 @@ def test_when_input_comes_at_last_there_is_time_to_be_stable() -> None:
 KEPT: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "the policy is Never": ({"upgrade.rollbackPolicy": "Never"}, {}, f'rollbackTo to "{PIN}"'),
     "it may have committed something, and nothing was kept": ({}, {"rollback_snapshot": None}, "may have committed"),
-    "the pin is lost": ({}, {"rollback_snapshot": RollbackSnapshot(id=PIN, lineage=1, lost="Gone.")}, "lost: Gone."),
+    "the pin is lost": (
+        {},
+        {"rollback_snapshot": RollbackSnapshot(id=PIN, lineage=1, lost_message="Gone.")},
+        "lost: Gone.",
+    ),
 }
 
 

@@ -426,7 +426,9 @@ def test_a_launch_after_a_lost_pod_opens_the_gate_anew() -> None:
 # --- an edit on the way ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settled", [{}, {"batches": (SnapshotBatch(name="main", batch_id=41),)}, {"lost": "Gone."}])
+@pytest.mark.parametrize(
+    "settled", [{}, {"batches": (SnapshotBatch(name="main", batch_id=41),)}, {"lost_message": "Gone."}]
+)
 @pytest.mark.parametrize("phase", [UpgradePhase.COMPLETED, UpgradePhase.FAILED])
 def test_a_pin_that_is_not_complete_is_gone_on_with_by_the_next_driver_whatever_the_gate_said(
     phase: UpgradePhase, settled: dict[str, Any]

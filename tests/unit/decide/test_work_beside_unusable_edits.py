@@ -136,7 +136,7 @@ def test_the_remedies_that_are_named_end_the_standstill(phase: UpgradePhase, spe
 
 
 def test_a_pin_that_is_lost_is_not_recommended() -> None:
-    pin = RollbackSnapshot(id=PIN, lineage=1, lost="The bucket was emptied.")
+    pin = RollbackSnapshot(id=PIN, lineage=1, lost_message="The bucket was emptied.")
     plan = decide(observe(made_unusable(at_gate(rollback_snapshot=pin), rollback_policy=RollbackPolicy.NEVER)), NOW)
     assert verdict_of(plan) == (Phase.PENDING, "Stalled", "InvalidSpec")
     assert ("The bucket was emptied." in plan.message, "rollbackTo" in plan.message) == (True, False)

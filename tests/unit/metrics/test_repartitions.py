@@ -33,7 +33,7 @@ def status(
         from_spec_hash="a",
         to_spec_hash="b",
         lineage=1,
-        repartition=RepartitionStatus(partitions=8, before=4, epoch=epoch, result=result, **times),
+        repartition=RepartitionStatus(partitions=8, previous_partitions=4, epoch=epoch, result=result, **times),
     )
     return StreamingAppStatus(upgrade=upgrade)
 

@@ -21,6 +21,8 @@ CRD: dict[str, Any] = yaml.safe_load(generate_reference.SOURCE.read_text())
 (VERSION,) = CRD["spec"]["versions"]
 ROOT: dict[str, Any] = without_former_names(VERSION["schema"]["openAPIV3Schema"])
 SPEC, STATUS = ROOT["properties"]["spec"], ROOT["properties"]["status"]
+READ_STATUS: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]["properties"]["status"]
+"""With the former names that the operator still reads."""
 (SNAPSHOT_VERSION,) = yaml.safe_load(generate_reference.SNAPSHOT_SOURCE.read_text())["spec"]["versions"]
 SNAPSHOT: dict[str, Any] = without_former_names(SNAPSHOT_VERSION["schema"]["openAPIV3Schema"]["properties"])
 (MESSAGE_VERSION,) = yaml.safe_load(generate_reference.MESSAGE_SOURCE.read_text())["spec"]["versions"]
@@ -54,7 +56,7 @@ def struct_types(kind: Any) -> list[Any]:
     ("schema", "model"),
     [
         (SPEC, StreamingAppSpec),
-        (STATUS, StreamingAppStatus),
+        (READ_STATUS, StreamingAppStatus),
         (SNAPSHOT["spec"], StreamSnapshotSpec),
         (SNAPSHOT["status"], StreamSnapshotStatus),
         (MESSAGE["spec"], ControlMessageSpec),

@@ -21,7 +21,7 @@ def fork(name: str = "variant", *, started: str = "", begun_: bool = False) -> S
     app = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}}}, name=name, uid=f"u-{name}")
     if not started:
         return app
-    record = StartedFrom(snapshot_name="nightly", id=started, app_uid="u-1", lineage=1, uri="s3://x", begun=begun_)
+    record = StartedFrom(snapshot_name="nightly", id=started, app_uid="u-1", lineage=1, uri="s3://x", started=begun_)
     return launched(app, start_from=record)
 
 

@@ -14,7 +14,7 @@ from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartitio
 from tidegate_testing.observations import PLATFORM, app_with
 from tidegate_testing.upgrades import IMAGE, PIN, A, stable_of, under_test
 
-ATTEMPT = RepartitionStatus(partitions=8, before=4, snapshot_id=PIN, epoch=2, lineage=3, attempts=2)
+ATTEMPT = RepartitionStatus(partitions=8, previous_partitions=4, snapshot_id=PIN, epoch=2, lineage=3, attempts=2)
 
 
 def app(change: dict[str, Any] | None = None, **fields: Any) -> StreamingApp:

@@ -160,7 +160,7 @@ def _repartition(o: Observation, known: UpgradeStatus | None) -> RepartitionStat
 def _repartition_then(upgrade: UpgradeStatus, then: Callable[[int, int], str]) -> str:
     """Return what is said of a repartition to come, empty if there is none."""
     known = upgrade.repartition
-    return then(known.before, known.partitions) if known is not None else ""
+    return then(known.from_partitions, known.partitions) if known is not None else ""
 
 
 def _base(o: Observation) -> str:
@@ -248,9 +248,9 @@ def _fallbacks(o: Observation) -> tuple[EarlierRollbackSnapshot, ...]:
     Nobody knows then whether a process has filled it: it holds what the previous version had, or nothing at all.
     """
     began = o.app.status.start_from
-    if began is None or began.begun or not began.of_lineage or began.lineage != lineage_of(o):
+    if began is None or began.has_started or not began.undone_lineage or began.lineage != lineage_of(o):
         return ()
-    return (EarlierRollbackSnapshot(id=began.id, lineage=began.of_lineage), *began.fallbacks)[:_MOST_EARLIER]
+    return (EarlierRollbackSnapshot(id=began.id, lineage=began.undone_lineage), *began.fallbacks)[:_MOST_EARLIER]
 
 
 def _answered(o: Observation, known: UpgradeStatus | None) -> str:

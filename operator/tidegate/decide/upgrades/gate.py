@@ -174,7 +174,7 @@ def note_pin(o: Observation, now: float) -> Step | None:
         upgrade is None
         or upgrade.rollback_snapshot is None
         or upgrade.rollback_snapshot.batches
-        or upgrade.rollback_snapshot.lost
+        or upgrade.rollback_snapshot.loss
     ):
         return None
     report = find_report(o, upgrade.rollback_snapshot.id)
@@ -187,7 +187,7 @@ def note_pin(o: Observation, now: float) -> Step | None:
         obsolete = (*obsolete, pin.copy)[-MOST_OBSOLETE:] if pin.copy else obsolete
         pin = msgspec.structs.replace(pin, batches=batches, copy="")
     elif report.state in (SnapshotState.FAILED, SnapshotState.DISPOSED):
-        pin = msgspec.structs.replace(pin, lost=report.message or report.state.value)
+        pin = msgspec.structs.replace(pin, lost_message=report.message or report.state.value)
     if pin == upgrade.rollback_snapshot:
         return None
     return Step(msgspec.structs.replace(upgrade, rollback_snapshot=pin, obsolete=obsolete))
@@ -295,8 +295,8 @@ def why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
     """Return why a version that failed stays, empty if it is to be rolled back."""
     if o.app.status.last_stable is None:
         return messages.NO_STABLE_VERSION
-    if upgrade.rollback_snapshot is not None and upgrade.rollback_snapshot.lost:
-        return messages.state_lost(upgrade.rollback_snapshot.lost)
+    if upgrade.rollback_snapshot is not None and upgrade.rollback_snapshot.loss:
+        return messages.state_lost(upgrade.rollback_snapshot.loss)
     if gone := secret_gone(o.app.spec, o.app.status.last_stable):
         return messages.secret_gone(gone)
     if o.app.spec.upgrade.rollback_policy is RollbackPolicy.NEVER:
@@ -314,7 +314,7 @@ def why_it_outlasts(o: Observation, upgrade: UpgradeStatus) -> str:
 def by_hand(upgrade: UpgradeStatus, why: str) -> str:
     """Return why a version is not rolled back automatically, with how a person does it if that is possible."""
     pin = upgrade.rollback_snapshot
-    return messages.by_hand(why, pin.id if pin is not None and not pin.lost else "")
+    return messages.by_hand(why, pin.id if pin is not None and not pin.loss else "")
 
 
 def _dropped(o: Observation, upgrade: UpgradeStatus) -> str:

@@ -62,7 +62,7 @@ def is_postponed(o: Observation) -> bool:
 def _is_to_be_filled(status: StreamingAppStatus) -> bool:
     """Return whether it is not known yet if a rollback's lineage has all that it starts from: its driver fills it."""
     began = status.start_from
-    return began is not None and began.lineage == status.lineage and not began.begun
+    return began is not None and began.lineage == status.lineage and not began.has_started
 
 
 def _is_unproven(upgrade: UpgradeStatus) -> bool:
@@ -133,7 +133,7 @@ def _name_division_to_come(asked: Observation, verdict: Verdict) -> Verdict:
         return verdict
     if upgrade is not None and upgrade.to_spec_hash == asked.spec_hash and upgrade.phase in _GIVEN_UP:
         return verdict  # it is not tried again
-    message = messages.beside(verdict.message, texts.number_follows(wanted.before, wanted.partitions))
+    message = messages.beside(verdict.message, texts.number_follows(wanted.from_partitions, wanted.partitions))
     return dataclasses.replace(verdict, message=message)
 
 

@@ -64,7 +64,7 @@ def wanted_repartition(o: Observation) -> RepartitionStatus | None:
         return None
     if status.last_stable is None or not is_another_asked_for(spec, status.last_stable):
         return None  # there is no state yet, or no version that could go on if that failed
-    return RepartitionStatus(partitions=wanted, before=before)
+    return RepartitionStatus(partitions=wanted, previous_partitions=before)
 
 
 def state_of_newer(o: Observation, upgrade: UpgradeStatus) -> tuple[RepartitionStatus | None, int]:
@@ -263,7 +263,7 @@ def _attempt(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: st
 
 def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Divided, now: float) -> Step:
     queries, rows = outcome.end.queries, outcome.end.rows
-    message = texts.done(known.lineage, known.partitions, known.before, rows)
+    message = texts.done(known.lineage, known.partitions, known.from_partitions, rows)
     # Spark makes a batch of it, of each query whose state was divided.
     last = max((it.batch + (it.partitions not in (0, known.partitions)) for it in queries.values()), default=None)
     done = _settled(upgrade, RepartitionResult.COMPLETED, "", outcome.message, now, rows=rows, batch=last)

@@ -29,7 +29,7 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
     if not _can_be_taken_back(upgrade) and upgrade.previous is None:
         return None
     target = _target(o, upgrade)
-    if target is None or pin.lost or secret_gone(o.app.spec, target):
+    if target is None or pin.loss or secret_gone(o.app.spec, target):
         return None
     if _is_over(upgrade):
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
@@ -89,11 +89,11 @@ def name_lost_pin(o: Observation) -> Problem | None:
     pin, target = upgrade.rollback_snapshot, _target(o, upgrade)
     if pin.id != wish:
         return None
-    if not pin.lost:
+    if not pin.loss:
         gone = secret_gone(o.app.spec, target) if target is not None else ""
         message = messages.secret_not_recorded(pin.id, gone)
         return Problem(Reason.SECRET_NOT_RECORDED, message) if gone else None
-    return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, messages.rollback_snapshot_lost(pin.id, pin.lost))
+    return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, messages.rollback_snapshot_lost(pin.id, pin.loss))
 
 
 def roll_back_on_revert(o: Observation, now: float) -> Step | None:
@@ -103,7 +103,7 @@ def roll_back_on_revert(o: Observation, now: float) -> Step | None:
         return None
     # Without a launch there is nothing to be undone; without a pin the state stays as it is.
     launched = upgrade.epoch > 0 and upgrade.phase in _UNDER_TEST
-    if not launched or upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.lost:
+    if not launched or upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.loss:
         return None
     why = Problem(Reason.SPEC_REVERTED, messages.SPEC_REVERTED)
     return taken_back(o, upgrade, stable, why, now)
