@@ -297,6 +297,9 @@ class DriverConfig:
     agent_secret: str = ""
     """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an operator of before,
     whose orders come with the token."""
+    spec_hash: str = ""
+    """Of the version that is launched, for the operator, which must not go by what is written on a pod; empty: by an
+    operator of before."""
 
 
 @dataclass(frozen=True)

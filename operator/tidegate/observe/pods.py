@@ -209,6 +209,7 @@ class Launch(msgspec.Struct):
     injected: bool = True
     agent_secret: str = ""
     spark_conf: dict[str, str] = msgspec.field(default_factory=dict)
+    spec_hash: str = ""
     rest: _Rest | None = None
     """Where the rest is of what is too long for a variable."""
 
@@ -312,7 +313,7 @@ def build_record(pod: Pod) -> PodRecord:
         app=whose.app,
         role=whose.role,
         epoch=epoch,
-        spec_hash=meta.annotations.get(protocol.ANNOTATION_SPEC_HASH, ""),
+        spec_hash=(launch.spec_hash if launch else "") or meta.annotations.get(protocol.ANNOTATION_SPEC_HASH, ""),
         app_uid=whose.app_uid or meta.annotations.get(protocol.ANNOTATION_APP_UID, ""),
         phase=_phase(pod, main),
         created_at=_seconds(meta.creationTimestamp),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tidegate.model.spec_hash import program_hash
+from tidegate.model.spec_hash import program_hash, spec_hash
 from tidegate.model.streaming_app import (
     ForkOutputs,
     RepartitionResult,
@@ -101,6 +101,7 @@ def build_driver_config(
         export=spec.start_from.export_uri if spec.start_from is not None else "",
         channel=channel_settings(app),
         protocol=PROTOCOL,
+        spec_hash=spec_hash(app),
         control=control_settings(app, app_storage(app)),
         opening=_opening(app, lineage),
         adopt=spec.start_from is not None and spec.start_from.adopt,

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.model.spec_hash import spec_hash
 from tidegate.observe.index import Index
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, of_driver
 from tidegate.resources.driver import build_driver_pod
@@ -129,7 +130,13 @@ def test_an_epoch_that_somebody_writes_on_a_driver_is_not_the_one_it_was_launche
     manifest = build_driver_pod(APP, 3, 1, PLATFORM)
     labels = {**manifest["metadata"]["labels"], "tidegate.dev/epoch": "99", "tidegate.dev/role": "executor"}
     found = record(as_stored(manifest, labels=labels))
-    assert (found.role, found.epoch) == ("driver", 3)
+    assert (found.role, found.epoch, found.labelled) == ("driver", 3, False)
+
+
+@pytest.mark.parametrize("notes", [{}, {"tidegate.dev/spec-hash": "another", "tidegate.dev/app-uid": "another"}])
+def test_a_version_that_somebody_writes_on_a_driver_is_not_the_one_it_was_launched_with(notes: dict[str, str]) -> None:
+    found = record(as_stored(build_driver_pod(APP, 3, 1, PLATFORM), annotations=notes))
+    assert (found.spec_hash, found.app_uid) == (spec_hash(APP), "u-1")
 
 
 def test_of_a_stranger_the_configuration_is_not_read() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.spec_hash import program_hash
+from tidegate.model.spec_hash import program_hash, spec_hash
 from tidegate.model.streaming_app import SpecError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
@@ -145,6 +145,7 @@ def test_the_configuration_of_a_launch() -> None:
         credentials_secret="storage",
         injected=True,
         program=program_hash(orders.spec),
+        spec_hash=spec_hash(orders),
         opening="none",
         protocol=PROTOCOL,
         control=ControlSettings(ModelSettings(("s3://streams/apps/shop/orders/",), 2 * 1024**3), 60.0),

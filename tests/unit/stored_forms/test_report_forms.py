@@ -289,6 +289,8 @@ WITH_CONTROL = dataclasses.replace(
     control=ControlSettings(ModelSettings(("s3://models/orders/", "file:///opt/models/"), 1 << 20), 30.0),
 )
 WITH_OPENING = dataclasses.replace(WITH_CONTROL, opening=OPENS_FROM_SNAPSHOT, adopt=True)
+WITH_AGENT_SECRET = dataclasses.replace(WITH_OPENING, agent_secret="orders-agent-6-5d1a0e9c77")
+WITH_SPEC_HASH = dataclasses.replace(WITH_AGENT_SECRET, spec_hash="762dde7ba559de6e")
 FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
@@ -299,12 +301,9 @@ FORMS = [
     Form("driver-config-with-control", WITH_CONTROL, configured, None),
     # From before the operator signed.
     Form("driver-config-with-opening", WITH_OPENING, configured, None),
-    Form(
-        "driver-config-with-agent-secret",
-        dataclasses.replace(WITH_OPENING, agent_secret="orders-agent-6-5d1a0e9c77"),
-        configured,
-        lambda value: to_json(value).encode(),
-    ),
+    # From before it said of which version of the spec the launch is.
+    Form("driver-config-with-agent-secret", WITH_AGENT_SECRET, configured, None),
+    Form("driver-config-with-spec-hash", WITH_SPEC_HASH, configured, lambda value: to_json(value).encode()),
     # From before it told in which lineage it runs.
     Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
     # From before it told of executors that end.
@@ -445,9 +444,12 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
 
 
 def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:
-    whole = dataclasses.replace(WITH_OPENING, agent_secret="orders-agent-6-5d1a0e9c77")
-    kept, rest = divide(whole, ("spark.task.cpus",))
+    kept, rest = divide(WITH_SPEC_HASH, ("spark.task.cpus",))
     assert_written("driver-config-rest", rest.encode(), to_the_byte=True)
     text = with_rest(kept, "orders-config-6-6a396ae3aa", rest)
-    assert_written("driver-config-in-two", text.encode())
-    assert_read("driver-config-in-two", put_together(stored("driver-config-in-two").decode(), rest.encode()), whole)
+    assert_written("driver-config-in-two-with-spec-hash", text.encode())
+    now = stored("driver-config-in-two-with-spec-hash").decode()
+    assert_read("driver-config-in-two-with-spec-hash", put_together(now, rest.encode()), WITH_SPEC_HASH)
+    # From before it said of which version of the spec it is.
+    then = stored("driver-config-in-two").decode()
+    assert_read("driver-config-in-two", put_together(then, rest.encode()), WITH_AGENT_SECRET)
