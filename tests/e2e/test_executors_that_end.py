@@ -26,6 +26,8 @@ DISK: dict[str, Any] = {
                         "image": "the application's",
                         "command": ["sh", "-c", "head -c 64m /dev/zero > /scratch/zeros"],
                         "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+                        # As the namespace's Pod Security level wants it.
+                        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
                     }
                 ],
                 "volumes": [{"name": "scratch", "emptyDir": {}}],
