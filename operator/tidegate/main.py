@@ -40,6 +40,7 @@ from tidegate.agent.repartition_pods import RepartitionPods
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.control_part import ControlPart
+from tidegate.executor_trials import ExecutorTrials
 from tidegate.handlers import build_registry, build_settings
 from tidegate.kube.client import KubeClient, always
 from tidegate.kube.connection import Connection, NoConfigurationError, connect
@@ -287,6 +288,7 @@ def _build(  # noqa: PLR0913, PLR0917 - what all parts share
         quotas,
         Trials(client, index=index),
     )
+    reconciler.executor_trials = ExecutorTrials(client)
     starts = StartEvents(client, lambda: time.time() - client.clock_skew())
     snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
     snapshots = SnapshotReconciler(

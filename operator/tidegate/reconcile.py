@@ -19,6 +19,7 @@ from tidegate.decide.executors import lacks_pods, wanted_executors
 from tidegate.decide.plan import decide
 from tidegate.decide.rules import earliest
 from tidegate.decide.verdict import Health
+from tidegate.executor_trials import ExecutorTrials
 from tidegate.looks import Looks
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import restarts_between
@@ -57,6 +58,8 @@ class Reconciler:
     """Has a pod asked how far it is, or none."""
     quotas: Quotas | None = None
     """Asked where pods of executors are missing."""
+    executor_trials: ExecutorTrials | None = None
+    """Asked there, too: why the API server refuses them."""
     trials: Trials | None = None
     """Has the API server look at the pods of a version that was not launched yet."""
     starts: StartEvents | None = None
@@ -83,7 +86,8 @@ class Reconciler:
         if self.quotas is not None and lacks_pods(observation, now):
             wanted = wanted_executors(observation)
             quota = await self.quotas.room(observation.app, observation.executors, observation.driver, wanted)
-            observation = dataclasses.replace(observation, quota=quota)
+            refused = await self.executor_trials.look(observation) if self.executor_trials is not None else ""
+            observation = dataclasses.replace(observation, quota=quota, executor_refused=refused)
         unfit = await self.trials.look(observation) if self.trials is not None else None
         if unfit is not None:
             observation = dataclasses.replace(observation, unfit=unfit)

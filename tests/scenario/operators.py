@@ -31,6 +31,7 @@ from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.control_part import ControlPart
 from tidegate.decide.actions import Action, Plan
 from tidegate.decide.control.actions import ControlAction
+from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.paths import collection
 from tidegate.leadership import NotLeadingError
 from tidegate.main import Operator
@@ -147,6 +148,7 @@ class OperatorProcess:
             self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady, self._wake_beside
         )
         self._reconciler.quotas, self._reconciler.trials = quotas, Trials(self.client, steady, self.index)
+        self._reconciler.executor_trials = ExecutorTrials(self.client, steady)
         self._reconciler.starts = StartEvents(self.client, self.clock, steady)
         messages = WatchedControlActor(self.client, agents, self.index, events, FIGURES)
         self._line_reconciler = ControlReconciler(

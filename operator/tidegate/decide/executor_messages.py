@@ -98,6 +98,11 @@ def quota_reached(quota: str) -> str:
     return f"{quota}. Raise the quota, or lower the number of executors or spec.executor.resources.requests."
 
 
+def refused_because(complaint: str, fields: str) -> str:
+    remedy = f". Correct {fields}" if fields else ""
+    return f"the API server refuses them: {complaint}{remedy}."
+
+
 def refused(driver: str, namespace: str) -> str:
     return f"{_REFUSED}. A LimitRange or an admission policy may be the cause; {_answer(driver, namespace)}"
 

@@ -7,6 +7,7 @@ missing asks :func:`target_executors`.
 from __future__ import annotations
 
 import datetime
+from typing import Any
 
 from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.situation import SHORT_SECONDS
@@ -14,13 +15,17 @@ from tidegate.decide import executor_end_messages, executor_messages
 from tidegate.decide.actions import Action, PublishEvent, SetExecutors
 from tidegate.decide.executor_ends import END_REASONS, last_end
 from tidegate.decide.faults import Problem, name_start_problem
+from tidegate.model.errors import SpecError
 from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation, has_other_key
 from tidegate.observe.pods import PodRecord, of_driver, process_of
+from tidegate.resources.driver_config import app_storage
+from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.names import SHARED_ACCESS_NAME, driver_pod_name
+from tidegate.resources.refused_pod import complaint_of
 from tidegate_spark.control_protocol import MessageState
-from tidegate_spark.protocol import PROTOCOL, AgentReport, DriverState, works_with
+from tidegate_spark.protocol import PROTOCOL, ROLE_EXECUTOR, AgentReport, DriverState, works_with
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotState
 
@@ -262,7 +267,21 @@ def _why_no_pods(o: Observation, wanted: int) -> str:
         return executor_messages.quota_reached(quota_message(o.quota))
     if _is_of_former_account(o):
         return executor_messages.former_account(SHARED_ACCESS_NAME, driver, namespace)
+    pod = executor_to_try(o) if o.executor_refused else None
+    if pod is not None:
+        complaint = complaint_of(o.executor_refused, o.app, ROLE_EXECUTOR, pod, o.platform.floors.unread)
+        return executor_messages.refused_because(complaint.text, ", ".join(complaint.fields))
     return executor_messages.refused(driver, namespace)
+
+
+def executor_to_try(o: Observation) -> dict[str, Any] | None:
+    """Return a pod like those of the driver's executors; None if it runs another version, or none can be made."""
+    if o.driver is None or o.driver.spec_hash != o.spec_hash:
+        return None
+    try:
+        return build_executor_to_try(o.app, o.driver.epoch, app_storage(o.app), o.platform)
+    except SpecError:
+        return None
 
 
 def _is_of_former_account(o: Observation) -> bool:

@@ -136,6 +136,8 @@ class Observation:
     """The autoscaler's newest, since this process began."""
     quota: Quota | None = None
     """For how many executors the namespace has room; looked up where pods of executors are missing, else None."""
+    executor_refused: str = ""
+    """The API server's words about a pod like an executor's; asked where such pods are missing, else empty."""
     unfit: Unfit | None = None
     """What is wrong with the pods of a version that was not launched yet; asked before anything is stopped for it."""
     memory: Memory = Memory()

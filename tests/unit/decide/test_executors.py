@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.autoscaling.situation import SHORT_SECONDS, Quota
 from tidegate.decide.actions import DeleteDriver, PublishEvent, SetExecutors, WriteStatus
-from tidegate.decide.executors import LINGER_SECONDS, ORDERS_STAND_SECONDS, SILENT_SECONDS, lacks_pods
+from tidegate.decide.executors import LINGER_SECONDS, ORDERS_STAND_SECONDS, SILENT_SECONDS, executor_to_try, lacks_pods
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Memory, Observation
@@ -94,6 +94,27 @@ def test_where_no_quota_is_the_reason_others_are_named() -> None:
         plan = decide(missing(since=SHORT_SECONDS, quota=quota), NOW)
         assert "admission policy" in plan.message
         assert "team" not in plan.message
+
+
+PRIVILEGES = (
+    'pods "orders-e1-exec-1" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false '
+    '(container "fill" must set securityContext.allowPrivilegeEscalation=false)'
+)
+
+
+def test_what_the_api_server_holds_against_an_executor_is_told_in_its_words() -> None:
+    refused = dataclasses.replace(missing(since=SHORT_SECONDS), executor_refused=PRIVILEGES)
+    plan = decide(refused, NOW)
+    assert plan.reason == "ExecutorsMissing"
+    assert 'violates PodSecurity "restricted:latest"' in plan.message
+    assert "the log of the driver" not in plan.message
+
+
+def test_of_executors_of_another_version_than_the_specs_nobody_is_asked() -> None:
+    o = missing(since=SHORT_SECONDS)
+    assert o.driver is not None
+    assert executor_to_try(o) is not None
+    assert executor_to_try(dataclasses.replace(o, driver=dataclasses.replace(o.driver, spec_hash="another"))) is None
 
 
 def test_executors_with_pods_that_never_say_a_word_are_told_of_later() -> None:

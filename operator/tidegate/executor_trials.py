@@ -1,0 +1,46 @@
+"""What the API server says of an executor's pod, where there is none and should be. Asks it; stores nothing there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidegate.decide.executors import executor_to_try
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import Forbidden, Invalid
+from tidegate.kube.paths import collection_of
+from tidegate.observe.observation import Observation
+
+LASTS = 60.0
+"""Seconds for which an answer counts."""
+PATIENCE = 10.0
+"""Seconds to wait for one."""
+
+
+@dataclass(slots=True)
+class ExecutorTrials:
+    """Has the API server look at a pod like those that a driver may not make, not too often.
+
+    The operator asks, and not the driver: what the server holds against the driver's account alone, it does not say.
+    """
+
+    client: KubeClient
+    clock: Callable[[], float] = time.monotonic
+    _known: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """Uid of a driver's pod -> until when an answer counts, and the server's words."""
+
+    async def look(self, o: Observation) -> str:
+        """Return the API server's words; empty if it holds nothing against such a pod, or nobody knows."""
+        pod = executor_to_try(o)
+        if o.driver is None or pod is None:
+            return ""
+        until, words = self._known.get(o.driver.uid, (0.0, ""))
+        if self.clock() < until:
+            return words
+        answer = await self.client.try_out(collection_of(pod), pod, patience=PATIENCE)
+        words = answer.message if isinstance(answer, Forbidden | Invalid) else ""
+        now = self.clock()
+        self._known = {uid: each for uid, each in self._known.items() if now < each[0]}
+        self._known[o.driver.uid] = (now + LASTS, words)
+        return words
