@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -10,11 +11,12 @@ from tidegate import messages as texts
 if __name__ == "__main__":
     # Before seconds of importing. The first process of a container does not notice a signal that it has no handler for,
     # so that one which was asked to go meanwhile went on for its grace period, and led if nobody else did.
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
+    # Nothing is there yet that has to be ended in order; and an exception in a handler is lost where Python has just
+    # called a callback of its own, as it does for each module, so that sys.exit would now and then be ignored.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))
 
 import asyncio
 import gc
-import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack

@@ -332,7 +332,7 @@ class World(OperatorsWorld):
             return
         if self.quota:
             raise RefusedError(403, "Forbidden", "exceeded quota.")
-        account = manifest["spec"]["serviceAccountName"]
+        account = manifest["spec"].get("serviceAccountName", DEFAULT_ACCOUNT)
         if account != DEFAULT_ACCOUNT and self.api.find(f"{ACCOUNTS}/{account}") is None:
             raise RefusedError(403, "Forbidden", "error looking up service account.")
 
