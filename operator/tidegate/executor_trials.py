@@ -32,12 +32,14 @@ class ExecutorTrials:
 
     async def look(self, o: Observation) -> str:
         """Return the API server's words; empty if it holds nothing against such a pod, or nobody knows."""
-        pod = executor_to_try(o)
-        if o.driver is None or pod is None:
+        if o.driver is None:
             return ""
         until, words = self._known.get(o.driver.uid, (0.0, ""))
         if self.clock() < until:
             return words
+        pod = executor_to_try(o)
+        if pod is None:
+            return ""
         answer = await self.client.try_out(collection_of(pod), pod, patience=PATIENCE)
         words = answer.message if isinstance(answer, Forbidden | Invalid) else ""
         now = self.clock()

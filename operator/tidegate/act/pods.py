@@ -67,7 +67,7 @@ async def _restore_labels(client: KubeClient, index: Index, pod: PodRecord) -> O
         changed = await _read_anew(client, index, pod, path)
         if _version_of(pod) not in map(_version_of, index.pods((pod.namespace, pod.app))):
             return changed
-        # A role of an earlier chart has no patch. The pod goes on, and is read now and then: no watch tells of it.
+        # A role of an earlier chart has no patch. The pod goes on, and is read now and then: no watch reports it.
         log.warning("labels that somebody took off or changed cannot be restored", pod=pod.name, answer=answer.message)
         return None
     if isinstance(answer, FAILURES):

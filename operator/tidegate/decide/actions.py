@@ -125,7 +125,7 @@ class DeleteExecutor:
 
 @dataclass(frozen=True, slots=True)
 class RestoreLabels:
-    """Give pods back the labels that they were given, if they are still there: without them no watch tells of them."""
+    """Give pods back the labels that they were given, if they are still there: without them no watch reports them."""
 
     pods: tuple[PodRecord, ...]
 

@@ -74,7 +74,7 @@ def restore_labels(o: Observation) -> tuple[Action, ...]:
 
 
 def look_after_labels_in(o: Observation) -> float | None:
-    """Return in how many seconds pods are looked for again that no watch tells of; None: there are none."""
+    """Return in how many seconds pods are read once more that no watch reports; None: there are none."""
     return UNLABELLED_SECONDS if any(not pod.labelled for pod in pods_of(o)) else None
 
 

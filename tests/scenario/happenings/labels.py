@@ -1,14 +1,11 @@
 """Labels that somebody takes off pods, changes, or puts back."""
 
-from tests.scenario.api_server import PODS, Body
+from tests.scenario.api_server import PODS
+from tests.scenario.happenings.pods import path_of
 from tests.scenario.world import World
 from tidegate_spark.protocol import LABEL_APP, LABEL_EPOCH, LABEL_MANAGED_BY, LABEL_ROLE, ROLE_DRIVER
 
 _OURS = (LABEL_APP, LABEL_EPOCH, LABEL_MANAGED_BY, LABEL_ROLE)
-
-
-def _path(body: Body) -> str:
-    return f"/api/v1/namespaces/{body['metadata']['namespace']}/pods/{body['metadata']['name']}"
 
 
 def change_labels(w: World) -> str | None:
@@ -19,7 +16,7 @@ def change_labels(w: World) -> str | None:
     if not chosen:
         return None
     pod = w.rng.choice(chosen)
-    path, before = _path(pod), dict(pod["metadata"].get("labels", {}))
+    path, before = path_of(pod), dict(pod["metadata"].get("labels", {}))
     taken = w.rng.choice(((LABEL_MANAGED_BY,), _OURS, _OURS, (LABEL_ROLE, LABEL_EPOCH)))
     value = w.rng.choice((None, None, "7"))
     w.api.patch(path, {"metadata": {"labels": dict.fromkeys(taken, value)}})

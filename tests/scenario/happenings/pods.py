@@ -64,10 +64,11 @@ def _some_pod(w: World) -> str | None:
     pods = [body for body in w.api.all(PODS) if LABEL_APP in body["metadata"].get("labels", {})]
     drivers = [body for body in pods if body["metadata"]["labels"][LABEL_ROLE] != ROLE_EXECUTOR]
     chosen = drivers if drivers and w.rng.random() < 0.7 else pods
-    return _path(w.rng.choice(chosen)) if chosen else None
+    return path_of(w.rng.choice(chosen)) if chosen else None
 
 
-def _path(body: Body) -> str:
+def path_of(body: Body) -> str:
+    """Return the path of a pod."""
     return f"/api/v1/namespaces/{body['metadata']['namespace']}/pods/{body['metadata']['name']}"
 
 
@@ -86,7 +87,7 @@ def lose_repartition(w: World) -> str | None:
     pods = [body for body in w.api.all(PODS) if body["metadata"].get("labels", {}).get(LABEL_ROLE) == ROLE_REPARTITION]
     if not pods:
         return None
-    path = _path(w.rng.choice(pods))
+    path = path_of(w.rng.choice(pods))
     if w.rng.random() < 0.5:
         w.cluster.evict(path)
         return f"the kubelet evicts {path}"
