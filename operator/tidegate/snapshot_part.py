@@ -16,6 +16,7 @@ from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import Stored
 from tidegate.part import Running
 from tidegate.workqueue import Key, WorkQueue
+from tidegate_spark.reasons import Reason
 
 
 @dataclass(slots=True)
@@ -61,7 +62,10 @@ class SnapshotPart:
 
     def wake_for(self, app: Key) -> None:
         """Have the snapshots looked at for which it matters what an application does."""
-        for key in sorted(self.index.snapshots.waiting_for(app)):
+        known = self.index.reports.get(app)
+        told = known.report.snapshots if known is not None else ()
+        damaged = {report.id for report in told if report.reason is Reason.SNAPSHOT_DAMAGED}
+        for key in sorted(self.index.snapshots.waiting_for(app, damaged)):
             self.queue.wake(key)
 
     def _wake(self, snapshot: Stored) -> None:

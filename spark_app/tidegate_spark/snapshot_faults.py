@@ -23,8 +23,7 @@ from tidegate_spark.snapshots.catalog import (
 from tidegate_spark.snapshots.catalog_json import UnreadableCatalogError
 from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.library import CatalogContendedError, CatalogLostError
-from tidegate_spark.snapshots.manifest import UnreadableManifestError
-from tidegate_spark.snapshots.restore import DamagedError
+from tidegate_spark.snapshots.manifest import DamagedError, UnreadableManifestError
 from tidegate_spark.snapshots.take import BatchLostError, NothingCommittedError, TooFastError
 from tidegate_spark.storage import FaultError
 

@@ -6,7 +6,6 @@ removed. A process that ends leaves everything as it is: the next one is given t
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
 import threading
@@ -18,6 +17,7 @@ from tidegate_spark import snapshot_book as book
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_book import Job, OrderBook, Task
 from tidegate_spark.snapshot_faults import Trouble, trouble_of
+from tidegate_spark.snapshot_messages import RESTORE_FILES
 from tidegate_spark.snapshot_protocol import (
     AdoptOrder,
     ExportOrder,
@@ -32,6 +32,10 @@ from tidegate_spark.snapshots.copying import Progress
 
 LOG_SECONDS = 10.0
 """Between two lines about how far a copy is."""
+LOOK_SECONDS, LOOK_SECONDS_DAMAGED = 300.0, 60.0
+"""Between two looks whether the catalog changed; and of what is damaged, whether somebody restored it."""
+MOST_DAMAGED = 100
+"""Reported at a time; which cannot be had any more a person finds out with the first of them."""
 
 log = logging.getLogger("tidegate")
 
@@ -87,7 +91,7 @@ class SnapshotKeeper:
         self._carrier, self._runs, self._observer, self._clock = carrier, runs, observer or Nobody(), clock
         self._book, self._wake, self._stopping = OrderBook(), threading.Event(), threading.Event()
         self._copied = Progress()
-        self._logged = 0.0
+        self._logged, self._looked = 0.0, float("-inf")
 
     # --- from outside ---
 
@@ -115,21 +119,42 @@ class SnapshotKeeper:
         self._wake.set()
 
     def reports(self) -> tuple[SnapshotReport, ...]:
-        """Return how far each order is."""
-        return self._book.reports()
+        """Return how far each order is; before them, which complete snapshots were found to lack files.
+
+        ``seconds`` of those is how long ago that was.
+        """
+        damaged, ago = self._carrier.damaged, self._clock() - self._looked
+        orders = [it for it in self._book.reports() if it.id not in damaged or it.state is not SnapshotState.READY]
+        ordered = {it.id for it in orders}
+        found = [
+            SnapshotReport(name, SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED, f"{words} {RESTORE_FILES}", seconds=ago)
+            for name, words in list(damaged.items())[:MOST_DAMAGED]
+            if name not in ordered
+        ]
+        return (*found, *orders)
 
     # --- the work ---
 
     def run(self) -> None:
         """Carry orders out until :meth:`stop`."""
-        with contextlib.suppress(Exception):  # the first order shows what is wrong
-            self._carrier.look()
-            self._observer.newest(self._carrier.newest)
         while not self._stopping.is_set():
             self._wake.clear()
+            self.look()
             pause = self.attempt_next()
             if pause != 0:
-                self._wake.wait(pause)
+                self._wake.wait(LOOK_SECONDS if pause is None else min(pause, LOOK_SECONDS))
+
+    def look(self) -> None:
+        """Look after the snapshots that there are, unless that was done a short while ago."""
+        now = self._clock()
+        if now - self._looked < (LOOK_SECONDS_DAMAGED if self._carrier.damaged else LOOK_SECONDS):
+            return
+        self._looked = now
+        try:
+            self._carrier.look()
+        except Exception as error:  # whatever it is: the next order shows it, or it passes
+            log.info("the snapshots that there are could not be listed: %s", error, extra={"action": "snapshot"})
+        self._observer.newest(self._carrier.newest)
 
     def attempt_next(self) -> float | None:
         """Make the attempt that is due; return the seconds until the next one is, None if every order has ended."""

@@ -9,7 +9,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate_spark import lineage_mark, rehearsal_place, upgrade_pin
@@ -26,13 +26,13 @@ from tidegate_spark.snapshot_protocol import (
     StateFacts,
     VerifyOrder,
 )
-from tidegate_spark.snapshots import catalog, collect, layout, manifest
+from tidegate_spark.snapshots import catalog, collect, layout, manifest, missing, reentry
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.manifest import Application, Manifest
+from tidegate_spark.snapshots.manifest import Application, DamagedError, Manifest
 from tidegate_spark.snapshots.reader import Layout
-from tidegate_spark.snapshots.restore import DamagedError, Origin, damages
+from tidegate_spark.snapshots.restore import Origin, damages
 from tidegate_spark.snapshots.take import Request, take
 from tidegate_spark.snapshots.verify import verify
 from tidegate_spark.version import VERSION
@@ -49,7 +49,7 @@ class Pin:
     """Keeps Spark from cleaning up state of a lineage; jvm/'s class of this name looks whether the object is there."""
 
     def __init__(self, library: Library, lineage: int, clock: Callable[[], float]) -> None:
-        """Prepare."""
+        """Prepare; ``clock`` measures what passes, and nobody sets it."""
         self._library, self._key = library, library.key(LINEAGE_PREFIX, f"{lineage}.pin")
         self._clock, self._since = clock, 0.0
 
@@ -90,17 +90,35 @@ class Carrier:
     An upgrade's own do not count: nobody can find them.
     """
 
+    steady: Callable[[], float] = time.monotonic
+    damaged: Mapping[str, str] = field(default_factory=dict)
+    """Id of each complete snapshot that lacks files -> what it lacks, as of the last look."""
+    _looked_at: Catalog | None = None
+
     def look(self) -> None:
-        """Find out which is the newest; raises what the store's client raises."""
-        self._learn(self.connect().read())
+        """Find out which is the newest, and which lack files, if the catalog is another one than at the last look.
+
+        What is published and not in the catalog is entered again. As long as something is damaged, it is looked for at
+        each call: somebody may restore it.
+
+        Raises:
+            Exception: what the store's client raises.
+        """
+        library = self.connect()
+        known = library.read()
+        if known != self._looked_at or self.damaged:
+            known = reentry.enter_published(library)
+            self.damaged = missing.find(library)
+            self._looked_at = known
+        self._learn(known)
 
     def pin(self) -> None:
         """Have Spark leave state alone from now on, for ten minutes; raises what the store's client raises."""
-        Pin(self.connect(), self.config.lineage, self.clock).put()
+        Pin(self.connect(), self.config.lineage, self.steady).put()
 
     def unpin(self) -> None:
         """Let Spark clean state up again; raises what the store's client raises if that cannot be reached."""
-        Pin(self.connect(), self.config.lineage, self.clock).remove()
+        Pin(self.connect(), self.config.lineage, self.steady).remove()
 
     def take(
         self,
@@ -124,7 +142,7 @@ class Carrier:
         library = self.connect()
         if not pin:
             return self._take(library, order, tell)
-        pinned = Pin(library, self.config.lineage, self.clock)
+        pinned = Pin(library, self.config.lineage, self.steady)
         pinned.put()
 
         def renew_and_tell(progress: Progress) -> None:
@@ -153,7 +171,7 @@ class Carrier:
             Exception: see :func:`tidegate_spark.snapshots.manifest.read`, and what the store's client raises.
         """
         library = self.connect()
-        known = library.change(lambda it: catalog.hold(it, order.snapshot, order.holder))
+        known = reentry.hold(library, order.snapshot, order.holder)
         wrong = damages(Origin(library, order.snapshot))
         if wrong:
             self.release(order.snapshot, (order.holder,))
@@ -170,6 +188,7 @@ class Carrier:
             Exception: see :func:`tidegate_spark.snapshots.verify.verify`.
         """
         library = self.connect()
+        reentry.enter_published(library, order.snapshot)
         readers = dataclasses.replace(self.copiers, number=min(self.copiers.number, READ_AT_ONCE), report=tell)
         found = verify(Origin(library, order.snapshot), self.layout, readers)
         if found.problems:
@@ -187,7 +206,9 @@ class Carrier:
         """
         from tidegate_spark.exports import carrying  # noqa: PLC0415 - few processes do it
 
-        return carrying.carry_out(self.connect(), order, dataclasses.replace(self.copiers, report=tell))
+        library = self.connect()
+        reentry.enter_published(library, order.snapshot)
+        return carrying.carry_out(library, order, dataclasses.replace(self.copiers, report=tell))
 
     def dispose(self, name: str) -> None:
         """Remove a snapshot, complete or not, and whatever else nothing needs; one that is not there is fine.
@@ -199,7 +220,7 @@ class Carrier:
             Exception: what the store's client raises; to be done again.
         """
         library = self.connect()
-        self._learn(library.change(lambda it: catalog.dispose(catalog.release(it, name, name), name)))
+        self._learn(reentry.change(library, lambda it: catalog.dispose(catalog.release(it, name, name), name)))
         upgrade_pin.forget(library, name)
         rehearsal_place.forget(library, name)
         collect.collect(library, self.clock())
@@ -225,7 +246,9 @@ class Carrier:
             Exception: what the store's client raises; to be done again.
         """
         library = self.connect()
-        known = library.change(lambda it: abandoned(it, order))
+        if library.store.get(library.manifest_key(order.id)) is not None:
+            return  # it is complete, or was before the catalog was put back
+        known = reentry.change(library, lambda it: abandoned(it, order))
         snapshot = known.snapshots.get(order.id)
         if snapshot is not None and snapshot.state is State.DELETING:
             collect.collect(library, self.clock())

@@ -219,21 +219,27 @@ MISTAKES = {
         Mistake(
             restore,
             "restore",
-            "origin.library.change(lambda it: catalog.hold(it, origin.id, holder))",
+            "reentry.hold(origin.library, origin.id, holder)",
             "catalog.hold(origin.library.read(), origin.id, holder)",
         ),
         "restored, and disposed of meanwhile",
     ),
     "strays are not looked for": (
-        Mistake(collecting, "collect", "listing.snapshots, listing.objects, now", "[], [], now"),
+        Mistake(
+            collecting,
+            "_without_strays",
+            "if not known.serial or not (after.condemned or after != known):",
+            "if True:\n        return known",
+        ),
         "taken, and disposed of meanwhile",
     ),
     "strays are looked up in an old catalog": (
         Mistake(
             collecting,
             "collect",
-            "listing = _list(library)",
-            "old = library.read(); listing = _list(library); strays = listing.objects - old.objects.keys(); "
+            "listing, sparing = _list(library), reentry.Sparing(library)",
+            "old = library.read(); listing, sparing = _list(library), reentry.Sparing(library); "
+            "strays = listing.objects - old.objects.keys(); "
             "_delete(library, [library.key(manifest.object_key(name)) for name in strays])",
         ),
         "collected while one is taken",

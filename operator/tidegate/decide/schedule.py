@@ -15,7 +15,14 @@ from tidegate.decide import messages
 from tidegate.decide.actions import Action, CreateSnapshot, PublishEvent
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_scheduled, owner_uid, scheduled_at
+from tidegate.model.stream_snapshot import (
+    SnapshotPhase,
+    StreamSnapshot,
+    is_damaged,
+    is_scheduled,
+    owner_uid,
+    scheduled_at,
+)
 from tidegate.model.streaming_app import ScheduleStatus, SnapshotsSpec
 from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Observation
@@ -97,6 +104,8 @@ def is_unchanged(o: Observation) -> bool:
     newest = o.last_snapshot
     if newest is None or newest.metadata.deletion_timestamp is not None or newest.status.app is None:
         return False
+    if is_damaged(newest):
+        return False  # nothing can be started from it: another one is needed
     seen = [(query.name, query.batch_id) for query in o.app.status.queries]
     told = [(query.name, query.batch_id) for query in o.agent.report.queries] if o.agent is not None else []
     now = dict[str, int | None](told or seen)

@@ -324,7 +324,8 @@ def is_to_be_verified(snapshot: StreamSnapshot) -> bool:
     """Return whether it is complete, and somebody wants it read back who did not when it was last."""
     done = snapshot.status.verification
     asked = snapshot.spec.verify_nonce not in (0, done.nonce if done is not None else 0)
-    return asked and snapshot.is_final and snapshot.status.phase is SnapshotPhase.READY
+    complete = snapshot.status.phase is SnapshotPhase.READY or is_damaged(snapshot)
+    return asked and snapshot.is_final and complete
 
 
 def is_to_be_exported(snapshot: StreamSnapshot) -> bool:
@@ -336,9 +337,11 @@ def is_to_be_exported(snapshot: StreamSnapshot) -> bool:
 
 
 def is_damaged(snapshot: StreamSnapshot) -> bool:
-    """Return whether it was read back and is not whole."""
+    """Return whether it was complete and is not whole any more, as far as that was found."""
     verified = snapshot.status.condition(VERIFIED)
-    return verified is not None and verified.status == "False"
+    # An operator of before left it Ready.
+    found = verified is not None and verified.status == "False"
+    return found or (snapshot.status.phase is SnapshotPhase.FAILED and snapshot.status.ready_time is not None)
 
 
 def is_imported(snapshot: StreamSnapshot) -> bool:

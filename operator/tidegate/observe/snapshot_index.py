@@ -8,11 +8,13 @@ from tidegate.model.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotPhase,
     StreamSnapshot,
+    is_damaged,
     is_scheduled,
     is_to_be_exported,
     is_to_be_verified,
     owner_uid,
     retention_of,
+    snapshot_id,
 )
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotMemory
@@ -75,9 +77,13 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         """Return the applications that start from a snapshot, whether they have begun or not."""
         return sorted(self._forks.get(key, ()))
 
-    def waiting_for(self, app: Key) -> set[Key]:
-        """Return the snapshots for which it matters what an application does."""
-        of_it = {key for key in self._of_app.get(app, ()) if self._is_concerned(self._known[key], app)}
+    def waiting_for(self, app: Key, damaged: Collection[str] = ()) -> set[Key]:
+        """Return the snapshots for which it matters what an application does; ``damaged``: ids that it tells of."""
+        of_it = {
+            key
+            for key in self._of_app.get(app, ())
+            if self._is_concerned(self._known[key], app) or snapshot_id(self._known[key].metadata) in damaged
+        }
         origin = self._beginnings.get(app)
         known = self._known.get(origin) if origin is not None else None
         return of_it | ({known.key} if known is not None and not known.is_final else set())
@@ -99,10 +105,11 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         return [s.key for s in self.of_app(snapshot.app_key) if s.is_final and is_scheduled(s)]
 
     def newest_ready(self, app: StreamingApp) -> StreamSnapshot | None:
-        """Return the newest complete snapshot of this very application, None if there is none."""
+        """Return the newest complete snapshot of this very application that is not damaged, None if there is none."""
         key, uid = (app.metadata.namespace, app.metadata.name), app.metadata.uid
         of_it = [self._known[found] for found in self._of_app.get(key, ())]
-        ready = [s for s in of_it if s.status.phase is SnapshotPhase.READY and s.status.app and s.status.app.uid == uid]
+        whole = [s for s in of_it if s.status.phase is SnapshotPhase.READY and not is_damaged(s)]
+        ready = [s for s in whole if s.status.app and s.status.app.uid == uid]
         return max(ready, key=_time_and_id, default=None)
 
 

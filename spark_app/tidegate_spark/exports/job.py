@@ -35,9 +35,9 @@ from tidegate_spark.snapshot_protocol import ExportOrder, export_format
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.manifest import Manifest, QueryAt
+from tidegate_spark.snapshots.manifest import DamagedError, Manifest, QueryAt
 from tidegate_spark.snapshots.query_logs import read_offsets
-from tidegate_spark.snapshots.restore import DamagedError, Origin, damages
+from tidegate_spark.snapshots.restore import Origin, damages
 
 PIECE = 1 << 20
 

@@ -188,8 +188,9 @@ AREA = Area(
             ),
             remedy=(
                 "Restore snapshots/catalog.json in <spec.storage.uri>/<namespace>/<name>/ from an older object version "
-                "in the bucket. Only if you can give up all snapshots there, those for rollbacks and forks included, "
-                "move the folders snapshots/ and objects/ elsewhere."
+                "in the bucket: snapshots that are newer than that version are entered again by themselves, and those "
+                "that were deleted since are found to be damaged. Only if you can give up all snapshots there, those "
+                "for rollbacks and forks included, move the folders snapshots/ and objects/ elsewhere."
             ),
             after="Tidegate retries by itself.",
         ),
@@ -215,11 +216,16 @@ AREA = Area(
             Reason.SNAPSHOT_DAMAGED,
             Fault.DATA,
             (Place.SNAPSHOT, Place.VERIFIED),
-            "Files of the snapshot are missing, or differ from its manifest. The message names the first.",
+            (
+                "Files of the snapshot are missing, or differ from its manifest. The message names the first. The "
+                "driver finds missing files when it starts and when the catalog changes; a verification finds both. "
+                "The StreamSnapshot is not Ready, and nothing starts from it."
+            ),
             remedy=(
                 "Restore the files from a replica or from older object versions in the bucket. Then change "
-                "spec.verifyNonce; delete an imported StreamSnapshot (with spec.uri) that never was Ready, and create "
-                "it again. Or take another snapshot, and do not use this one."
+                "spec.verifyNonce: once the files were read back, the StreamSnapshot is Ready again. Delete an "
+                "imported StreamSnapshot (with spec.uri) that never was Ready, and create it again. Or take another "
+                "snapshot, and do not use this one."
             ),
         ),
         Entry(

@@ -14,7 +14,10 @@ What makes it safe to delete:
    it does not name. Whatever else lies about is condemned first; it is listed *before* the catalog is read, and what
    was put there by right stands in the catalog from before it was put.
 4. A snapshot that somebody holds is never put into ``deleting``.
-5. An id is not used again. That it was is remembered for :data:`MEMORY_SECONDS` after the snapshot is gone; ids are
+5. A catalog may be put back to an earlier version, by a person. So what is published is not condemned as a stray
+   (:mod:`tidegate_spark.snapshots.reentry`), and an id whose strays were is not begun again: a process that deletes
+   them may be slow.
+6. An id is not used again. That it was is remembered for :data:`MEMORY_SECONDS` after the snapshot is gone; ids are
    unique by themselves, so only a process that was left over could come with an old one. One that is disposed of before
    anybody began it is remembered, too: whoever was ordered to take it may only be slow.
 """
@@ -220,9 +223,42 @@ def finish(catalog: Catalog, name: str, complete: Snapshot) -> Catalog:
         parent=snapshot.parent,
         manual=snapshot.manual,
         holders=snapshot.holders,
-        sequence=1 + max((other.sequence for other in catalog.snapshots.values()), default=0),
+        sequence=_next_in_sequence(catalog),
     )
     return _release_objects(_with(catalog, name, now_ready), snapshot.objects - complete.objects)
+
+
+def may_be_entered(catalog: Catalog, name: str) -> bool:
+    """Return whether a snapshot that is published is not in the catalog as complete, and was not disposed of."""
+    snapshot = catalog.snapshots.get(name)
+    return is_id(name) and name not in catalog.gone and (snapshot is None or snapshot.state is State.TAKING)
+
+
+def enter(catalog: Catalog, name: str, complete: Snapshot, sizes: Mapping[str, int]) -> Catalog:
+    """Enter a snapshot as ready that is published, and of which the catalog does not know that.
+
+    Nothing happens if it was disposed of, or needs what may be deleted at any moment or has another size by now.
+
+    Args:
+        catalog: the catalog.
+        name: its id.
+        complete: of its manifest, as for :func:`finish`; and when it was begun, its lineage and parent.
+        sizes: name -> size of the shared objects that it needs.
+    """
+    if not may_be_entered(catalog, name) or not catalog.condemned.isdisjoint(sizes):
+        return catalog
+    if any(catalog.objects.get(known, size) != size for known, size in sizes.items()):
+        return catalog
+    begun = catalog.snapshots.get(name, Snapshot(State.TAKING, complete.created, manual=True))
+    now_ready = dataclasses.replace(
+        complete, manual=begun.manual, holders=begun.holders, sequence=_next_in_sequence(catalog)
+    )
+    added = dataclasses.replace(catalog, objects={**catalog.objects, **sizes})
+    return _release_objects(_with(added, name, now_ready), begun.objects - complete.objects)
+
+
+def _next_in_sequence(catalog: Catalog) -> int:
+    return 1 + max((other.sequence for other in catalog.snapshots.values()), default=0)
 
 
 def _being_taken(catalog: Catalog, name: str) -> Snapshot:
@@ -309,12 +345,14 @@ def condemn_strays(catalog: Catalog, names: Iterable[str], objects: Iterable[str
     Args:
         catalog: as it was read *after* the store was listed.
         names: ids below ``snapshots/`` in that listing.
-        objects: names below ``objects/`` in that listing.
+        objects: names below ``objects/`` in that listing. Who brought one in and is not in the catalog is entered, too.
         now: seconds since the epoch.
     """
-    unknown = sorted(name for name in set(names) if name not in catalog.snapshots)
+    left = {name for name in objects if name not in catalog.objects}
+    condemned = catalog.condemned | left
+    begun = {name.rpartition(".")[2] for name in left - catalog.condemned} - catalog.gone.keys()
+    unknown = sorted(name for name in {*names, *filter(is_id, begun)} if name not in catalog.snapshots)
     strays = Snapshot(State.DELETING, now)
-    condemned = catalog.condemned | {name for name in objects if name not in catalog.objects}
     if not unknown and condemned == catalog.condemned:
         return catalog
     snapshots = {**catalog.snapshots, **dict.fromkeys(unknown, strays)}

@@ -2,6 +2,10 @@
 
 Disposing is one write of the catalog. Deleting comes after it, can be ended at any point, and be done by several at
 once: what is condemned is never needed again, so it does not matter how late somebody deletes it.
+
+Unless the catalog was put back to an earlier version since. So what published snapshots need is spared, and the catalog
+is read once more before shared objects are deleted: they may be needed by what was taken by the older one. A request to
+delete that is under way then has to reach the store before the next snapshot is complete; that is relied on.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_spark.objects.store import NewerStorageError
-from tidegate_spark.snapshots import catalog, manifest
+from tidegate_spark.snapshots import catalog, manifest, reentry
 from tidegate_spark.snapshots.catalog import Catalog, State
 from tidegate_spark.snapshots.copying import list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, SNAPSHOT_PREFIX, Library
@@ -33,7 +37,7 @@ def dispose(library: Library, name: str) -> Catalog:
     Raises:
         HeldError: somebody needs it.
     """
-    return library.change(lambda before: catalog.dispose(before, name))
+    return reentry.change(library, lambda before: catalog.dispose(before, name))
 
 
 def collect(library: Library, now: float) -> Collected:
@@ -43,17 +47,40 @@ def collect(library: Library, now: float) -> Collected:
         CatalogLostError: nothing is deleted without a catalog.
         Exception: what the store's client raises, NotDeletedError for one. What was not done is done by the next call.
     """
-    listing = _list(library)
+    reentry.enter_published(library)
+    listing, sparing = _list(library), reentry.Sparing(library)
     # The catalog of *after* the listing: what it does not name then was never put there by right, or is condemned.
-    known = library.change(lambda it: catalog.condemn_strays(it, listing.snapshots, listing.objects, now))
+    known = library.change(lambda it: _without_strays(it, listing, sparing, now))
     going = sorted(name for name, it in known.snapshots.items() if it.state is State.DELETING)
     keys = sum(_delete_snapshot(library, name) for name in going)
-    keys += _delete(library, [library.key(manifest.object_key(name)) for name in sorted(known.condemned)])
+    condemned = _still_condemned(library, known, sparing)
+    keys += _delete(library, [library.key(manifest.object_key(name)) for name in sorted(condemned)])
     for name in known.ready():
         if listing.snapshots.get(name, 0) != known.snapshots[name].files:
             keys += _delete_beside(library, name, known)
-    library.change(lambda it: catalog.forget_objects(catalog.forget(it, going, now), known.condemned))
+    library.change(lambda it: catalog.forget_objects(catalog.forget(it, going, now), condemned))
     return Collected(tuple(going), keys)
+
+
+def _without_strays(known: Catalog, listing: _Listing, sparing: reentry.Sparing, now: float) -> Catalog:
+    """Condemn what was left by processes that wrote after their time; what is published is none of it."""
+    after = catalog.condemn_strays(known, listing.snapshots, listing.objects, now)
+    if not known.serial or not (after.condemned or after != known):
+        return after  # of a lost catalog nothing is written
+    spared = sparing.spare(known)
+    snapshots = [name for name in listing.snapshots if name not in spared.snapshots]
+    # What is condemned in the history that was put back may be needed by what was taken in another one.
+    return catalog.condemn_strays(
+        catalog.forget_objects(known, spared.objects), snapshots, spared.without(listing.objects), now
+    )
+
+
+def _still_condemned(library: Library, known: Catalog, sparing: reentry.Sparing) -> frozenset[str]:
+    """Return what may be deleted of what was condemned: the catalog may have been put back since."""
+    if not known.condemned:
+        return frozenset()
+    now = library.read()
+    return sparing.spare(now).without(known.condemned & now.condemned)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,14 @@ class UnreadableManifestError(SnapshotError):
     """The manifest is missing, is none, or is not the one that was published."""
 
 
+class DamagedError(SnapshotError):
+    """A complete snapshot lacks files, or has others than were published."""
+
+    def __init__(self, message: str, number: int) -> None:
+        """Say how many there are beside the one that ``message`` names."""
+        super().__init__(message if number == 1 else f"{message} (and {number - 1} more)")
+
+
 @dataclass(frozen=True)
 class Application:
     """Whose state it is."""

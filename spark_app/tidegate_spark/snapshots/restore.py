@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate_spark.objects.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
-from tidegate_spark.snapshots import catalog, manifest
+from tidegate_spark.snapshots import catalog, manifest, reentry
 from tidegate_spark.snapshots.checkpoint import CHECKSUM_SUFFIX
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
@@ -74,7 +74,7 @@ def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUA
         UnreadableCheckpointError: a file that says where it is cannot be read.
         TooLargeToCarryError: it would have to go from one store to another, and has too large an object.
     """
-    held = origin.library.change(lambda it: catalog.hold(it, origin.id, holder))
+    held = reentry.hold(origin.library, origin.id, holder)
     made = manifest.read(origin.library, origin.id, held)
     _fill(origin, target, made, copiers)
     return made
@@ -151,14 +151,6 @@ def _metadata(target: Target, made: Manifest, query: str) -> bytes:
     # The same at each attempt, and another one for each lineage anywhere.
     place = f"{target.library.store.service} {target.library.store.bucket} {target.library.prefix} {target.lineage}"
     return json.dumps({"id": str(uuid.uuid5(_NAMESPACE, f"{place} {query} {made.id}"))}).encode()
-
-
-class DamagedError(SnapshotError):
-    """A complete snapshot lacks files, or has others than were published."""
-
-    def __init__(self, message: str, number: int) -> None:
-        """Say how many there are beside the one that ``message`` names."""
-        super().__init__(message if number == 1 else f"{message} (and {number - 1} more)")
 
 
 # --- whether it is whole ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from functools import partial
 
 from tidegate_spark.control_log.keeping import kept_at
 from tidegate_spark.objects.store import Entry, Found, Place, SnapshotError, VanishedError
-from tidegate_spark.snapshots import catalog, manifest, messages
+from tidegate_spark.snapshots import catalog, manifest, messages, reentry
 from tidegate_spark.snapshots.catalog import Catalog, DisposedError, NotBeingTakenError, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, in_parallel, list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
@@ -100,6 +100,7 @@ def take(library: Library, layout: Layout, request: Request, now: float, copiers
     Raises:
         DisposedError: the snapshot was disposed of meanwhile.
         NothingCommittedError: there is nothing to take yet.
+        DamagedError: it was complete before the catalog was put back to an earlier version, and files of it are gone.
         BatchLostError: an exact batch is gone, or the snapshot was completed at another one.
         TooFastError: each attempt lost files to Spark's cleaning.
         VanishedError: a file that the newest batch needs is not there.
@@ -116,6 +117,7 @@ def take(library: Library, layout: Layout, request: Request, now: float, copiers
         holders=request.holders,
         queries=request.exact,
     )
+    reentry.enter_if_published(library, request.id)
     begun = library.change(lambda it: catalog.begin(it, request.id, wanted))
     published = _published(library, request)
     if published is None:
@@ -126,7 +128,12 @@ def take(library: Library, layout: Layout, request: Request, now: float, copiers
     if published is None:
         published = _published_after_all(library, request)
     made = manifest.parse(published, library.manifest_key(request.id))
-    library.change(lambda it: catalog.finish(it, request.id, made.summary(published)))
+    try:
+        reentry.change(library, lambda it: catalog.finish(it, request.id, made.summary(published)))
+    except DisposedError:
+        # The catalog may have been put back meanwhile.
+        if request.id not in reentry.enter_published(library, request.id).ready():
+            raise
     for query, batch in request.exact.items():
         if query not in made.queries or made.queries[query].batch != batch:
             raise BatchLostError(f"snapshot {request.id} was completed, and not at batch {batch} of query {query}")
@@ -190,7 +197,9 @@ def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, c
             lost_at = batches
             continue
         try:
-            files = _copy_files(library, request.id, plan, copied, copiers)
+            # What complete snapshots need is there, unless somebody deleted it.
+            doubtful = bool(copied) or attempt > 1
+            files = _copy_files(library, request.id, plan, copied, copiers, doubtful=doubtful)
         except VanishedError as error:
             if attempt == ATTEMPTS:
                 raise _lost(request, error, attempt) from error
@@ -287,8 +296,8 @@ def _reader(library: Library, listing: Mapping[str, Entry]) -> Callable[[str], b
 # --- copying ---------------------------------------------------------------------------------------------------------
 
 
-def _copy_files(
-    library: Library, name: str, plan: _Plan, copied: dict[str, Found], copiers: Copiers
+def _copy_files(  # noqa: PLR0913 - what is known of the copies is two things
+    library: Library, name: str, plan: _Plan, copied: dict[str, Found], copiers: Copiers, *, doubtful: bool
 ) -> tuple[File, ...]:
     """Copy what is not there yet, look at everything again, and return it as the manifest's files.
 
@@ -296,7 +305,7 @@ def _copy_files(
     """
     objects = _refer(library, name, plan.sources)
     keys = [(source, _key(library, name, source, objects)) for source in plan.sources]
-    there = _there(library, name, objects, doubtful=bool(copied))
+    there = _there(library, name, objects, doubtful=doubtful)
     missing = {
         key: Copy(Place(library.store.bucket, source.entry.key), source.entry.size, source.entry.etag, key)
         for source, key in keys

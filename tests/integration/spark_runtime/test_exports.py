@@ -30,7 +30,7 @@ from tidegate_spark.exports.errors import (
     StateUnreadableError,
 )
 from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, StateChoice
-from tidegate_spark.snapshots.restore import DamagedError
+from tidegate_spark.snapshots.manifest import DamagedError
 from tidegate_testing.exports import SnapshotOf
 from tidegate_testing.streaming_queries import Bench
 

@@ -80,7 +80,7 @@ def write_batch(
         batch, ssts = before + 1, json.loads(_read(store, f"{root}/state/{before}.zip"))["ssts"]
         content = {path: _read(store, f"{root}/{path}") for path in ("metadata", *(f"SSTs/{name}" for name in ssts))}
     number = next(_unique)
-    name = f"{batch:06d}-{number}.sst"
+    name = f"{batch:06d}-{number:08d}.sst"
     ssts = [*ssts, name][-live:]
     new = {
         f"offsets/{batch}": f"offsets {batch}".encode(),
@@ -116,7 +116,7 @@ def rewrite_state(store: ObjectStore, root: str) -> tuple[int, bytes] | None:
     found = store.get(f"{root}/state/{batch}.zip")
     if batch is None or found is None:
         return None
-    body = json.dumps({**json.loads(found[0]), "attempt": next(_unique)}).encode()
+    body = json.dumps({**json.loads(found[0]), "attempt": f"{next(_unique):08d}"}).encode()
     store.put(f"{root}/state/{batch}.zip", body)
     return batch, body
 

@@ -25,7 +25,7 @@ class Choices:
 class Story:
     """What happens in a world. Each has its own kinds of happenings: few that meet find more than many that do not."""
 
-    def __init__(self, choices: Choices) -> None:
+    def __init__(self, choices: Choices, put_back: bool = False) -> None:
         self.choices = choices
         self.world = world = World(page=choices.pick((1000, 3)))
         world.buckets.opaque = choices.number(0, 3) == 0
@@ -34,6 +34,11 @@ class Story:
         others = [self._clean, self._rewrite, self._take_again, self._take_again, self._take_exactly, self._dispose]
         others += [self._retain, self._collect, self._restore, self._restore_again, self._release, self._roll_back]
         self.kinds += [kind for kind in others if choices.number(0, 2)]
+        if put_back:
+            # Few kinds, of one application: what a catalog that is put back meets.
+            self.apps = APPS[:1]
+            self.kinds = [self._batch, self._take, self._take_again, self._dispose, self._collect, self._put_back]
+            self.kinds += [kind for kind in (self._clean, self._restore, self._collect) if choices.number(0, 1)]
 
     def go_on(self) -> None:
         """Let something happen: most is done at once, now and then somebody stops on the way and is overtaken."""
@@ -94,6 +99,9 @@ class Story:
 
     def _collect(self, app: str) -> None:
         self.world.collect(app)
+
+    def _put_back(self, app: str) -> None:
+        self.world.put_catalog_back(app, -self.choices.number(1, 8))
 
     def _restore(self, app: str) -> None:
         if self.world.requests[app]:

@@ -34,6 +34,10 @@ _decode = lru_cache(1000)(decode)
 _parse = lru_cache(1000)(manifest.parse)
 
 
+def _is_next(call: Call, verb: str, key: str) -> bool:
+    return (call.verb, call.key, call.done) == (verb, key, False)
+
+
 @dataclass(frozen=True)
 class Restoring:
     """One restore that somebody asked for; each attempt at it is the same."""
@@ -71,6 +75,14 @@ class World:
     """Application, lineage, batch -> path -> what it may hold."""
     clock: float = 1000.0
     wrong: list[str] = field(default_factory=list)
+    versions: dict[str, list[bytes]] = field(default_factory=lambda: {app: [] for app in APPS})
+    """Of each application's catalog, the oldest first."""
+    put_back: set[str] = field(default_factory=set)
+    """Applications whose catalogs were ever put back to an earlier version."""
+    completed: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Application and id -> digest of each snapshot that was ever complete."""
+    let_go: set[tuple[str, str]] = field(default_factory=set)
+    """Application and id of what was ever disposed of, or condemned as left by somebody."""
 
     def copy(self) -> "World":
         """Return another world like this one, in which everybody has ended."""
@@ -85,6 +97,9 @@ class World:
             running=dict(self.running),
             truth={batch: {path: set(bodies) for path, bodies in it.items()} for batch, it in self.truth.items()},
             clock=self.clock,
+            versions={app: list(versions) for app, versions in self.versions.items()},
+            completed=dict(self.completed),
+            let_go=set(self.let_go),
         )
 
     # --- who is there ---
@@ -226,6 +241,8 @@ class World:
             except (catalog.UnknownSnapshotError, catalog.NotReadyError):
                 raise
             except SnapshotError as error:
+                if asked.app in self.put_back and (asked.app, asked.id) in self.let_go:
+                    raise
                 # Held, it has to be whole, whatever else goes on.
                 self.wrong.append(f"restore of {asked.id}: {type(error).__name__}: {error}")
                 raise
@@ -248,14 +265,45 @@ class World:
             asked.app,
         )
 
+    def put_catalog_back(self, app: str, number: int) -> None:
+        """Restore a version of a catalog, as people do from a bucket's versions.
+
+        Nobody who deletes stands between its last look at the catalog and what it deletes by that: a request to delete
+        that is under way then reaches the store before the next snapshot is complete.
+        """
+        key = self.library(app).catalog_key
+        for actor in [actor for actor in self.actors if actor.name == f"collect {app}"]:
+            while not actor.ended and not (actor.calls and _is_next(actor.calls[-1], "get", key)):
+                self.step(actor)
+        if self.versions[app]:
+            body = self.versions[app][number % len(self.versions[app])]
+            self.put_back.add(app)
+            self.buckets.write(BUCKETS[app], key, body)
+
     # --- what must hold ---
 
     def look(self, app: str) -> None:
-        """Note every complete snapshot that is not whole, and a catalog that must not be."""
+        """Note every complete snapshot that is not whole, and a catalog that must not be.
+
+        One that ever was complete stays whole until it is disposed of, whatever the catalog says by now.
+        """
         known = self.catalog(app)
         self.wrong += [f"{app}: {wrong}" for wrong in catalog.violations(known)]
-        for name in known.ready():
-            self._look_at(app, name, known.snapshots[name].digest)
+        self._remember(app, known)
+        ready = {name: known.snapshots[name].digest for name in known.ready()}
+        if app in self.put_back:
+            ready.update((name, digest) for (of, name), digest in self.completed.items() if of == app)
+            ready = {name: digest for name, digest in ready.items() if (app, name) not in self.let_go}
+        for name, digest in ready.items():
+            self._look_at(app, name, digest)
+
+    def _remember(self, app: str, known: Catalog) -> None:
+        found = self.buckets.read(BUCKETS[app], self.library(app).catalog_key)
+        if found is not None and found.body not in self.versions[app][-1:]:
+            self.versions[app].append(found.body)
+        gone = {name for name, it in known.snapshots.items() if it.state is State.DELETING} | known.gone.keys()
+        self.let_go |= {(app, name) for name in gone}
+        self.completed.update(((app, name), known.snapshots[name].digest) for name in known.ready())
 
     def _look_at(self, app: str, name: str, digest: str) -> None:
         library = self.library(app)
@@ -303,14 +351,25 @@ class World:
             if not asked.keep:
                 self.run(self.release(asked))
         for app in APPS:
+            if app in self.put_back:
+                self.run(self.collect(app))
             known = self.catalog(app)
             for name in [name for name, it in known.snapshots.items() if it.state is State.TAKING]:
                 self.run(self.dispose(app, name))
             self.run(self.collect(app))
-            self._nothing_is_left(app)
+            self._everything_is_there(app)
             self._can_be_taken(app)
             for name in self.catalog(app).ready():
                 self.run(self.restore(self.ask_restore(app, name, app)))
+
+    def _everything_is_there(self, app: str) -> None:
+        if app not in self.put_back:
+            self._nothing_is_left(app)
+            return
+        # What a process leaves behind of a history that nobody remembers is not known to be nobody's.
+        ready = self.catalog(app).ready()
+        lost = [name for of, name in self.completed.keys() - self.let_go if of == app and name not in ready]
+        self.wrong += [f"{name} was complete, and is not in the catalog" for name in sorted(lost)]
 
     def _can_be_taken(self, app: str) -> None:
         if any(key[:2] == (app, self.running[app]) for key in self.truth):

@@ -10,6 +10,7 @@ import pytest
 from tidegate.decide.actions import CreateSnapshot, PublishEvent, SetExecutors
 from tidegate.decide.plan import decide
 from tidegate.decide.schedule import look_at_schedule
+from tidegate.model.status import Condition
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
 from tidegate.model.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
 from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
@@ -132,6 +133,15 @@ def test_what_would_be_the_same_as_the_newest_is_not_taken() -> None:
     assert names(dataclasses.replace(o, app=app())) == ["orders-20270115-0800"]
     other_lineage = msgspec.structs.replace(suspended, status=msgspec.structs.replace(suspended.status, lineage=2))
     assert names(dataclasses.replace(o, app=other_lineage)) == ["orders-20270115-0800"]
+
+
+def test_a_newest_that_is_damaged_keeps_no_snapshot_from_being_taken() -> None:
+    newest = ready_snapshot()
+    no = Condition(type="Verified", status="False", reason="SnapshotDamaged", last_transition_time=at(NOW))
+    status = msgspec.structs.replace(newest.status, conditions=(*newest.status.conditions, no))
+    damaged = msgspec.structs.replace(newest, status=status)
+    o = observe(app(queries=(QueryStatus(name="main", batch_id=7),)), last_snapshot=damaged)
+    assert names(o) == ["orders-20270115-0800"]
 
 
 def test_the_agent_knows_better_than_the_status_what_is_committed() -> None:

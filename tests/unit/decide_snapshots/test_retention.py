@@ -35,7 +35,7 @@ def made(days_ago: float, keep: str | None = KEEP_TWO, *, failed: bool = False) 
     )
     status = msgspec.structs.replace(found.status, snapshot_id=snapshot_id(metadata))
     if failed:
-        status = msgspec.structs.replace(status, phase=SnapshotPhase.FAILED)
+        status = msgspec.structs.replace(status, phase=SnapshotPhase.FAILED, ready_time=None)
     return msgspec.structs.replace(found, metadata=metadata, status=status)
 
 

@@ -16,6 +16,7 @@ from tidegate.model.stream_snapshot import (
     SnapshotPhase,
     SnapshotVerification,
     StreamSnapshot,
+    is_damaged,
     is_to_be_verified,
 )
 from tidegate.observe.pods import process_of
@@ -124,14 +125,49 @@ def test_one_that_is_whole_is_verified_once_for_each_number() -> None:
     assert "CreateSnapshotPod" in kinds(decide_snapshot(again, NOW))
 
 
-def test_one_that_is_not_whole_is_told_and_stays_what_it_is() -> None:
+def test_one_that_is_not_whole_is_told_and_is_not_ready_any_more() -> None:
     damaged = report(SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED, message="objects/1.sst is gone.")
     plan = decide_snapshot(observe(asked(), app=APP, verifying=ended(damaged)), NOW)
     assert (verified(plan).status, verified(plan).reason) == ("False", "SnapshotDamaged")
     assert CountVerification("damaged") in plan.actions
-    assert status_of(plan).phase is SnapshotPhase.READY
-    (told,) = [a for a in plan.actions if isinstance(a, PublishEvent)]
-    assert (told.reason, told.warning, told.message) == ("SnapshotNotVerified", True, "objects/1.sst is gone.")
+    ready = status_of(plan).condition("Ready")
+    assert ready is not None
+    assert (status_of(plan).phase, ready.status, ready.reason) == (SnapshotPhase.FAILED, "False", "SnapshotDamaged")
+    told = [(a.reason, a.warning, a.message) for a in plan.actions if isinstance(a, PublishEvent)]
+    assert told == [(reason, True, "objects/1.sst is gone.") for reason in ("SnapshotNotVerified", "SnapshotDamaged")]
+
+
+MISSING = report(SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED, message="objects/1.sst is gone.")
+
+
+def lost() -> StreamSnapshot:
+    return settled(observe_running(ready_snapshot(), MISSING)).snapshot
+
+
+def test_one_that_the_driver_finds_to_lack_files_is_not_ready_any_more_and_stays_so() -> None:
+    status = lost().status
+    ready = status.condition("Ready")
+    assert ready is not None
+    assert (status.phase, ready.status, ready.reason) == (SnapshotPhase.FAILED, "False", "SnapshotDamaged")
+    assert "objects/1.sst is gone." in ready.message
+    assert status.ready_time is not None
+    assert kinds(decide_snapshot(observe_running(lost()), NOW)) == []
+    assert is_damaged(lost())
+
+
+def test_one_whose_files_were_restored_is_ready_again_when_it_was_read_back() -> None:
+    plan = decide_snapshot(observe(asked(of=lost()), app=APP, verifying=ended(WHOLE)), NOW)
+    ready = status_of(plan).condition("Ready")
+    assert ready is not None
+    assert (status_of(plan).phase, ready.status, ready.reason) == (SnapshotPhase.READY, "True", "Completed")
+    assert ready.message == "Complete: main after batch 7; 34 files, 2.0Ki."
+
+
+def test_what_the_driver_saw_before_it_was_read_back_says_nothing() -> None:
+    whole = settled(observe(asked(of=lost()), app=APP, verifying=ended(WHOLE))).snapshot
+    seen = dataclasses.replace(MISSING, seconds=30.0)
+    assert decide_snapshot(observe_running(whole, seen), NOW + 60).rule == "keep_final"
+    assert decide_snapshot(observe_running(whole, seen), NOW + 600).rule == "find_damage"
 
 
 def test_a_fault_of_ours_says_nothing_of_the_snapshot() -> None:

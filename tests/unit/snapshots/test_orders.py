@@ -25,6 +25,7 @@ from tidegate_spark.snapshot_protocol import (
 from tidegate_spark.snapshot_work import Carrier, shown_offsets
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import State
+from tidegate_spark.snapshots.catalog_json import encode
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
@@ -61,13 +62,14 @@ class Desk:
         self.watch = watch
         place = Storage("s3://here/apps/orders")
         config = driver_config("orders", "local:///main.py", place, lineage=scene.lineage, epoch=3)
-        carrier = Carrier(
+        carrier = self.carrier = Carrier(
             config,
             lambda: scene.library(self.watch),
             "4.2.1",
             LAYOUT,
             lambda: 1000.0 + self.now,
             Copiers(1),
+            steady=lambda: self.now,
         )
         self.keeper = SnapshotKeeper(carrier, runs, self.heard, lambda: self.now)
 
@@ -626,3 +628,51 @@ def test_what_was_given_to_the_desk_before_the_start_is_carried_out_after_it() -
     front.start()
     wait_for("the snapshot", lambda: front.reports()[0].state is READY, 30, 0.01)
     front.stop()
+
+
+def test_a_driver_finds_what_lacks_files_at_its_start_and_when_the_catalog_changes() -> None:
+    desk = desk_with(3)
+    desk.take("a")
+    desk.attempt()
+    desk.keeper.look()
+    assert desk.report("a").state is READY
+    desk.now += 400
+    lost = desk.scene.keys("snapshots/a/files/")[0]
+    content = desk.scene.content(lost)
+    desk.scene.store().delete([f"apps/orders/{lost}"])
+    desk.keeper.look()
+    assert desk.report("a").state is READY  # the catalog is what it was: nothing is listed
+    desk.scene.library().change(lambda known: catalog.hold(known, "a", "fork"))
+    desk.now += 400
+    desk.keeper.look()
+    desk.now += 5
+    found = desk.report("a")
+    assert (found.state, found.reason, found.seconds) == (FAILED, Reason.SNAPSHOT_DAMAGED, 5)
+    assert found.message.startswith(f"snapshot a is not whole: apps/orders/{lost}")
+    desk.scene.store().put(f"apps/orders/{lost}", content)
+    desk.now += 70
+    desk.keeper.look()
+    assert desk.report("a").state is READY
+
+
+def test_a_driver_enters_again_what_a_catalog_that_was_put_back_does_not_know() -> None:
+    desk = desk_with(3)
+    desk.take("a")
+    desk.attempt()
+    before = desk.scene.content("snapshots/catalog.json")
+    desk.take("b")
+    desk.attempt()
+    desk.scene.store().put("apps/orders/snapshots/catalog.json", before)
+    desk.keeper.look()
+    assert desk.scene.library().read().ready() == ["a", "b"]
+
+
+def test_what_was_begun_and_is_published_is_not_removed_when_it_is_given_up() -> None:
+    desk = desk_with(3)
+    desk.take("a")
+    desk.attempt()
+    before = desk.scene.keys("snapshots/")
+    taking = catalog.begin(catalog.Catalog(serial=1), "a", catalog.Snapshot(State.TAKING, 1.0))
+    desk.scene.store().put("apps/orders/snapshots/catalog.json", encode(taking))
+    desk.carrier.abandon(SnapshotOrder("a"))
+    assert desk.scene.keys("snapshots/") == before

@@ -236,7 +236,7 @@ def test_only_a_complete_snapshot_is_restored() -> None:
     scene = Scene()
     scene.batches(3)
     actor = scene.actor("a")
-    until(actor, "put_if", "manifest.json")
+    until(actor, "put_if", "manifest.json", done=False)
     with pytest.raises(NotReadyError, match="snapshot a is not complete yet"):
         restore.restore(origin_of(scene), Target(scene.library(), 2), "rollback")
     actor.run()

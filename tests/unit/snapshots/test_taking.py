@@ -344,6 +344,7 @@ def test_what_another_one_completed_and_was_disposed_of_is_gone() -> None:
 def test_a_late_copy_does_not_replace_what_a_manifest_names() -> None:
     scene = scene_with()
     late, publisher = scene.actor("a"), scene.actor("a")
+    until(late, "put_if", "catalog.json")
     until(late, "get", "manifest.json")
     until(publisher, "put_if", "manifest.json")
     scene.rewrite()

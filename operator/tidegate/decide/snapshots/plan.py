@@ -38,6 +38,7 @@ TAKING_RULES: tuple[SnapshotRule, ...] = (
     exporting.remove_leftover,
     verifying.read_back,
     verifying.remove_leftover,
+    taking.find_damage,
     taking.keep_final,
     taking.adopt_import,
     taking.refuse_another_app,

@@ -83,7 +83,8 @@ def _judge(o: SnapshotObservation, now: float) -> _Judgement:
         return _Judgement(messages.STORAGE_GONE)
     if o.begun_by or is_to_be_exported(snapshot):
         return _Judgement()
-    return _judge_failed(o) if snapshot.status.phase is SnapshotPhase.FAILED else _judge_ready(o, now)
+    never_complete = snapshot.status.phase is SnapshotPhase.FAILED and snapshot.status.ready_time is None
+    return _judge_failed(o) if never_complete else _judge_ready(o, now)
 
 
 def _judge_failed(o: SnapshotObservation) -> _Judgement:

@@ -52,6 +52,8 @@ from tidegate_spark.snapshot_protocol import (
 
 FOR_A_PERSON = frozenset({Reason.STORAGE_UNAVAILABLE, Reason.CATALOG_LOST, Reason.NEWER_FORMAT, Reason.CLAIM_DAMAGED})
 """Reasons to wait that do not pass without somebody."""
+OLDEST_REPORT = 60.0
+"""Seconds that an agent's report may have been on its way, and more."""
 _ENDED = frozenset({SnapshotState.READY, SnapshotState.FAILED, SnapshotState.DISPOSED})
 
 
@@ -72,6 +74,21 @@ def keep_final(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         # With another stamp it may have to go: to be looked at once more.
         wake_after=0.0 if stamp else expires_in(o, now),
     )
+
+
+def find_damage(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Believe the driver that a complete snapshot lacks files: nothing can start from it."""
+    status, report = o.snapshot.status, agents_report(o)
+    if status.phase is not SnapshotPhase.READY or not o.snapshot.is_final or report is None:
+        return None
+    if (report.state, report.reason) != (SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED):
+        return None
+    verified = status.verification
+    if verified is not None and verified.completion_time.timestamp() + OLDEST_REPORT > now - report.seconds:
+        return None  # what the driver saw was before that, or about then: it tells again
+    message = messages.of_report(report, Reason.SNAPSHOT_DAMAGED)
+    after = put_away(o, o.taking or o.disposing)
+    return SnapshotVerdict(SnapshotPhase.FAILED, Health.STALLED, Reason.SNAPSHOT_DAMAGED, message, after=after)
 
 
 def adopt_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:

@@ -1,6 +1,7 @@
 """Rules for a complete snapshot that somebody wants read back. No I/O.
 
-It stays Ready meanwhile, and afterwards: what the store has lost, it had. The condition Verified says what was found.
+It stays as it is meanwhile. One that is not whole is not Ready any more, until it is read back and found whole.
+The condition Verified says what was found.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CountVerification, DeleteSnapshotPod, ForgetRefusal, SnapshotAction
+from tidegate.decide.snapshots.status import human_size
 from tidegate.decide.snapshots.taking import keep_final
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification, forget_refusal, reason_of
-from tidegate.model.stream_snapshot import is_to_be_verified, snapshot_id, stored_id
+from tidegate.decide.verdict import Health
+from tidegate.model.stream_snapshot import SnapshotPhase, is_to_be_verified, snapshot_id, stored_id
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState, VerifyOrder
@@ -33,7 +36,7 @@ def read_back(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return _begin(o, kept, now)
     report = pods.pods_report(o, pod)
     if report is not None and pods.has_done_its_work(pod) and not pod.terminating:
-        return _end(kept, report, (*forget_refusal(o), DeleteSnapshotPod(pod)))
+        return _end(o, kept, report, (*forget_refusal(o), DeleteSnapshotPod(pod)))
     at_work = pods.follow(o, pod, kept.phase, now)
     return _with_words(kept, at_work)
 
@@ -66,7 +69,9 @@ def _with_words(kept: SnapshotVerdict, at_work: SnapshotVerdict) -> SnapshotVerd
     )
 
 
-def _end(kept: SnapshotVerdict, report: SnapshotReport, remove: tuple[SnapshotAction, ...]) -> SnapshotVerdict:
+def _end(
+    o: SnapshotObservation, kept: SnapshotVerdict, report: SnapshotReport, remove: tuple[SnapshotAction, ...]
+) -> SnapshotVerdict:
     whole = report.state is SnapshotState.VERIFIED
     reason = Reason.WHOLE if whole else reason_of(report, Reason.INTERNAL_ERROR)
     message = messages.of_report(report, reason) if reason is Reason.UNKNOWN else report.message.strip() or reason
@@ -75,4 +80,25 @@ def _end(kept: SnapshotVerdict, report: SnapshotReport, remove: tuple[SnapshotAc
     verification = Verification(status, reason, message, report)
     told = PublishEvent(Reason.SNAPSHOT_VERIFIED if whole else Reason.SNAPSHOT_NOT_VERIFIED, message, not whole, reason)
     done: tuple[SnapshotAction, ...] = (told, CountVerification(_RESULTS[status]), *remove)
-    return dataclasses.replace(kept, after=(*kept.after, *done), verification=verification)
+    judged = _as_found(o, kept, verification)
+    return dataclasses.replace(judged, after=(*judged.after, *done), verification=verification)
+
+
+def _as_found(o: SnapshotObservation, kept: SnapshotVerdict, found: Verification) -> SnapshotVerdict:
+    """Return whether it is Ready, by what was found; a fault of ours changes nothing about that."""
+    if found.status == "False":
+        return dataclasses.replace(
+            kept,
+            phase=SnapshotPhase.FAILED,
+            health=Health.STALLED,
+            reason=Reason.SNAPSHOT_DAMAGED,
+            message=found.message,
+        )
+    if found.status == "Unknown" or kept.phase is SnapshotPhase.READY:
+        return kept
+    status = o.snapshot.status
+    batches = {query.name: query.batch_id for query in status.queries}
+    message = messages.complete(batches, status.files, human_size(status.bytes))
+    return dataclasses.replace(
+        kept, phase=SnapshotPhase.READY, health=Health.READY, reason=Reason.COMPLETED, message=message
+    )

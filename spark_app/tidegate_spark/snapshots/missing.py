@@ -1,0 +1,53 @@
+"""Which complete snapshots lack files, by two listings: a catalog that was put back brings some. I/O through the port.
+
+Files that are there with other content are found when a snapshot is verified or restored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from tidegate_spark.objects.store import Entry
+from tidegate_spark.snapshots import manifest
+from tidegate_spark.snapshots.catalog import Catalog, Snapshot
+from tidegate_spark.snapshots.copying import list_keys
+from tidegate_spark.snapshots.library import OBJECT_PREFIX, SNAPSHOT_PREFIX, Library
+from tidegate_spark.snapshots.restore import Origin, damages
+
+
+def find(library: Library) -> dict[str, str]:
+    """Return what each complete snapshot lacks that lacks something; an upgrade's own among them.
+
+    Raises:
+        Exception: what the store's client raises.
+    """
+    before = library.read()
+    ready = before.ready()
+    if not ready:
+        return {}
+    own = list_keys(library.store, library.key(SNAPSHOT_PREFIX) + "/")
+    files = Counter(library.below(key).split("/")[1] for key in own)
+    objects = list_keys(library.store, library.key(OBJECT_PREFIX) + "/")
+    lacking = [
+        name
+        for name in ready
+        if library.manifest_key(name) not in own
+        or files[name] < before.snapshots[name].files
+        or _lacks_objects(library, before.snapshots[name], before, objects)
+    ]
+    # Whoever disposed of one meanwhile deletes its files.
+    left = library.read().ready() if lacking else []
+    found = {name: damages(Origin(library, name)) for name in lacking if name in left}
+    return {name: _words(name, wrong) for name, wrong in found.items() if wrong}
+
+
+def _lacks_objects(library: Library, snapshot: Snapshot, known: Catalog, objects: Mapping[str, Entry]) -> bool:
+    """Return whether a shared object of a snapshot is not in a listing, or has another size; pure."""
+    listed = ((known.objects[it], objects.get(library.key(manifest.object_key(it)))) for it in snapshot.objects)
+    return any(entry is None or entry.size != size for size, entry in listed)
+
+
+def _words(name: str, wrong: list[str]) -> str:
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return f"snapshot {name} is not whole: {wrong[0]}{more}."

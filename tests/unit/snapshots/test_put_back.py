@@ -1,0 +1,134 @@
+"""What becomes of snapshots when a person puts the catalog back to an earlier version. The store is in memory."""
+
+import pytest
+
+from tidegate_spark.objects.memory import Buckets
+from tidegate_spark.snapshots import catalog, collect, missing, reentry, restore
+from tidegate_spark.snapshots.catalog_json import encode
+from tidegate_spark.snapshots.manifest import DamagedError
+from tidegate_spark.snapshots.restore import Origin, Target
+from tidegate_testing.snapshot_scenes import Scene
+
+NOW = 2000.0
+CATALOG = "apps/orders/snapshots/catalog.json"
+
+
+def scene_with(*names: str) -> tuple[Scene, dict[str, bytes]]:
+    """Return a scene with these snapshots, and the catalog as it was after each of them."""
+    scene, versions = Scene(), dict[str, bytes]()
+    for number, name in enumerate(names):
+        scene.batches(2)
+        scene.take(name, now=1000.0 + number)
+        versions[name] = scene.content("snapshots/catalog.json")
+    return scene, versions
+
+
+def put_back(scene: Scene, body: bytes) -> None:
+    scene.store().put(CATALOG, body)
+
+
+def whole(scene: Scene, name: str) -> bool:
+    return restore.damages(Origin(scene.library(), name)) == []
+
+
+def test_what_is_published_is_entered_again_and_loses_nothing_when_somebody_collects() -> None:
+    scene, versions = scene_with("a", "b", "c")
+    put_back(scene, versions["a"])
+    before = set(scene.keys(""))
+    collect.collect(scene.library(), NOW)
+    assert set(scene.keys("")) == before
+    known = scene.library().read()
+    assert known.ready() == ["a", "b", "c"]
+    assert [known.snapshots[name].parent for name in "abc"] == ["", "a", "b"]
+    assert all(whole(scene, name) for name in "abc")
+
+
+def test_it_is_entered_again_for_whoever_starts_from_it() -> None:
+    scene, versions = scene_with("a", "b")
+    put_back(scene, versions["a"])
+    made = restore.restore(Origin(scene.library(), "b"), Target(scene.library(), 2), "fork")
+    assert made.id == "b"
+    assert scene.library().read().snapshots["b"].holders == {"fork"}
+
+
+def test_one_that_lacks_a_file_is_neither_entered_nor_condemned_and_is_when_that_is_restored() -> None:
+    scene, versions = scene_with("a", "b")
+    lost = next(key for key in scene.keys("objects/") if key.endswith(".b"))
+    content = scene.content(lost)
+    scene.store().delete([f"apps/orders/{lost}"])
+    put_back(scene, versions["a"])
+    before = set(scene.keys(""))
+    collect.collect(scene.library(), NOW)
+    assert set(scene.keys("")) == before
+    assert scene.library().read().ready() == ["a"]
+    with pytest.raises(DamagedError, match="snapshot b was complete before"):
+        scene.take("b")
+    scene.store().put(f"apps/orders/{lost}", content)
+    collect.collect(scene.library(), NOW)
+    assert scene.library().read().ready() == ["a", "b"]
+
+
+def test_while_a_manifest_cannot_be_read_no_shared_object_goes() -> None:
+    scene, versions = scene_with("a", "b")
+    scene.store().put("apps/orders/snapshots/b/manifest.json", b"{}")
+    put_back(scene, versions["a"])
+    collect.dispose(scene.library(), "a")
+    before = set(scene.keys("objects/"))
+    collect.collect(scene.library(), NOW)
+    assert set(scene.keys("objects/")) == before
+    assert "snapshots/b/manifest.json" in scene.keys("snapshots/b/")
+
+
+def test_what_it_shares_with_one_that_is_disposed_of_stays() -> None:
+    scene, versions = scene_with("a", "b")
+    put_back(scene, versions["a"])
+    collect.dispose(scene.library(), "a")
+    collect.collect(scene.library(), NOW)
+    assert scene.library().read().ready() == ["b"]
+    assert whole(scene, "b")
+
+
+def test_what_another_history_condemned_stays_if_a_published_one_needs_it() -> None:
+    scene, _ = scene_with("a", "b")
+    shared = scene.library().read().snapshots["a"].objects
+    going = catalog.Snapshot(catalog.State.DELETING, 1000.0)
+    put_back(scene, encode(catalog.Catalog(9, {"a": going}, condemned=shared)))
+    collect.collect(scene.library(), NOW)
+    collect.collect(scene.library(), NOW)
+    known = scene.library().read()
+    assert (known.ready(), list(known.gone)) == (["b"], ["a"])
+    assert whole(scene, "b")
+
+
+def test_one_that_was_disposed_of_since_is_found_to_lack_its_files() -> None:
+    scene, versions = scene_with("a", "b")
+    collect.dispose(scene.library(), "a")
+    collect.collect(scene.library(), NOW)
+    assert missing.find(scene.library()) == {}
+    put_back(scene, versions["b"])
+    found = missing.find(scene.library())
+    assert list(found) == ["a"]
+    assert "snapshot a is not whole: apps/orders/snapshots/a/manifest.json is gone" in found["a"]
+
+
+def test_the_next_snapshot_is_whole_though_the_newest_is_not() -> None:
+    scene, _ = scene_with("a")
+    scene.store().delete([f"apps/orders/{key}" for key in scene.keys("objects/")])
+    scene.take("b")
+    assert whole(scene, "b")
+    assert missing.find(scene.library()) == {}  # what they share was copied again
+
+
+def test_an_id_whose_strays_were_condemned_is_not_begun_again() -> None:
+    known = catalog.condemn_strays(catalog.Catalog(serial=3), [], ["1.sst.b"], NOW)
+    with pytest.raises(catalog.DisposedError):
+        catalog.begin(known, "b", catalog.Snapshot(catalog.State.TAKING, NOW))
+
+
+def test_a_catalog_that_is_lost_as_a_whole_is_left_to_a_person() -> None:
+    scene = Scene(Buckets())
+    scene.batches(2)
+    scene.take("a")
+    scene.store().delete([CATALOG])
+    assert reentry.enter_published(scene.library()) == catalog.Catalog()
+    assert "snapshots/catalog.json" not in scene.keys("snapshots/")
