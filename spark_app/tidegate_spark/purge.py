@@ -2,10 +2,12 @@
 
 What another application has kept further below, which is gone itself, is left alone: nobody asked for that to go.
 
-Nothing is deleted without the claim: ``app.json`` with the uid of the application. It goes last of all.
+Nothing is deleted without the claim: ``app.json`` with the uid of the application. It goes last of all. Nothing is
+deleted either while others need one of the snapshots, and none of those is to be had any more from then on.
 
 Idempotent: it can be interrupted and started again at any time. Exit codes: 0 nothing is left, or the storage belongs
-to another application or does not say to whom; 75 (EXIT_DEPENDENCY) storage does not answer; 1 no usable configuration.
+to another application or does not say to whom; 75 (EXIT_DEPENDENCY) storage does not answer, or others need a
+snapshot; 1 no usable configuration.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate_spark import claim_messages as messages
-from tidegate_spark import claiming, storage
+from tidegate_spark import claiming, purged_snapshots, storage
 from tidegate_spark.claims import look_for_claim, owner_named_to
 from tidegate_spark.environment import Environment
 from tidegate_spark.log_lines import log_to_stderr
@@ -30,6 +32,7 @@ from tidegate_spark.protocol import (
     CONFIG_VARIABLE,
     EXIT_APPLICATION,
     EXIT_CODES,
+    EXIT_DEPENDENCY,
     DriverConfig,
     Fault,
     Termination,
@@ -98,7 +101,8 @@ def main() -> int:
     log.info("%s: %s", reason, message, extra={"action": "purge", "reason": reason})
     secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
     write_termination(environment.termination_log, Termination(reason, message, config.epoch), secrets)
-    return EXIT_CODES[reason]
+    # What no driver ends for is waited for: others need a snapshot, or it cannot be known whether they do.
+    return EXIT_CODES.get(reason, EXIT_DEPENDENCY)
 
 
 def purge(client: S3Client, config: DriverConfig) -> Purged:
@@ -109,9 +113,9 @@ def purge(client: S3Client, config: DriverConfig) -> Purged:
 
     Raises:
         FaultError: STORAGE_OWNED if ``app.json`` is another application's, CLAIM_DAMAGED if it does not say whose it
-            is, or is missing beside something else, NEWER_FORMAT if a newer Tidegate wrote it: nothing is deleted then;
-            CREDENTIALS_REJECTED if they may not delete; STORAGE_UNAVAILABLE if something is left that the store does
-            not delete.
+            is, or is missing beside something else, NEWER_FORMAT if a newer Tidegate wrote it, HELD if others need a
+            snapshot, CATALOG_LOST if that cannot be known: nothing is deleted then; CREDENTIALS_REJECTED if they may
+            not delete; STORAGE_UNAVAILABLE if something is left that the store does not delete.
         Exception: what boto3 raises when storage does not answer.
     """
     if not config.storage.prefix:
@@ -119,13 +123,16 @@ def purge(client: S3Client, config: DriverConfig) -> Purged:
     if not _has_claim(client, config):
         _refuse_unclaimed(client, config)
         return Purged(0)
+    purged_snapshots.give_up(client, config)
     others = _places_of_others(client, config)
     kept = tuple(others)
-    claim = config.storage.key(APP_FILE)
+    claim, catalog = config.storage.key(APP_FILE), purged_snapshots.catalog_key(config)
     deleted = 0
     # Stores that keep objects as files refuse to delete a directory's marker while something is in the directory. The
-    # claim goes last: until then nobody else can take the place of what is being deleted.
-    for wanted in (lambda key: key != claim and not _is_marker(key), _is_marker, lambda key: key != claim):
+    # claim goes last: until then nobody else can take the place of what is being deleted. The catalog goes after what
+    # it is of: without it, who comes after an interruption does not know that nobody needs the rest.
+    first: Callable[[str], bool] = lambda key: key not in (claim, catalog) and not _is_marker(key)  # noqa: E731
+    for wanted in (first, _is_marker, lambda key: key != claim):
         for number in _clear(client, config, kept, wanted):
             deleted += number
             log.info("%d objects deleted so far", deleted)

@@ -262,14 +262,17 @@ AREA = Area(
         Entry(
             Reason.HELD,
             Fault.NONE,
-            (Place.SNAPSHOT,),
+            (Place.APP, Place.SNAPSHOT),
             (
-                "The resource is being deleted, but an application or an import still needs the files; the message "
-                "names it (as holder)."
+                "The resource is being deleted, but an application or an import still needs the files of a snapshot; "
+                "the message names it (as holder). Nothing is deleted until it does not."
             ),
             remedy=(
-                "Wait. Only if that application or import no longer exists, run the command in the message, which "
-                "annotates this StreamSnapshot; if it still exists, it loses its files."
+                "Wait, or delete that application or import. Only if it no longer exists, annotate the StreamSnapshot "
+                'that took the snapshot, "kubectl annotate streamsnapshot NAME -n NAMESPACE --overwrite '
+                'tidegate.dev/release-holders=HOLDER", and delete it; if the holder still exists, it loses its files. '
+                "A StreamingApp without that StreamSnapshot is deleted, and its files stay in the bucket, once its "
+                "spec.storage.deletionPolicy is Retain."
             ),
             page="guide.md#delete-a-snapshot",
         ),

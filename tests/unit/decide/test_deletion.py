@@ -20,6 +20,7 @@ from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import Exit, PodRecord, Waiting
+from tidegate_spark.protocol import Termination, to_json
 from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
@@ -86,6 +87,16 @@ def test_a_purge_that_can_not_start_says_so_and_names_the_way_out() -> None:
     stuck = purge_pod(waiting=Waiting("purge", "shop/orders:1", "ErrImagePull", ""))
     plan = decide(observe(EMPTIED, purge=stuck), NOW)
     assert (plan.reason, "deletionPolicy to Retain" in plan.message, destructive(plan)) == ("ImagePullFailed", True, [])
+
+
+def test_a_purge_waits_for_those_who_need_a_snapshot_and_names_them() -> None:
+    told = Termination(Reason.HELD, "Others need snapshots in s3://streams: snapshot a by import-u-9.", 1)
+    waiting = purge_pod(phase="Running", ended=Exit(75, "Error", to_json(told), NOW - 5))
+    plan = decide(observe(EMPTIED, purge=waiting), NOW)
+    assert plan.reason is Reason.HELD
+    assert "snapshot a by import-u-9." in plan.message
+    assert "set spec.storage.deletionPolicy to Retain" in plan.message
+    assert destructive(plan) == []
 
 
 def test_a_refused_purge_is_tried_again_later() -> None:

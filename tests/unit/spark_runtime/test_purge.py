@@ -5,7 +5,7 @@ import io
 import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +14,8 @@ from botocore.exceptions import ClientError
 from tidegate_spark import purge
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
+from tidegate_spark.snapshots.catalog_json import decode, encode
 from tidegate_spark.storage import FaultError
 
 CONFIG = DriverConfig(
@@ -43,6 +45,8 @@ class Store:
         self.order: list[str] = []
         self.held = self.most_held = 0
         self.listings = 0
+        self.written: list[bytes] = []
+        self.refusing: Callable[[], None] | None = None
         self._lock = threading.Lock()
 
     def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
@@ -51,6 +55,16 @@ class Store:
             raise ClientError(missing, "GetObject")  # type: ignore[arg-type] # as much as is read
         content = claim_of(self.owners[Key]) if Key in self.owners else self.contents.get(Key, {})
         return {"Body": io.BytesIO(json.dumps(content).encode()), "ETag": "e"}
+
+    def put_object(self, Bucket: str, Key: str, Body: bytes, IfMatch: str) -> dict[str, Any]:  # noqa: N803 - likewise
+        changing, self.refusing = self.refusing, None
+        if changing is not None:
+            changing()
+            refused = {"Error": {"Code": "PreconditionFailed"}, "ResponseMetadata": {"HTTPStatusCode": 412}}
+            raise ClientError(refused, "PutObject")  # type: ignore[arg-type] # as much as is read
+        self.written.append(Body)
+        self.contents[Key] = json.loads(Body)
+        return {"ETag": "e"}
 
     def get_paginator(self, name: str) -> "Store":
         return self
@@ -62,7 +76,7 @@ class Store:
             with self._lock:
                 after = self.keys[bisect.bisect_left(self.keys, max(last, Prefix)) :]
                 page = [key for key in after if key.startswith(Prefix) and key > last][: PaginationConfig["PageSize"]]
-                self.held += len(page) if self.listings > 1 else 0  # the first one looks for claims, and keeps no other
+                self.held += len(page) if self.listings > 2 else 0  # the first two look for snapshots and claims
                 self.most_held = max(self.most_held, self.held)
             yield {"Contents": [{"Key": key} for key in page]}
             if not page:
@@ -156,6 +170,65 @@ def test_the_owner_of_a_storage_is_named_within_the_namespace_alone(namespace: s
         named,
         named,
     )
+
+
+CATALOG = "apps/shop/orders/snapshots/catalog.json"
+KEPT_BY_OWN = {"a": {"a"}, "b": {"fork-u-1", "rollback-b"}}
+
+
+def with_snapshots(holders: dict[str, set[str]]) -> Store:
+    """Return a store with these snapshots, and who holds each."""
+    ready = {name: Snapshot(State.READY, 1.0, holders=frozenset(of), digest="sha256:1") for name, of in holders.items()}
+    store = Store([*below(*(f"snapshots/{name}/manifest.json" for name in holders), "lineages/1/x"), CATALOG])
+    store.contents[CATALOG] = json.loads(encode(Catalog(7, ready)))
+    return store
+
+
+def test_while_others_need_a_snapshot_nothing_is_deleted_and_they_are_named() -> None:
+    store = with_snapshots({"a": {"a", "import-u-9"}, "b": {"fork-u-2"}, "c": set()})
+    before = list(store.keys)
+    with pytest.raises(FaultError) as caught:
+        purged(store)
+    assert caught.value.fault.reason is Reason.HELD
+    assert "snapshot a by import-u-9; snapshot b by fork-u-2." in caught.value.fault.message
+    assert store.keys == before
+
+
+def test_what_holds_its_own_snapshots_goes_with_it_and_nobody_can_hold_one_from_then_on() -> None:
+    store = with_snapshots(KEPT_BY_OWN)
+    assert purged(store) == 5
+    assert store.keys == []
+    (written,) = store.written
+    assert {it.state for it in decode(written).snapshots.values()} == {State.DELETING}
+    assert store.order.index(CATALOG) > max(store.order.index(f"{each}") for each in below("lineages/1/x"))
+    assert store.order.index(CATALOG) > max(
+        store.order.index(key) for key in store.order if key.endswith("manifest.json")
+    )
+
+
+def test_whoever_begins_to_hold_one_meanwhile_is_seen() -> None:
+    store = with_snapshots({"a": set()})
+
+    def held() -> None:
+        store.contents[CATALOG] = json.loads(
+            encode(Catalog(8, {"a": Snapshot(State.READY, 1.0, holders=frozenset({"import-u-9"}), digest="sha256:1")}))
+        )
+
+    store.refusing = held
+    with pytest.raises(FaultError) as caught:
+        purged(store)
+    assert (caught.value.fault.reason, store.order) == (Reason.HELD, [])
+
+
+@pytest.mark.parametrize("body", [None, {"version": 1, "objects": 3}], ids=["missing", "damaged"])
+def test_without_a_catalog_that_says_who_needs_them_no_snapshot_is_deleted(body: object) -> None:
+    store = with_snapshots({"a": set()})
+    store.contents[CATALOG] = body
+    if body is None:
+        store.keys.remove(CATALOG)
+    with pytest.raises(FaultError) as caught:
+        purged(store)
+    assert (caught.value.fault.reason, store.order) == (Reason.CATALOG_LOST, [])
 
 
 def without_claim(*keys: str) -> Store:
