@@ -42,8 +42,19 @@ def owner_unknown(missing: str) -> str:
     return f"{missing}: whose they are, and which one is used, is not known."
 
 
-def adopted_unknown(missing: str, file: str) -> str:
-    return f"{missing}; {file} is missing as well, so which one is to be taken over is not known."
+def adopted_unknown(missing: str, file: str, lineages: Sequence[int]) -> str:
+    return (
+        f"{missing}; {file} is missing or damaged as well, so which one is to be taken over is not known. "
+        f"Set spec.startFrom.adoptLineage to the one that the application ended in. {_there_are(lineages)}"
+    )
+
+
+def no_such_lineage(lineage: int, lineages: Sequence[int]) -> str:
+    return f"There is no lineage {lineage} (spec.startFrom.adoptLineage). {_there_are(lineages)}"
+
+
+def _there_are(lineages: Sequence[int]) -> str:
+    return f"There are: {', '.join(map(str, lineages)) or 'none'}."
 
 
 def lineage_not_empty(lineage: int, uri: str, prefix: str) -> str:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 FIRST_LINEAGE = 1
+MOST_LINEAGES = 50
+"""Named in a message."""
 CLAIM_ATTEMPTS = 5
 """Only another driver of the same application can get in between; five in a row do not."""
 
@@ -83,10 +85,10 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
     """
     key = config.storage.key(APP_FILE)
     for _ in range(CLAIM_ATTEMPTS):
-        found = read_claim(client, config.storage)
-        if found is None:
+        found = _read_unless_damaged(client, config)
+        if found is None or isinstance(found, str):
             content, known = _first(client, config, spark_version)
-            written = bool(store.create_object(client, config.storage, key, _document(content)))
+            written = bool(store.write_object_if(client, config.storage, key, _document(content), found))
         else:
             before, etag = found
             content, known = _next(client, config, before, spark_version)
@@ -116,15 +118,45 @@ def _first(client: S3Client, config: DriverConfig, spark_version: str) -> tuple[
             nothing = f"{config.storage.uri}, where there is nothing,"
             raise BehindError(nothing, config, Known(config.epoch, FIRST_LINEAGE))
         return as_claimed({}, None, config, spark_version), None
-    missing = f"{config.storage.uri}/{APP_FILE} is missing, and there are lineages of an application"
+    missing = f"{config.storage.uri}/{APP_FILE} is missing or damaged, and there are lineages of an application"
     if not adopts:
         raise FaultError(Fault(Reason.CLAIM_DAMAGED, messages.owner_unknown(missing)))
-    holder = _read_fence(client, config.storage)
-    if holder is None:
-        message = messages.adopted_unknown(missing, FENCE_FILE)
-        raise FaultError(Fault(Reason.CLAIM_DAMAGED, message))
-    known = Known(holder.epoch, holder.lineage, adopted_from=holder.uid)
-    return as_found(holder.epoch, holder.lineage, holder.uid, config), known
+    return _by_fence(client, config, missing)
+
+
+def _by_fence(client: S3Client, config: DriverConfig, missing: str) -> tuple[dict[str, Any], Known]:
+    """Return the claim of a place that has lost its own, by its fence, or by what a person names."""
+    place = config.storage
+    damaged = ""
+    try:
+        holder = _read_fence(client, place)
+    except FaultError as error:
+        if error.fault.reason is not Reason.CLAIM_DAMAGED:
+            raise
+        holder, damaged = None, f" {error.fault.message.rstrip('.')}."
+    if holder is not None:
+        known = Known(holder.epoch, holder.lineage, adopted_from=holder.uid)
+        return as_found(holder.epoch, holder.lineage, holder.uid, config), known
+    if not config.adopt_lineage:
+        message = messages.adopted_unknown(missing, FENCE_FILE, _lineages(client, place))
+        raise FaultError(Fault(Reason.CLAIM_DAMAGED, message + damaged))
+    if not _is_there(client, place, f"{LINEAGE_PREFIX}/{config.adopt_lineage}/"):
+        message = messages.no_such_lineage(config.adopt_lineage, _lineages(client, place))
+        raise FaultError(Fault(Reason.NOTHING_TO_ADOPT, message))
+    if damaged:
+        # Nobody can take a fence that says nothing. Whoever holds it finds that it is another one, and stops.
+        client.delete_object(Bucket=place.bucket, Key=place.key(FENCE_FILE))
+    known = Known(config.epoch, config.adopt_lineage, adopted_from=config.uid)
+    return as_found(config.epoch, config.adopt_lineage, config.uid, config), known
+
+
+def _lineages(client: S3Client, place: Storage) -> list[int]:
+    """Return the numbers of the lineages that there are."""
+    root = place.key(f"{LINEAGE_PREFIX}/")
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=root)
+    keys = (item["Key"][len(root) :] for page in pages for item in page.get("Contents", []))
+    found = {name for name, inside, _ in (key.partition("/") for key in keys) if inside and name.isdecimal()}
+    return sorted(map(int, found))[-MOST_LINEAGES:]
 
 
 def _next(
@@ -161,6 +193,18 @@ def _has_lineage(client: S3Client, place: Storage, lineage: int) -> bool:
 def _is_there(client: S3Client, place: Storage, prefix: str) -> bool:
     listed = client.list_objects_v2(Bucket=place.bucket, Prefix=place.key(prefix), MaxKeys=1)
     return bool(listed.get("Contents"))
+
+
+def _read_unless_damaged(client: S3Client, config: DriverConfig) -> tuple[dict[str, Any], str] | str | None:
+    """Return what :func:`read_claim` does; the ETag alone of a damaged one that is to be taken over all the same."""
+    try:
+        return read_claim(client, config.storage)
+    except FaultError as error:
+        adopts = config.adopt and config.rehearsal is None
+        if error.fault.reason is not Reason.CLAIM_DAMAGED or not adopts:
+            raise
+    found = store.read_object(client, config.storage, config.storage.key(APP_FILE))
+    return found[1] if found is not None else None
 
 
 def _read_fence(client: S3Client, place: Storage) -> Holder | None:

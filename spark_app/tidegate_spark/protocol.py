@@ -294,6 +294,8 @@ class DriverConfig:
     """One of the words from :data:`OPENS_NOTHING` on; empty: the operator is from before there were any."""
     adopt: bool = False
     """Take over what an earlier application of another uid left in ``storage``."""
+    adopt_lineage: int = 0
+    """The lineage to go on with where neither ``app.json`` nor ``fence.json`` says which it was; 0: none is named."""
     agent_secret: str = ""
     """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an operator of before,
     whose orders come with the token."""

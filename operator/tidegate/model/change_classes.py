@@ -94,6 +94,7 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "snapshots.finalSnapshot": ChangeClass.NONE,
     # For who takes over what an earlier resource left: it has run nothing yet, or it is of no meaning any more.
     "startFrom.adopt": ChangeClass.NONE,
+    "startFrom.adoptLineage": ChangeClass.NONE,
     "startFrom.exportedState.uri": ChangeClass.STATE_MIGRATION,
     # For who takes the place of an application that was stopped, also long after it began.
     "startFrom.outputs": ChangeClass.NONE,

@@ -312,6 +312,7 @@ class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     exported_state: ExportedState | None = None
     outputs: ForkOutputs = ForkOutputs.OWN
     adopt: bool = False
+    adopt_lineage: int = 0
 
     @property
     def export_uri(self) -> str:

@@ -105,6 +105,7 @@ def build_driver_config(
         control=control_settings(app, app_storage(app)),
         opening=_opening(app, lineage),
         adopt=spec.start_from is not None and spec.start_from.adopt,
+        adopt_lineage=spec.start_from.adopt_lineage if spec.start_from is not None else 0,
     )
 
 

@@ -67,10 +67,11 @@ AREA = Area(
             remedy=(
                 "Restore the object that the message names from an older object version in the bucket. If there is "
                 "none, first make sure that no driver in any cluster writes below "
-                "<spec.storage.uri>/<namespace>/<name>/. Then, if app.json is missing, set spec.startFrom.adopt to "
-                "true: the application continues with the lineage and epoch in fence.json. If app.json is damaged, "
-                "delete it and set spec.startFrom.adopt to true. If only fence.json is damaged, delete it. If neither "
-                "of the two can be read, nothing can continue: do not delete fence.json as well."
+                "<spec.storage.uri>/<namespace>/<name>/. Then, if app.json is missing or damaged, set "
+                "spec.startFrom.adopt to true: the application continues with the lineage and epoch in fence.json. If "
+                "fence.json is missing or damaged as well, also set spec.startFrom.adoptLineage to the lineage in "
+                "which the application ran last; the message lists those that there are. If only fence.json is "
+                "damaged, delete it."
             ),
             after="A new driver checks again within 5 minutes.",
         ),

@@ -94,6 +94,7 @@ OTHER: dict[str, Any] = {
     "snapshots.finalSnapshot": True,
     "startFrom.exportedState.uri": "s3://streams/apps/shop/orders/exports/nightly-1/manifest.json",
     "startFrom.adopt": True,
+    "startFrom.adoptLineage": 2,
     "startFrom.outputs": "TakeOver",
     "startFrom.snapshotRef.name": "nightly",
     "upgrade.mode": "LastState",

@@ -97,6 +97,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "snapshots.finalSnapshot": st.booleans(),
     "startFrom.exportedState.uri": names,
     "startFrom.adopt": st.booleans(),
+    "startFrom.adoptLineage": st.integers(1, 9),
     "startFrom.outputs": st.sampled_from(["Own", "TakeOver"]),
     "startFrom.snapshotRef.name": names,
     "state.partitions": st.integers(1, 64),

@@ -242,7 +242,39 @@ FENCE = {
 def test_lineages_without_a_claim_are_never_claimed_unless_they_are_adopted_by_what_the_fence_says(uid: str) -> None:
     assert fault({**LINEAGES, **FENCE}, launch(10, 2, uid=uid)).reason is Reason.CLAIM_DAMAGED
     without = fault(dict(LINEAGES), launch(10, 2, uid=uid, adopt=True))
-    assert (without.reason, "fence.json is missing as well" in without.message) == (Reason.CLAIM_DAMAGED, True)
+    assert (without.reason, "fence.json is missing or damaged as well" in without.message) == (
+        Reason.CLAIM_DAMAGED,
+        True,
+    )
     objects = {**LINEAGES, **FENCE}
     assert known(objects, launch(1, 1, uid=uid, adopt=True)) == Known(9, 2, adopted_from="u-1")
     assert known(objects, launch(10, 2, uid=uid, adopt=True)) is None
+
+
+def test_a_damaged_claim_is_adopted_by_what_the_fence_says() -> None:
+    objects = {**LINEAGES, **FENCE, OWN: b"{"}
+    assert fault(dict(objects), launch(10, 2)).reason is Reason.CLAIM_DAMAGED
+    assert known(objects, launch(1, 1, adopt=True)) == Known(9, 2, adopted_from="u-1")
+    assert known(objects, launch(10, 2, adopt=True)) is None
+
+
+@pytest.mark.parametrize("claim", [{}, {OWN: b"{"}], ids=["missing claim", "damaged claim"])
+@pytest.mark.parametrize("guard", [{}, {f"{ROOT}/fence.json": b"[]"}], ids=["missing fence", "damaged fence"])
+def test_where_nothing_says_which_lineage_it_was_a_person_does(
+    claim: dict[str, bytes], guard: dict[str, bytes]
+) -> None:
+    objects = {**LINEAGES, f"{ROOT}/lineages/10/main/commits/3": b"", f"{ROOT}/lineages/2.pin": b"", **claim, **guard}
+    refused = fault(dict(objects), launch(3, 1, adopt=True))
+    assert refused.reason is Reason.CLAIM_DAMAGED
+    assert "spec.startFrom.adoptLineage" in refused.message
+    assert "There are: 2, 10." in refused.message
+    absent = fault(dict(objects), launch(3, 1, adopt=True, adopt_lineage=4))
+    assert (absent.reason, "There are: 2, 10." in absent.message) == (Reason.NOTHING_TO_ADOPT, True)
+    assert known(objects, launch(3, 1, adopt=True, adopt_lineage=2)) == Known(3, 2, adopted_from="u-1")
+    assert known(objects, launch(4, 2, adopt=True, adopt_lineage=2)) is None
+    assert f"{ROOT}/fence.json" not in objects  # the next driver makes it
+
+
+def test_what_a_newer_tidegate_wrote_is_not_adopted_by_a_lineage_that_is_named() -> None:
+    objects = {**LINEAGES, OWN: b'{"version": 99}'}
+    assert fault(objects, launch(3, 1, adopt=True, adopt_lineage=2)).reason is Reason.NEWER_FORMAT

@@ -291,6 +291,7 @@ WITH_CONTROL = dataclasses.replace(
 WITH_OPENING = dataclasses.replace(WITH_CONTROL, opening=OPENS_FROM_SNAPSHOT, adopt=True)
 WITH_AGENT_SECRET = dataclasses.replace(WITH_OPENING, agent_secret="orders-agent-6-5d1a0e9c77")
 WITH_SPEC_HASH = dataclasses.replace(WITH_AGENT_SECRET, spec_hash="762dde7ba559de6e")
+WITH_ADOPTED_LINEAGE = dataclasses.replace(WITH_SPEC_HASH, adopt_lineage=3)
 FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
@@ -303,7 +304,14 @@ FORMS = [
     Form("driver-config-with-opening", WITH_OPENING, configured, None),
     # From before it said of which version of the spec the launch is.
     Form("driver-config-with-agent-secret", WITH_AGENT_SECRET, configured, None),
-    Form("driver-config-with-spec-hash", WITH_SPEC_HASH, configured, lambda value: to_json(value).encode()),
+    # From before a person could name the lineage to be taken over.
+    Form("driver-config-with-spec-hash", WITH_SPEC_HASH, configured, None),
+    Form(
+        "driver-config-with-adopted-lineage",
+        WITH_ADOPTED_LINEAGE,
+        configured,
+        lambda value: to_json(value).encode(),
+    ),
     # From before it told in which lineage it runs.
     Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
     # From before it told of executors that end.
@@ -444,12 +452,14 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
 
 
 def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:
-    kept, rest = divide(WITH_SPEC_HASH, ("spark.task.cpus",))
+    kept, rest = divide(WITH_ADOPTED_LINEAGE, ("spark.task.cpus",))
     assert_written("driver-config-rest", rest.encode(), to_the_byte=True)
     text = with_rest(kept, "orders-config-6-6a396ae3aa", rest)
-    assert_written("driver-config-in-two-with-spec-hash", text.encode())
-    now = stored("driver-config-in-two-with-spec-hash").decode()
-    assert_read("driver-config-in-two-with-spec-hash", put_together(now, rest.encode()), WITH_SPEC_HASH)
-    # From before it said of which version of the spec it is.
-    then = stored("driver-config-in-two").decode()
-    assert_read("driver-config-in-two", put_together(then, rest.encode()), WITH_AGENT_SECRET)
+    assert_written("driver-config-in-two-with-adopted-lineage", text.encode())
+    now = stored("driver-config-in-two-with-adopted-lineage").decode()
+    assert_read("driver-config-in-two-with-adopted-lineage", put_together(now, rest.encode()), WITH_ADOPTED_LINEAGE)
+    # From before a person could name the lineage, and from before it said of which version of the spec it is.
+    then = stored("driver-config-in-two-with-spec-hash").decode()
+    assert_read("driver-config-in-two-with-spec-hash", put_together(then, rest.encode()), WITH_SPEC_HASH)
+    earlier = stored("driver-config-in-two").decode()
+    assert_read("driver-config-in-two", put_together(earlier, rest.encode()), WITH_AGENT_SECRET)
