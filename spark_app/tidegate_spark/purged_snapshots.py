@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidegate_spark import purge_messages as messages
 from tidegate_spark import storage
 from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.protocol import DriverConfig, Fault
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 20
 """Each is lost to somebody who holds or releases a snapshot."""
-MOST_NAMED = 5
 _OF_OTHERS = ("fork-", "import-")
 """How those are called that hold a snapshot from elsewhere; all others are the application's own, and go with it."""
 
@@ -50,13 +50,13 @@ def give_up(client: S3Client, config: DriverConfig) -> None:
         before = _decoded(found[0], config)
         held = held_by_others(before, config.uid)
         if held:
-            raise FaultError(Fault(Reason.HELD, _words(held, config)))
+            raise FaultError(Fault(Reason.HELD, messages.held_by_others(config.storage.uri, held)))
         after = given_up(before)
         if after == before:
             return
         if storage.replace_object(client, config.storage, catalog_key(config), encode(after), found[1]):
             return
-    raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{_named(config)} kept changing. Nothing is deleted."))
+    raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.catalog_contended(_named(config))))
 
 
 def held_by_others(known: Catalog, uid: str) -> dict[str, list[str]]:
@@ -86,10 +86,9 @@ def _decoded(body: bytes, config: DriverConfig) -> Catalog:
     try:
         return decode(body)
     except NewerStorageError as error:
-        raise FaultError(Fault(Reason.NEWER_FORMAT, f"{_named(config)}: {error}. Nothing is deleted.")) from error
+        raise FaultError(Fault(Reason.NEWER_FORMAT, messages.newer_catalog(_named(config), error))) from error
     except UnreadableCatalogError as error:
-        message = f"{_named(config)}: {error}. Who needs a snapshot is not known; nothing is deleted."
-        raise FaultError(Fault(Reason.CATALOG_LOST, message)) from error
+        raise FaultError(Fault(Reason.CATALOG_LOST, messages.catalog_unreadable(_named(config), error))) from error
 
 
 def _refuse_without_catalog(client: S3Client, config: DriverConfig) -> None:
@@ -101,15 +100,8 @@ def _refuse_without_catalog(client: S3Client, config: DriverConfig) -> None:
     keys = (item["Key"] for page in pages for item in page.get("Contents", []))
     published = next((key for key in keys if key.endswith(f"/{MANIFEST_FILE}")), None)
     if published is not None:
-        message = f"{_named(config)} is missing, and there is {published}: who needs it is not known."
-        raise FaultError(Fault(Reason.CATALOG_LOST, f"{message} Nothing is deleted."))
+        raise FaultError(Fault(Reason.CATALOG_LOST, messages.catalog_missing(_named(config), published)))
 
 
 def _named(config: DriverConfig) -> str:
     return f"{config.storage.uri}/{SNAPSHOT_PREFIX}/{CATALOG_FILE}"
-
-
-def _words(held: dict[str, list[str]], config: DriverConfig) -> str:
-    named = "; ".join(f"snapshot {name} by {', '.join(holders)}" for name, holders in list(held.items())[:MOST_NAMED])
-    more = f"; and {len(held) - MOST_NAMED} more" if len(held) > MOST_NAMED else ""
-    return f"Others need snapshots in {config.storage.uri}: {named}{more}. Nothing is deleted until they do not."

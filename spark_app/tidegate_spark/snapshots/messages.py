@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def catalog_lost(key: str) -> str:
     return (
@@ -19,3 +21,8 @@ def cleaned_too_fast(attempts: int, error: Exception) -> str:
         f"Spark removed files under {attempts} attempts to copy them, the last time: {error}. With a larger "
         "spec.state.minBatchesToRetain it keeps them longer."
     )
+
+
+def not_whole(snapshot: str, wrong: Sequence[str]) -> str:
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return f"snapshot {snapshot} is not whole: {wrong[0]}{more}."

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from tidegate_spark.objects.store import Entry
-from tidegate_spark.snapshots import manifest
+from tidegate_spark.snapshots import manifest, messages
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot
 from tidegate_spark.snapshots.copying import list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, SNAPSHOT_PREFIX, Library
@@ -39,15 +39,10 @@ def find(library: Library) -> dict[str, str]:
     # Whoever disposed of one meanwhile deletes its files.
     left = library.read().ready() if lacking else []
     found = {name: damages(Origin(library, name)) for name in lacking if name in left}
-    return {name: _words(name, wrong) for name, wrong in found.items() if wrong}
+    return {name: messages.not_whole(name, wrong) for name, wrong in found.items() if wrong}
 
 
 def _lacks_objects(library: Library, snapshot: Snapshot, known: Catalog, objects: Mapping[str, Entry]) -> bool:
     """Return whether a shared object of a snapshot is not in a listing, or has another size; pure."""
     listed = ((known.objects[it], objects.get(library.key(manifest.object_key(it)))) for it in snapshot.objects)
     return any(entry is None or entry.size != size for size, entry in listed)
-
-
-def _words(name: str, wrong: list[str]) -> str:
-    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    return f"snapshot {name} is not whole: {wrong[0]}{more}."
