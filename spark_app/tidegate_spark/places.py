@@ -6,6 +6,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+_AWS = re.compile(r"(?:^|\.)amazonaws\.com(\.cn)?$")
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _DETOUR = re.compile(r"(?:^|/)\.\.?(?:/|$)")
 
 
@@ -40,6 +42,38 @@ class Storage:
     def hadoop_uri(self) -> str:
         """The same place in the spelling of Hadoop's S3A connector."""
         return "s3a://" + self.uri.removeprefix("s3://")
+
+    def is_same_place(self, other: Storage) -> bool:
+        """Return whether both are one place of one store: stores of two clusters may have buckets of the same name."""
+        mine, others = (store_identity(place.endpoint, place.region) for place in (self, other))
+        return (mine, self.bucket, self.prefix) == (others, other.bucket, other.prefix)
+
+
+def store_identity(endpoint: str, region: str) -> str:
+    """Return one spelling for a store, whichever of several its address is written in.
+
+    All regions of AWS in one partition are one store: no two buckets there have the same name. An endpoint that is left
+    out is AWS's own, also in what was stored by earlier versions, which have always stored endpoints.
+
+    Args:
+        endpoint: as in a spec; empty for AWS's own.
+        region: the region's name, which tells AWS's partitions apart where there is no endpoint.
+    """
+    if not endpoint:
+        return _partition_of(region)
+    scheme, _, rest = endpoint.rpartition("://")
+    host, slash, path = rest.partition("/")
+    host = host.lower().removesuffix(_DEFAULT_PORTS.get(scheme.lower(), ":"))
+    found = _AWS.search(host.partition(":")[0])
+    if found is not None:
+        return "amazonaws.com.cn" if found[1] else _partition_of("us-gov-" if "us-gov-" in host else "")
+    return (host + slash + path).rstrip("/")
+
+
+def _partition_of(region: str) -> str:
+    if region.startswith("cn-"):
+        return "amazonaws.com.cn"
+    return "amazonaws.com (us-gov)" if region.startswith("us-gov-") else "amazonaws.com"
 
 
 FENCE_FILE = "fence.json"

@@ -28,6 +28,7 @@ from tidegate_spark.places import UPGRADE_PREFIX as UPGRADE_PREFIX  # noqa: PLC0
 from tidegate_spark.places import Storage as Storage  # noqa: PLC0414 - likewise
 from tidegate_spark.places import application_uri as application_uri  # noqa: PLC0414 - likewise
 from tidegate_spark.places import has_detour as has_detour  # noqa: PLC0414 - likewise
+from tidegate_spark.places import store_identity as store_identity  # noqa: PLC0414 - likewise
 from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd
 from tidegate_spark.repartition_protocol import RepartitionEnd

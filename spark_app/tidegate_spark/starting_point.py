@@ -149,8 +149,7 @@ class Filler:
         origin, target = self._origin, Target(self.own, self.config.lineage, fork=self.start_from.fork)
         copiers = Copiers(self.copiers.number, report)
         made = restore.restore(origin, target, self.start_from.holder, copiers)
-        is_own = self.start_from.storage.uri == self.config.storage.uri
-        keeping.begin_with(self.own, made.control, self.config.lineage, own=is_own)
+        keeping.begin_with(self.own, made.control, self.config.lineage, own=self._is_own)
         if not self.start_from.lineage and self.config.rehearsal is None:
             output_book.take_along(self.origin, self.own)
         batches = {name: query.batch for name, query in sorted(made.queries.items())}
@@ -167,6 +166,15 @@ class Filler:
         log.info("filled in %.1f s: %d files, batches %s", seconds, len(made.files), batches, extra={"action": "fill"})
         self._tell(made, batches)
         return mark
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether the snapshot is of this application, in its own place.
+
+        A rollback's always is, also where ``spec.storage.endpoint`` was edited since it was recorded.
+        """
+        is_own_pin = self.start_from.lineage > 0
+        return is_own_pin or self.start_from.storage.is_same_place(self.config.storage)
 
     def _complete(self, report: Callable[[Progress], None]) -> None:
         """Finish the pin; one that is complete is just found."""

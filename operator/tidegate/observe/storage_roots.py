@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import application_uri
+from tidegate_spark.protocol import application_uri, store_identity
 
 Root = tuple[str, ...]
-"""The namespace, the endpoint, the bucket, then the parts of the prefix."""
+"""The namespace, the store, the bucket, then the parts of the prefix."""
 _SHORTEST = 3
 """Parts of the place of a whole bucket."""
 
@@ -63,7 +63,7 @@ def root_of(app: StreamingApp) -> Root:
     storage = app.spec.storage
     uri = application_uri(storage.uri, app.metadata.namespace, app.metadata.name)
     parts = [part for part in uri.partition("://")[2].split("/") if part]
-    return (app.metadata.namespace, storage.endpoint.rstrip("/").lower(), *parts)
+    return (app.metadata.namespace, store_identity(storage.endpoint, storage.region), *parts)
 
 
 def _discard(index: dict[Root, set[Key]], root: Root, key: Key) -> None:

@@ -25,7 +25,7 @@ from tidegate_spark.objects.store import (
     VanishedError,
     agree,
 )
-from tidegate_spark.protocol import Storage
+from tidegate_spark.protocol import Storage, store_identity
 from tidegate_spark.storage import Credentials, connect, read_object, status_of, write_object_if
 
 if TYPE_CHECKING:
@@ -98,9 +98,8 @@ class S3Store:
 
     @property
     def service(self) -> str:
-        """The endpoint; all of AWS is one, since it copies between its regions."""
-        endpoint = self._client.meta.endpoint_url
-        name = "amazonaws.com" if ".amazonaws.com" in endpoint else endpoint
+        """The endpoint; each partition of AWS is one, since it copies between its regions."""
+        name = store_identity(self._client.meta.endpoint_url, self._client.meta.region_name)
         return f"{name} (reached by itself)" if self._apart else name
 
     def get(self, key: str) -> tuple[bytes, str] | None:

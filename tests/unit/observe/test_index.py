@@ -131,6 +131,18 @@ def test_late_news_of_a_deleted_application_do_not_replace_the_one_created_anew(
     assert known(index).metadata.uid == "u-2"
 
 
+def test_the_same_path_on_the_same_endpoint_in_another_spelling_is_the_same_place() -> None:
+    index = Index()
+    for name, uri, endpoint, day in (
+        ("orders", "s3://streams/apps", "http://minio", "01"),
+        ("inner", "s3://streams/apps/shop/orders", "HTTP://MinIO:80/", "02"),
+    ):
+        resource = body({"storage.uri": uri, "storage.endpoint": endpoint})
+        resource["metadata"] |= {"name": name, "uid": name, "creationTimestamp": f"2026-01-{day}T00:00:00Z"}
+        index.put_app(resource)
+    assert index.rival(decode_app(resource)) == "orders"
+
+
 def test_who_waits_for_a_place_is_looked_at_when_its_owner_is_created_anew_elsewhere() -> None:
     index = Index()
     index.put_app(elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-01T00:00:00Z"))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.objects.memory import Call, MemoryStore
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.protocol import StartFrom, Storage
@@ -20,8 +21,9 @@ from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.starting_point import Filler, StoppedError, fill_lineage
 from tidegate_spark.storage import Credentials, FaultError
+from tidegate_testing.control_log import message
 from tidegate_testing.driver_process import driver_config
-from tidegate_testing.fake_checkpoint import content_of
+from tidegate_testing.fake_checkpoint import LAYOUT, content_of
 from tidegate_testing.snapshot_scenes import Scene
 from tidegate_testing.waiting import wait_for
 
@@ -98,6 +100,62 @@ def test_where_the_original_writes_is_known_before_the_lineage_counts_as_filled(
     stored = fork.scene.buckets.read("here", "apps/variant/origin.json")
     assert stored is not None
     assert json.loads(stored.body)["application"] == "s3://here/apps/orders"
+
+
+HERE, ELSEWHERE = Storage("s3://here/apps/orders", "http://minio.east:9000"), "http://minio.west:9000"
+
+
+def paused_with_snapshot() -> Scene:
+    """Return an application that was paused by its first message, with snapshot ``a`` of the batch after it."""
+    scene = Scene()
+    log = ControlLog(scene.library())
+    log.load()
+    log.append([message("pause")])
+    scene.batches(1)
+    scene.store().put(f"{scene.root()}/offsets/0", b'v1\n{}\n{"tidegate-control": 1}')
+    scene.take("a")
+    return scene
+
+
+def is_paused(scene: Scene) -> bool:
+    log = ControlLog(scene.library())
+    log.load()
+    return log.state_at(log.last).paused
+
+
+def fill_same_uri(own: Scene, origin: Scene, start_from: StartFrom, lineage: int) -> None:
+    config = driver_config("orders", "local:///main.py", HERE, start_from=start_from, lineage=lineage)
+    stopping = threading.Event()
+    Filler(config, start_from, own.library(), origin.library(), stopping, lambda *told: None, Copiers(1), LAYOUT).fill()
+
+
+def test_a_snapshot_of_the_same_uri_in_another_store_is_another_applications() -> None:
+    origin, own = paused_with_snapshot(), Scene()
+    fill_same_uri(own, origin, StartFrom(Storage(HERE.uri, ELSEWHERE), "a", HOLDER), 1)
+    assert is_paused(origin)
+    assert not is_paused(own)
+    # It starts where the snapshot is. Nothing of its own was rolled back.
+    log = ControlLog(own.library())
+    log.load()
+    assert log.last == 1
+
+
+@pytest.mark.parametrize(
+    "start_from",
+    [
+        StartFrom(HERE, "a", HOLDER),
+        StartFrom(Storage(HERE.uri, "HTTP://Minio.East:9000/"), "a", HOLDER),
+        StartFrom(Storage(HERE.uri, ELSEWHERE), "a", HOLDER, lineage=1),
+    ],
+    ids=["the same place", "in another spelling", "a rollback from before the endpoint was edited"],
+)
+def test_a_snapshot_of_the_own_place_goes_on_with_what_was_in_force_also_a_pause(start_from: StartFrom) -> None:
+    scene = paused_with_snapshot()
+    fill_same_uri(scene, scene, start_from, 2)
+    assert is_paused(scene)
+    log = ControlLog(scene.library())
+    log.load()
+    assert log.last == 2
 
 
 def test_a_rehearsal_takes_nothing_along() -> None:

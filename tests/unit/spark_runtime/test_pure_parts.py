@@ -19,6 +19,7 @@ from tidegate_spark.protocol import (
     Fault,
     Storage,
     Termination,
+    store_identity,
 )
 from tidegate_spark.queries import Entry, checkpoint_directory, refusal, with_settings
 from tidegate_spark.reasons import Reason
@@ -239,3 +240,38 @@ def test_pods_that_only_look_like_this_drivers_executors_are_left_alone() -> Non
     others = [executor_pod("a-e3-exec-1", "another"), executor_pod("a-e3-exec-2", controller=False), unowned]
     assert leftovers({"items": others}, "a-e3", "this") == {}
     assert leftovers({"items": [executor_pod("a-e3-exec-1", "")]}, "a-e3", "") == {}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("http://minio:9000", "us-east-1"), ("HTTP://MinIO:9000/", "eu-west-1")),
+        (("http://minio:80", ""), ("http://minio", "")),
+        (("https://minio:443/", ""), ("https://minio", "")),
+        (("", "us-east-1"), ("https://s3.eu-west-1.amazonaws.com", "eu-west-1")),
+        (("", "eu-west-1"), ("https://bucket.vpce-1.s3.eu-west-1.vpce.amazonaws.com:443", "")),
+        (("", "cn-north-1"), ("https://s3.cn-north-1.amazonaws.com.cn", "")),
+        (("", "us-gov-west-1"), ("https://s3.us-gov-west-1.amazonaws.com", "")),
+    ],
+)
+def test_one_store_has_many_spellings(one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert store_identity(*one) == store_identity(*other)
+    assert Storage("s3://b/p/", *one).is_same_place(Storage("s3://b/p", *other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("http://minio:9000", ""), ("http://minio:9001", "")),
+        (("http://minio.east", ""), ("http://minio.west", "")),
+        (("http://minio/a", ""), ("http://minio/A", "")),
+        (("", "us-east-1"), ("", "cn-north-1")),
+        (("", "us-east-1"), ("https://s3.amazonaws.com.example", "")),
+        (("", "us-east-1"), ("http://minio:9000", "us-east-1")),
+        (("[::1]:9000", ""), ("http://[::2]:9000", "")),
+    ],
+)
+def test_stores_that_are_not_one_are_told_apart_whatever_their_buckets_are_called(
+    one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    assert not Storage("s3://b/p", *one).is_same_place(Storage("s3://b/p", *other))
