@@ -21,7 +21,10 @@ _EITHER_NAME = re.compile(r"has\(self\.(\w+)\) \|\| has\(self\.(\w+)\)")
 
 @dataclass(frozen=True)
 class FormerName:
-    """A field's path below ``spec`` as it was, with ``[]`` after a list; its schema; what its refusal says."""
+    """A field's path below ``spec`` or ``status`` as it was, with ``[]`` after a list; its schema; its refusal's words.
+
+    The refusal is empty where nobody refuses the name: in a status.
+    """
 
     path: str
     schema: Mapping[str, Any]
@@ -34,16 +37,13 @@ def is_former(schema: Mapping[str, Any]) -> bool:
 
 
 def former_names(schema: Mapping[str, Any], prefix: str = "") -> Iterator[FormerName]:
-    """Yield every former name below a schema.
-
-    Raises:
-        StopIteration: a former name has no refusal beside it.
-    """
+    """Yield every former name below a schema."""
     for name, child in schema.get("properties", {}).items():
         path = f"{prefix}{name}"
         if is_former(child):
-            said = (rule for rule in schema["x-kubernetes-validations"] if rule["rule"] == f"!has(self.{name})")
-            yield FormerName(path, child, next(said)["message"])
+            rules = schema.get("x-kubernetes-validations", ())
+            said = (rule["message"] for rule in rules if rule["rule"] == f"!has(self.{name})")
+            yield FormerName(path, child, next(said, ""))
         elif "items" in child:
             yield from former_names(child["items"], f"{path}[].")
         else:

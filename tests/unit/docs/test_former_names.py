@@ -6,19 +6,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from docs.former_names import former_names
+from docs.former_names import FormerName, former_names
 
 ROOT = Path(__file__).parents[3]
 LAST = (0, 2)
 """The last version that has them."""
 
 
-def left() -> list[str]:
+def left() -> list[tuple[str, FormerName]]:
     return [
-        f"{crd.name}: {former.path}"
+        (f"{crd.name}: {part}.{former.path}", former)
         for crd in sorted((ROOT / "crds").glob("*.yaml"))
         for version in yaml.safe_load(crd.read_text())["spec"]["versions"]
-        for former in former_names(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+        for part in ("spec", "status")
+        for former in former_names(version["schema"]["openAPIV3Schema"]["properties"][part])
     ]
 
 
@@ -30,10 +31,17 @@ def overdue(version: str, names: list[str]) -> list[str]:
 
 def test_former_names_are_gone_after_version_0_2() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert overdue(version, left()) == [], (
+    assert overdue(version, [name for name, _ in left()]) == [], (
         "Remove them and their rules from crds/, docs/former_names.py with its callers, "
         "tests/integration/crd/test_former_names.py, this test, and the rule in docs/design/api.md."
     )
+
+
+def test_former_names_of_a_spec_are_refused_and_those_of_a_status_are_read() -> None:
+    refused: dict[bool, set[bool]] = {True: set(), False: set()}
+    for name, former in left():
+        refused[" spec" in name].add(bool(former.refusal))
+    assert refused == {True: {True}, False: {False}}
 
 
 @pytest.mark.parametrize(("version", "found"), [("0.2.9", []), ("0.3.0", ["ttl"]), ("1.0.0", ["ttl"])])
