@@ -22,9 +22,12 @@ def main() -> int:
         if sys.version_info[:2] < OLDEST_PYTHON:
             found = f"{sys.version_info[0]}.{sys.version_info[1]}"
             raise RuntimeError(messages.python_too_old(found))
-        from tidegate_spark.start import start  # noqa: PLC0415 - inside the guard, see the module's docstring
+        from tidegate_spark.first_process import go_on_in_child  # noqa: PLC0415 - inside the guard, as all below
 
-        start()
+        stops = go_on_in_child()
+        from tidegate_spark.start import start  # noqa: PLC0415
+
+        start(stops)
     except BaseException as error:  # every end must leave a word, whatever its cause
         traceback.print_exc()
         _leave(_without_secrets(last_words(error, os.environ.get("TIDEGATE_CONFIG", ""))))

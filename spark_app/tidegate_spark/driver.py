@@ -31,12 +31,14 @@ from tidegate_spark import session as spark_session
 from tidegate_spark import start_messages as messages
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.claiming import FIRST_LINEAGE
+from tidegate_spark.context_stop import guard_context
 from tidegate_spark.control.driving import Control
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.file_sinks import Sink
+from tidegate_spark.first_process import StopLine
 from tidegate_spark.head_start import HeadStart
 from tidegate_spark.inside.at_driver import Inside
 from tidegate_spark.leftovers import begin_removal
@@ -58,6 +60,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
 from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, judge, outcome_of_behind, run_script
+from tidegate_spark.script_end import ExitCalls, what_goes_on
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
@@ -71,7 +74,8 @@ from tidegate_spark.termination import write_termination
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUERY_POLL_SECONDS = 0.5
+QUERY_POLL_SECONDS, QUIET_SECONDS = 0.5, 0.05
+"""Between two looks at what still runs after the script's last line; between two that find that nothing does."""
 CLEARING_SECONDS = 10.0
 
 log = logging.getLogger("tidegate")
@@ -119,10 +123,12 @@ class Driver:
         self._credentials: Credentials | None = None
         self._fence: fencing.FenceKeeper | None = None
         self._original: Outputs | None = None
+        self._exit_calls = ExitCalls()
 
-    def run(self) -> NoReturn:
-        """Start, run the script, end the process."""
+    def run(self, stops: StopLine) -> NoReturn:
+        """Start, run the script, end the process; ``stops`` tells when it has to."""
         watch_signals(self._stop)
+        stops.listen(self._stop)
         if self._rehearsing is None:
             self._agent.start()
         else:
@@ -139,6 +145,8 @@ class Driver:
             failure = faults.explain(error)
             outcome = Outcome(failure.reason, f"The driver could not start: {failure.message}", failure.exception)
         self._ending.request(outcome)
+        self._ending.queries_stopped.wait()
+        self._exit_calls.call()
         self._ending.script_ended.set()
         self._ending.await_end()
         raise AssertionError("await_end() does not return")
@@ -173,6 +181,7 @@ class Driver:
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._progress.enter(DriverState.RUNNING)
         self._ending.script_started.set()
+        self._exit_calls.install()
         outcome = run_script(main, self._config.args)
         return self._judge(self._after_script(outcome))
 
@@ -293,6 +302,7 @@ class Driver:
         if self._rehearsing is not None:
             muting.mute()
         self._queries.install()
+        guard_context(self._queries, self._progress, self._config.stop_grace_seconds, self._ending.requested.is_set)
         if self._config.export:
             self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
         connect = connector(self._config, self._environment.credentials_directory)
@@ -340,18 +350,29 @@ class Driver:
             file_sinks.note_without_output(session, sink, batch, self._progress.notice)
 
     def _after_script(self, outcome: Outcome) -> Outcome:
-        """Return how the application ends, once its last query has ended; a failure does not wait for the others."""
+        """Return how the application ends, once nothing of it runs; a failure does not wait for the others."""
         code = spark_session.jvm_exit_code(connection_lost=outcome.exception in CONNECTION_LOST)
         if code is not None:
             return watch.jvm_outcome(code)
         if outcome != COMPLETED:
             return outcome
+        return self._await_rest(outcome)
+
+    def _await_rest(self, outcome: Outcome) -> Outcome:
+        """Wait for the script's threads and for its queries, as long as nobody asks for the end."""
+        quiet = 0
         while not self._ending.requested.is_set():
-            failure = watch.first_failure(self._queries)
-            if failure or not (self._queries.active() or self._queries.starting):
-                return failure or outcome
-            self._ending.script_ended.set()
-            time.sleep(QUERY_POLL_SECONDS)
+            # A thread that runs may start a failed query again, as the script may before its last line.
+            quiet = 0 if what_goes_on() else quiet + 1
+            # Twice: a thread of a pool that has just taken its work looks like one that waits for it.
+            if quiet > 1:
+                failure = watch.first_failure(self._queries)
+                if failure:
+                    return failure
+                if not (self._queries.active() or self._queries.starting):
+                    self._exit_calls.call()
+                    return outcome
+            self._ending.requested.wait(QUIET_SECONDS if quiet == 1 else QUERY_POLL_SECONDS)
         return outcome
 
     # --- commands ----------------------------------------------------------------------------------------------------

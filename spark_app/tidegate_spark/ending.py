@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 
+from tidegate_spark import signals
 from tidegate_spark import start_messages as messages
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.logs import within
@@ -71,6 +72,8 @@ class Ending:
         self._began = 0.0
         self.requested = threading.Event()
         self.script_started = threading.Event()
+        self.queries_stopped = threading.Event()
+        """Set once no query runs any more, or the time for that is over; then the script's last calls are made."""
         self.script_ended = threading.Event()
         self.before_stop: Callable[[], None] = lambda: None
         """Called before queries are stopped: whoever holds one lets it end."""
@@ -114,6 +117,10 @@ class Ending:
         if outcome.reason is Reason.FENCED or not self._progress.commits:
             known = self._read_last_commits()
         log.info("stopping: no query runs after %.1f s", time.monotonic() - self._began, extra=extra)
+        told = self.script_started.is_set() and not self.script_ended.is_set() and signals.tell_script()
+        if told:
+            log.info("stopping: the script's own handler of SIGTERM is called", extra=extra)
+        self.queries_stopped.set()
         if self.script_started.is_set():
             left = self._began + Budget.of(self._config.stop_grace_seconds).batch - time.monotonic()
             ended = self.script_ended.wait(min(SCRIPT_END_SECONDS, max(left, 0.5)))

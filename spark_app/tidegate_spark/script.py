@@ -17,6 +17,7 @@ from tidegate_spark.preflight import Main
 from tidegate_spark.protocol import Fault
 from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
 from tidegate_spark.reasons import Reason
+from tidegate_spark.stderr_tail import StderrTail
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def outcome_of_behind(error: BehindError) -> Outcome:
 
 def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     """Run the program to its end and return how it ended; its exceptions are printed, not raised."""
+    stderr = StderrTail()
+    stderr.install()
     try:
         _run(main, arguments)
     except QueryRefusedError as error:
@@ -60,7 +63,7 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     except DriverStoppingError:
         return Outcome(Reason.STOPPED, messages.STOPPED_BEFORE_QUERIES)
     except SystemExit as error:
-        return outcome_of_exit(error.code)
+        return outcome_of_exit(error.code, stderr.last())
     except BaseException as error:  # every end of foreign code must lead to ours
         traceback.print_exc()
         outcome = outcome_of(faults.explain(error))
@@ -91,13 +94,18 @@ def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
     return dataclasses.replace(outcome, reason=Reason.APPLICATION_FAILED, message=message)
 
 
-def outcome_of_exit(code: object) -> Outcome:
-    """Return the end that ``sys.exit(code)`` means, by Python's rules: None and 0 are success, text is an error."""
+def outcome_of_exit(code: object, said: str = "") -> Outcome:
+    """Return the end that ``sys.exit(code)`` means, by Python's rules: None and 0 are success, text is an error.
+
+    Args:
+        code: of the exit.
+        said: what the script wrote last on standard error: why it exits, often (``argparse``).
+    """
     if code is None or code == 0:
         return COMPLETED
     if not isinstance(code, int):
         sys.stderr.write(f"{code}\n")
-    return Outcome(Reason.APPLICATION_FAILED, messages.script_exited(code), "SystemExit")
+    return Outcome(Reason.APPLICATION_FAILED, messages.script_exited(code, said), "SystemExit")
 
 
 def _run(main: Main, arguments: Sequence[str]) -> None:

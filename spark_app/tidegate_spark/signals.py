@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
+from collections.abc import Callable
 
 
-def watch_signals(on_terminate: object) -> None:
-    """Call ``on_terminate()``, in a thread, at each SIGTERM.
+def watch_signals(on_terminate: Callable[[], None]) -> None:
+    """Call ``on_terminate()``, in a thread, at each SIGTERM that this very process gets.
 
-    The byte that Python's C handler writes to the wake-up descriptor arrives even while the script's thread is inside a
-    long call into native code, or has a SIGTERM handler of its own. As process 1 of a container we would otherwise not
-    get SIGTERM at all.
+    The byte that Python's C handler writes to the wake-up descriptor arrives even while the main thread is inside a
+    long call into native code. A script may take the descriptor away; so a driver's stops do not come by signals
+    (:mod:`tidegate_spark.first_process`).
     """
-    assert callable(on_terminate)
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    signal.signal(signal.SIGTERM, _note_nothing)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
 
     def read() -> None:
@@ -27,3 +28,20 @@ def watch_signals(on_terminate: object) -> None:
                 on_terminate()
 
     threading.Thread(target=read, name="signals", daemon=True).start()
+
+
+def tell_script() -> bool:
+    """Let the script's own handler of SIGTERM run, in its thread, if it has one; return whether it has.
+
+    A handler in Python, of ``signal.signal`` or of asyncio. One that a library set in C may end the process at once,
+    and is not called.
+    """
+    handler = signal.getsignal(signal.SIGTERM)
+    if not callable(handler) or handler is _note_nothing:
+        return False
+    os.kill(os.getpid(), signal.SIGTERM)
+    return True
+
+
+def _note_nothing(number: int, frame: object) -> None:
+    """Be a handler, so that the signal ends nothing: the wake-up descriptor tells of it."""

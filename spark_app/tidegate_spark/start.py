@@ -13,14 +13,18 @@ from tidegate_spark import start_messages as messages
 from tidegate_spark.configuration import REST_FILE, read_launch
 from tidegate_spark.configuration_protocol import REST_FILE_VARIABLE, ConfigurationChangedError
 from tidegate_spark.environment import Environment, inherited_variables
+from tidegate_spark.first_process import StopLine
 from tidegate_spark.head_start import HeadStart
 from tidegate_spark.log_lines import log_to_stderr
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig
 from tidegate_spark.redaction import Secrets, secret_values, values_of_launch
 
 
-def start() -> NoReturn:
+def start(stops: StopLine) -> NoReturn:
     """Run the driver, which ends the process.
+
+    Args:
+        stops: tells of them.
 
     Raises:
         ConfigurationChangedError: the configuration is not the one that the pod was launched with.
@@ -43,7 +47,7 @@ def start() -> NoReturn:
     # Not before: the driver's modules import PySpark.
     from tidegate_spark.driver import Driver  # noqa: PLC0415 - see the line above
 
-    Driver(config, environment, output, name, ahead).run()
+    Driver(config, environment, output, name, ahead).run(stops)
 
 
 def _start_jvm(config: DriverConfig, environment: Environment, name: str, secrets: Secrets) -> HeadStart | None:

@@ -16,13 +16,13 @@ from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
 from tidegate_testing.live_cluster import LiveCluster, live_cluster, operator_replicas, scale_operator
-from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_module
+from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_script
 from tidegate_testing.waiting import wait_for
 
 SCRIPTS = Path(__file__).parents[1] / "e2e" / "scripts"
 SCRIPT, QUERY = "counting.py", "counting"
 MODES = UP, DOWN = "operator_up", "operator_down"
-VICTIMS: Mapping[str, Choice] = {"jvm": is_jvm, "python": runs_module("tidegate_spark")}
+VICTIMS: Mapping[str, Choice] = {"jvm": is_jvm, "python": runs_script}
 WARM_SECONDS = 15.0
 """How long batches are committed before the kill; the operator's going takes its place where it goes."""
 LIMIT_SECONDS = 300.0

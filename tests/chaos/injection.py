@@ -15,7 +15,7 @@ from tests.chaos.faults import Fault, Kind
 from tidegate.resources.names import DRIVER_CONTAINER, EXECUTOR_CONTAINER
 from tidegate_testing.live_cluster import OPERATOR_NAMESPACE, LiveCluster, until_answers
 from tidegate_testing.operator_pods import CONTAINER, IS_OPERATOR, SELECTOR, is_held_by
-from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_module
+from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_script
 from tidegate_testing.waiting import wait_for
 
 AIM_SECONDS = 300.0
@@ -75,7 +75,7 @@ class Injector:
             case Kind.DRIVER_JVM:
                 return self._process(self._driver(), DRIVER_CONTAINER, is_jvm)
             case Kind.DRIVER_PYTHON:
-                return self._process(self._driver(), DRIVER_CONTAINER, runs_module("tidegate_spark"))
+                return self._process(self._driver(), DRIVER_CONTAINER, runs_script)
             case Kind.EXECUTOR_PROCESS:
                 return self._process(self._executor(fault.moment), EXECUTOR_CONTAINER, is_jvm)
             case Kind.OPERATOR:

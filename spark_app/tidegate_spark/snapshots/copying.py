@@ -115,7 +115,7 @@ def in_parallel(copiers: Copiers, function: Callable[[T], U], arguments: Iterabl
         return
     # Few wait in the pool: at the process's end, Python lets a pool finish what was given to it.
     under_way: deque[Future[U]] = deque()
-    with ThreadPoolExecutor(copiers.number, thread_name_prefix="copier") as pool:
+    with ThreadPoolExecutor(copiers.number, thread_name_prefix="tidegate-copier") as pool:
         try:
             for argument in arguments:
                 if len(under_way) == 2 * copiers.number:

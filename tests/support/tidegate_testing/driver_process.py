@@ -170,8 +170,8 @@ class DriverProcess:
         assert self.process is not None
         if self.jvm is not None:
             return self.jvm.pid
-        (found,) = subprocess.check_output(["pgrep", "-P", str(self.process.pid), "java"], text=True).split()
-        return int(found)
+        below = descendants(self.process.pid)
+        return next(pid for pid in below if Path(os.readlink(f"/proc/{pid}/exe")).name == "java")
 
     @property
     def termination(self) -> Termination:

@@ -42,6 +42,14 @@ def runs_module(module: str) -> Choice:
     return lambda process: process.command[1:3] == ("-m", module)
 
 
+def runs_script(process: PodProcess) -> bool:
+    """Say whether it is the Python that runs a driver's script: its parent, the container's first one, does not."""
+    stat = _text(process.identity.pid, "stat").rpartition(")")[2].split()
+    parents = _text(int(stat[1]), "cmdline") if stat else ""
+    own, module = process.command[1:3], ("-m", "tidegate_spark")
+    return own == module == tuple(parents.split("\0")[1:3])
+
+
 def container_id(pod: Mapping[str, Any], container: str) -> str:
     """Return the id of a running container, as its cgroup is called; pure.
 

@@ -70,7 +70,7 @@ class StorageChannel:
             wait: waits for so many seconds.
         """
         self._settings, self._connect, self._place, self._secret = settings, connect, place, secret
-        self._wait, self._pool = wait, ThreadPoolExecutor(AT_ONCE, "control-inbox")
+        self._wait, self._pool = wait, ThreadPoolExecutor(AT_ONCE, "tidegate-control-inbox")
         self._reached: Library | None = None
         self._listed: deque[Entry] = deque()
         """What was listed and not delivered yet."""

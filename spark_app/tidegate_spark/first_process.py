@@ -1,0 +1,97 @@
+"""The container's first process runs no code of the application, so a stop reaches the driver. Starts a process.
+
+A script may take SIGTERM, the wake-up descriptor or the signal mask for itself: ``loop.add_signal_handler``,
+``signal.signal``, ``faulthandler.register``, a library at its import. So the process that the kubelet signals is
+another one, and tells the driver over a pipe. It also collects what else ends in the container, as a first process has
+to. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import NoReturn
+
+STOP = b"s"
+KILLED = 128
+"""A process that a signal ended has this plus its number as exit code, as in a shell."""
+_FIRST = 1
+_STOPS = frozenset({signal.SIGTERM})
+_STOPS_OF_A_CONTAINER = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
+"""An image may name another signal (STOPSIGNAL). In a terminal, the driver gets an interrupt by itself."""
+
+
+class StopLine:
+    """The driver's end of the pipe from the first process."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Begin to read ``descriptor``, in a thread."""
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+        self._asked = False
+        self._on_stop: Callable[[], None] | None = None
+        threading.Thread(target=self._read, name="stop-line", daemon=True).start()
+
+    def listen(self, on_stop: Callable[[], None]) -> None:
+        """Call ``on_stop``, in another thread, whenever a stop is asked for; now if one was before."""
+        with self._lock:
+            self._on_stop, asked = on_stop, self._asked
+        if asked:
+            on_stop()
+
+    def _read(self) -> None:
+        while os.read(self._descriptor, 64):
+            with self._lock:
+                self._asked, on_stop = True, self._on_stop
+            if on_stop is not None:
+                on_stop()
+        # The first process has gone. In a container everything has; elsewhere nobody is left who could stop us.
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def go_on_in_child() -> StopLine:
+    """Return in a child; this process stays the first one, and ends with the child's exit code.
+
+    To be called while there is one thread: the child has only a copy of the one that calls.
+    """
+    stops = _STOPS_OF_A_CONTAINER if os.getpid() == _FIRST else _STOPS
+    # Blocked before the child is there: a signal that comes meanwhile waits, and is not lost.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_STOPS_OF_A_CONTAINER, signal.SIGCHLD})
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child != 0:
+        os.close(reader)
+        _pass_on(child, writer, stops)
+    os.close(writer)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return StopLine(reader)
+
+
+def _pass_on(child: int, writer: int, stops: frozenset[signal.Signals]) -> NoReturn:
+    os.set_blocking(writer, False)
+    while True:
+        received = signal.sigwait({*_STOPS_OF_A_CONTAINER, signal.SIGCHLD})
+        if received in stops:
+            # It is told already and does not read, or has ended, which is seen next.
+            with contextlib.suppress(OSError):
+                os.write(writer, STOP)
+        code = _code_of(child)
+        if code is not None:
+            os._exit(code)
+
+
+def _code_of(child: int) -> int | None:
+    """Collect all processes that have ended; return the child's exit code, None while it runs."""
+    while True:
+        try:
+            ended, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return KILLED + signal.SIGKILL  # somebody else has collected it: its code is not known
+        if ended == 0:
+            return None
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else KILLED - code

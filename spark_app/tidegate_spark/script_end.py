@@ -1,0 +1,90 @@
+"""What keeps a Python program from ending after its last line, and what it left to be done then. Calls foreign code.
+
+The interpreter waits for threads that are not daemons, lets pools finish what they were given, waits for child
+processes, and calls what ``atexit`` has. The driver's process does not end that way, so it is done here; the pools and
+threads of our own go on meanwhile. Source: ``Py_FinalizeEx``, ``threading._shutdown``, ``concurrent.futures.thread``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import thread as thread_pools
+from typing import Any
+
+OURS = "tidegate-"
+"""Names of threads of our own that are not daemons begin so: nobody waits for them."""
+
+
+def what_goes_on() -> list[str]:
+    """Return the names of the threads that the interpreter would wait for now; those of pools with nothing to do end.
+
+    Child processes are waited for by :meth:`ExitCalls.call`: they start no queries.
+    """
+    return [thread.name for thread in threading.enumerate() if _is_waited_for(thread)]
+
+
+class ExitCalls:
+    """What the script, and the libraries that it imports, register with ``atexit``; those of our own stay there."""
+
+    def __init__(self) -> None:
+        """Nothing is registered."""
+        self._calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
+
+    def install(self) -> None:
+        """Take the place of ``atexit.register`` and ``atexit.unregister`` from now on."""
+        unregister = atexit.unregister
+
+        def register_here(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+            self._calls.append((function, args, kwargs))
+            return function
+
+        def unregister_here(function: Callable[..., Any], /) -> None:
+            self._calls[:] = [call for call in self._calls if call[0] != function]
+            unregister(function)
+
+        atexit.register = register_here
+        atexit.unregister = unregister_here
+
+    def call(self) -> None:
+        """Call them, the last one first, each once; what they raise is printed, as the interpreter does.
+
+        Before that, pools of processes are ended, and after it child processes are waited for.
+        """
+        _call("concurrent.futures.process", "_python_exit")
+        while self._calls:
+            function, args, kwargs = self._calls.pop()
+            _call_guarded(lambda: function(*args, **kwargs))  # noqa: B023 - called before the next turn
+        # Registered by its module, perhaps before our time; twice does no harm.
+        _call("multiprocessing.util", "_exit_function")
+
+
+def _is_waited_for(thread: threading.Thread) -> bool:
+    ours = thread is threading.main_thread() or thread.name.startswith(OURS)
+    return not thread.daemon and not ours and not _waits_for_work(thread)
+
+
+def _waits_for_work(thread: threading.Thread) -> bool:
+    """Say whether this is a pool's thread that has nothing to do."""
+    if (unfinished := getattr(thread, "pending_work_items", None)) is not None:
+        return not unfinished  # looks after a pool of processes
+    # The pool's own function is the innermost on its stack.
+    frame = sys._current_frames().get(thread.ident or 0)
+    return frame is not None and frame.f_code is thread_pools._worker.__code__
+
+
+def _call(module: str, name: str) -> None:
+    """Call a module's own end, if anybody has imported it."""
+    function = getattr(sys.modules.get(module), name, None)
+    if function is not None:
+        _call_guarded(function)
+
+
+def _call_guarded(function: Callable[[], object]) -> None:
+    try:
+        function()
+    except BaseException:  # foreign code: neither an error nor an exit keeps the others from being called
+        traceback.print_exc()

@@ -1,0 +1,74 @@
+"""A script ends where the interpreter would end it, and what it does with signals decides nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_OK, EXIT_STOPPED
+from tidegate_spark.reasons import Reason
+from tidegate_testing.waiting import wait_for
+
+from .conftest import StartDriver
+
+NO_QUERY, TOLD = "stopping: no query runs", "told, and the query is active: False"
+
+
+def test_a_script_goes_on_with_its_threads_after_its_last_line_and_does_at_its_end_what_it_left_for_then(
+    start_driver: StartDriver, tmp_path: Path
+) -> None:
+    source = tmp_path / "input"
+    source.mkdir()
+    (source / "a.txt").write_text("x\ny\nz\n")
+    driver = start_driver("late", "late_threads.py", args=(str(source),))
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert driver.termination.reason is Reason.COMPLETED
+    assert driver.termination.batches == {"a": 0, "b": 0}
+    said = [line for line in driver.output.splitlines() if line.startswith(("the last", "from the pool", "called"))]
+    assert (said[0], sorted(said[1:3]), said[3:]) == (
+        "the last line",
+        ["from the pool: a", "from the pool: b"],
+        ["called at exit"],
+    )
+
+
+def test_a_script_that_stops_spark_at_its_end_has_ended_well(start_driver: StartDriver) -> None:
+    driver = start_driver("finally", "stopped_in_finally.py")
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert driver.termination.reason is Reason.COMPLETED
+    assert driver.termination.batches["main"] >= 0
+
+
+def test_what_a_script_says_of_its_arguments_is_in_the_reason_for_its_end(start_driver: StartDriver) -> None:
+    driver = start_driver("usage", "usage.py", args=("--topics", "orders"))
+    assert driver.exit_code() == EXIT_APPLICATION
+    assert driver.termination.message.endswith(
+        "sys.exit(2). Its last words on standard error: usage: orders [-h] --topic TOPIC\n"
+        "orders: error: the following arguments are required: --topic"
+    ), driver.termination.message
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "asyncio",
+        pytest.param("handler", marks=pytest.mark.long),
+        pytest.param("ignored", marks=pytest.mark.long),
+        pytest.param("blocked", marks=pytest.mark.long),
+        pytest.param("faulthandler", marks=pytest.mark.long),
+    ],
+)
+def test_a_stop_is_at_a_batch_boundary_whatever_the_script_does_with_signals(
+    start_driver: StartDriver, way: str
+) -> None:
+    """Its own handler is called when the batch has ended."""
+    driver = start_driver("signals", "own_signals.py", args=(way,))
+    driver.await_batch(1, "counts")
+    wait_for("the script's handler", lambda: driver.ended() or "the handler is set" in driver.output, 600, 0.2)
+    driver.terminate()
+    assert driver.exit_code() == EXIT_STOPPED, driver.output[-3000:]
+    assert driver.termination.reason is Reason.STOPPED
+    assert driver.termination.boundary
+    assert (TOLD in driver.output) == (way in {"asyncio", "handler"})
+    if TOLD in driver.output:
+        assert driver.output.index(NO_QUERY) < driver.output.index(TOLD)
+    assert "is ended after" not in driver.output or way not in {"asyncio", "handler"}

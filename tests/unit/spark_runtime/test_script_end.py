@@ -1,0 +1,128 @@
+"""What the interpreter would wait for after a script's last line is known, and what was left for then is done."""
+
+import atexit
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tidegate_spark import script_end
+from tidegate_spark.script_end import OURS, ExitCalls, what_goes_on
+from tidegate_testing.waiting import wait_for
+
+SOURCES = str(Path(script_end.__file__).parents[1])
+
+
+@pytest.fixture
+def go() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def calls() -> Iterator[ExitCalls]:
+    before = atexit.register, atexit.unregister
+    made = ExitCalls()
+    made.install()
+    yield made
+    atexit.register, atexit.unregister = before
+
+
+@pytest.fixture
+def others() -> set[str]:
+    """What runs for the tests themselves."""
+    return set(what_goes_on())
+
+
+def mine(others: set[str]) -> list[str]:
+    return [name for name in what_goes_on() if name not in others]
+
+
+def test_a_thread_is_waited_for_and_a_daemon_is_not(go: threading.Event, others: set[str]) -> None:
+    threads = [
+        threading.Thread(target=go.wait, name="of-the-script"),
+        threading.Thread(target=go.wait, name="daemon", daemon=True),
+        threading.Thread(target=go.wait, name=f"{OURS}copier"),
+    ]
+    for thread in threads:
+        thread.start()
+    assert mine(others) == ["of-the-script"]
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert mine(others) == []
+
+
+def test_a_pool_is_waited_for_until_it_has_done_all_it_was_given(go: threading.Event, others: set[str]) -> None:
+    with ThreadPoolExecutor(1, thread_name_prefix="script-pool") as pool:
+        first, second = pool.submit(go.wait), pool.submit(str)
+        wait_for("the pool's work", lambda: mine(others) == ["script-pool_0"], 60, 0.01)
+        go.set()
+        assert (first.result(60), second.result(60)) == (True, "")
+        wait_for("a pool that nobody has shut down, with nothing to do", lambda: mine(others) == [], 60, 0.01)
+
+
+def test_child_processes_are_waited_for_at_the_end_and_pools_of_them_end() -> None:
+    """In a process of its own: which children this one has is the tests' affair."""
+    program = """
+import multiprocessing, time
+from concurrent.futures import ProcessPoolExecutor
+from tidegate_spark.script_end import ExitCalls, what_goes_on
+
+def write(connection):
+    connection.send("the child's last word")
+
+if __name__ == "__main__":
+    calls = ExitCalls()
+    calls.install()
+    manager, pool = multiprocessing.Manager(), ProcessPoolExecutor(1)
+    work = pool.submit(time.sleep, 0.3)
+    busy = bool(what_goes_on())
+    work.result(60)
+    deadline = time.monotonic() + 60
+    while what_goes_on() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    ours, childs = multiprocessing.Pipe()
+    child = multiprocessing.Process(target=write, args=(childs,))
+    child.start()
+    calls.call()
+    print(busy, what_goes_on(), child.exitcode, ours.recv(), len(multiprocessing.active_children()), flush=True)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": SOURCES},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert (done.stdout, done.returncode) == ("True [] 0 the child's last word 0\n", 0), done.stderr
+
+
+def test_calls_at_exit_are_made_once_the_last_one_first_and_an_error_keeps_none_from_it(
+    calls: ExitCalls, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[str] = []
+    atexit.register(made.append, "first")
+    atexit.register(made.append, "taken back")
+    assert atexit.register(sys.exit, 3) is sys.exit
+
+    @atexit.register
+    def failing() -> None:
+        atexit.register(made.append, "registered while they are made")
+        raise ValueError("what it says")
+
+    def taken_back() -> None:
+        made.append("never")
+
+    atexit.register(taken_back)
+    atexit.unregister(taken_back)
+    calls.call()
+    calls.call()
+    assert made == ["registered while they are made", "taken back", "first"]
+    assert "ValueError: what it says" in capsys.readouterr().err
