@@ -61,6 +61,7 @@ from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
 from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, judge, outcome_of_behind, run_script
 from tidegate_spark.script_end import ExitCalls, what_goes_on
+from tidegate_spark.script_entry import Sessions, guard_entry
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
@@ -296,9 +297,11 @@ class Driver:
         self._progress.enter(DriverState.STARTING if fault is None else DriverState.WAITING, fault)
 
     def _observe(self, session: SparkSession) -> None:
-        heard = ProgressListener(self._progress, self._control.before_first, self._inside.last.note)
-        session.streams.addListener(heard)
+        sessions = Sessions(self._listen)
+        sessions.meet(session)
+        self._queries.before_session = sessions.meet
         self._control.meet(session)
+        guard_entry(session.sparkContext, self._progress, self._environment.master, self._refuse_script)
         if self._rehearsing is not None:
             muting.mute()
         self._queries.install()
@@ -336,6 +339,13 @@ class Driver:
         if self._wanted is not None:
             self._watch.want_executors(self._wanted)
         self._watch.start()
+
+    def _refuse_script(self, message: str) -> None:
+        self._ending.request(Outcome(Reason.SCRIPT_UNSUPPORTED, message))
+
+    def _listen(self, session: SparkSession) -> None:
+        before_first = functools.partial(self._control.before_first, session)
+        session.streams.addListener(ProgressListener(self._progress, before_first, self._inside.last.note))
 
     def _take_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
         others = self._config.lineage == FIRST_LINEAGE

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -112,6 +113,9 @@ class Queries:
         self.before_control: Callable[[DataStreamWriter, str], str] | None = None
         """Likewise with what starts it, and its name."""
 
+        self.before_session: Callable[[SparkSession], None] = lambda session: None
+        """Called with the session of a query before it starts."""
+
         self.around: Callable[[str], AbstractContextManager[None]] | None = None
         """Within what it returns a query of this name is started."""
 
@@ -177,6 +181,7 @@ class Queries:
         target: Target,
     ) -> StreamingQuery:
         site = call_site()
+        self.before_session(writer._spark)
         earlier = writer_options(writer)
         output = target.output(writer, {**earlier, **_texts(options)})
         locations = [key for key in options if key.lower() == "checkpointlocation"]

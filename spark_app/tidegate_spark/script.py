@@ -17,6 +17,7 @@ from tidegate_spark.preflight import Main
 from tidegate_spark.protocol import Fault
 from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
 from tidegate_spark.reasons import Reason
+from tidegate_spark.script_entry import ScriptRefusedError
 from tidegate_spark.stderr_tail import StderrTail
 
 
@@ -58,8 +59,8 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     stderr.install()
     try:
         _run(main, arguments)
-    except QueryRefusedError as error:
-        return Outcome(Reason.QUERY_REFUSED, str(error), "QueryRefused")
+    except (QueryRefusedError, ScriptRefusedError) as error:
+        return outcome_of_refusal(error)
     except DriverStoppingError:
         return Outcome(Reason.STOPPED, messages.STOPPED_BEFORE_QUERIES)
     except SystemExit as error:
@@ -79,6 +80,13 @@ def place_of(error: BaseException, main: Main) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     last = next((frame for frame in reversed(frames) if main.path and frame.filename == main.path), None)
     return f"{last.filename}, line {last.lineno}" if last is not None else ""
+
+
+def outcome_of_refusal(error: QueryRefusedError | ScriptRefusedError) -> Outcome:
+    """Return the end of a script that was refused a query, or a way to Spark."""
+    if isinstance(error, QueryRefusedError):
+        return Outcome(Reason.QUERY_REFUSED, str(error), "QueryRefused")
+    return Outcome(Reason.SCRIPT_UNSUPPORTED, str(error), "ScriptRefused")
 
 
 def outcome_of(failure: faults.Failure) -> Outcome:

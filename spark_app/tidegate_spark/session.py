@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import shutil
 import subprocess
@@ -67,7 +66,6 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
     session = SparkSession.builder.getOrCreate()
     for key in sparkconf.ignored_keys(config):
         progress.notice(Reason.CONFIGURATION_IGNORED, _ignored_message(key, "spec.sparkConf"))
-    _guard_builder(progress, environment.master)
     return session
 
 
@@ -127,18 +125,3 @@ def _connector_message(config: DriverConfig, directory: str) -> str:
 
 def _ignored_message(key: str, where: str) -> str:
     return messages.setting_ignored(key, where, sparkconf.decided_by(key))
-
-
-def _guard_builder(progress: Progress, master: str) -> None:
-    """Keep ``SparkSession.builder`` of the script from changing what Tidegate owns; everything else passes."""
-    original = SparkSession.Builder.getOrCreate
-
-    @functools.wraps(original)
-    def get_or_create(builder: SparkSession.Builder) -> SparkSession:
-        for key in [key for key in builder._options if sparkconf.decided_by(key)]:
-            value = builder._options.pop(key)
-            if value != master:
-                progress.notice(Reason.CONFIGURATION_IGNORED, _ignored_message(key, f"the script ({value})"))
-        return original(builder)
-
-    SparkSession.Builder.getOrCreate = get_or_create  # type: ignore[assignment, method-assign] # where every script gets its session

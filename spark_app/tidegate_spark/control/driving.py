@@ -139,12 +139,12 @@ class Control:
 
     # --- queries ---
 
-    def before_first(self, query_id: str) -> None:
-        """Hold a query that starts, if the application is paused; called in the query's own thread."""
-        if self._session is None or self._pauser is None or not self.desk.is_known(KNOWN_SECONDS):
+    def before_first(self, session: SparkSession, query_id: str) -> None:
+        """Hold a query of a session that starts, if the application is paused; called in the query's own thread."""
+        if self._pauser is None or not self.desk.is_known(KNOWN_SECONDS):
             return
         if self.desk.paused:
-            query = self._session.streams.get(query_id)
+            query = session.streams.get(query_id)
             if query is not None:
                 self._pauser.hold_first(query)
 

@@ -42,6 +42,7 @@ class Reason(str, Enum):
     MAIN_NOT_FOUND = "MainNotFound"
     APPLICATION_FAILED = "ApplicationFailed"
     QUERY_REFUSED = "QueryRefused"
+    SCRIPT_UNSUPPORTED = "ScriptUnsupported"
     DRIVER_CRASHED = "DriverCrashed"
     OUT_OF_MEMORY = "OutOfMemory"
     DRIVER_LOST = "DriverLost"

@@ -241,6 +241,21 @@ AREA = Area(
             page="guide.md#write-your-application",
         ),
         Entry(
+            Reason.SCRIPT_UNSUPPORTED,
+            Fault.VERSION,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            (
+                "The script uses a way to Spark that does not run here: Spark Connect, DStreams, or another session "
+                "after spark.stop(). The message says which."
+            ),
+            remedy=(
+                "Change the script as the message says; then set spec.application.image to the changed image, or "
+                "change spec.restartNonce if nothing else in the spec changes."
+            ),
+            after="Tidegate tries again only after a change of the spec.",
+            page="guide.md#write-your-application",
+        ),
+        Entry(
             Reason.DRIVER_CRASHED,
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),

@@ -101,7 +101,7 @@ def test_what_ends_in_the_container_without_a_parent_is_collected(run: Run) -> N
     orphan = "import os; parent = os.getpid(); os.fork() and os._exit(0)\nwhile os.getppid() == parent: pass\n"
     process = run(
         f"import subprocess\nsubprocess.run([sys.executable, '-c', {orphan!r} + 'print(os.getpid(), flush=True)'])\n"
-        f"{AWAIT_STOP}",
+        "threading.Event().wait(60)",
         before="import ctypes; ctypes.CDLL(None).prctl(36, 1)",
     )
     pid = int(line_of(process))

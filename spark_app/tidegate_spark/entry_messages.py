@@ -1,0 +1,23 @@
+"""What a script cannot have of Spark here, and what does the same: facts in, text out. No I/O."""
+
+from __future__ import annotations
+
+NO_CONNECT = (
+    "The script asks for a Spark Connect session (remote, or spark.api.mode connect). Tidegate runs Spark in the "
+    "driver pod: leave it out, and SparkSession.builder.getOrCreate() returns the session there."
+)
+NO_DSTREAMS = (
+    "The script makes a StreamingContext (DStreams), which Spark has deprecated and whose state Tidegate cannot keep. "
+    "Write it with Structured Streaming (spark.readStream)."
+)
+STOPPED_BEFORE = (
+    "The script asks for Spark after it has stopped it (spark.stop()). Tidegate runs one session in a driver process: "
+    "leave the stop out, and getOrCreate() returns the session that is there."
+)
+
+
+def setting_ignored(key: str, where: str, decided_by: str) -> str:
+    by = (
+        f"{decided_by} decides" if decided_by else "Spark's context is made before the script; set it in spec.sparkConf"
+    )
+    return f"{key} of {where} is not used: {by}."

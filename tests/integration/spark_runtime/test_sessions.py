@@ -1,0 +1,46 @@
+"""Whatever way a script takes to Spark, its queries are looked after; or it is said at once that the way is closed."""
+
+import pytest
+
+from tidegate_spark.protocol import EXIT_OK, EXIT_STOPPED
+from tidegate_spark.reasons import Reason
+from tidegate_testing.waiting import wait_for
+
+from .conftest import StartDriver
+
+QUERIES = ("q0", "q1", "q2", "q3")
+
+
+def test_queries_of_every_session_are_told_of_and_stop_at_a_batch_boundary(start_driver: StartDriver) -> None:
+    driver = start_driver("sessions", "many_sessions.py")
+    for query in QUERIES:
+        driver.await_batch(1, query)
+    wait_for("readiness", lambda: driver.status("/readyz")[0] == 200, 180)
+    report = driver.report()
+    assert report is not None
+    assert {query.name: query.input_rows_total > 0 for query in report.queries} == dict.fromkeys(QUERIES, True)
+    notices = [notice.message for notice in report.notices]
+    assert any("spark.executor.memory" in message and "is not used" in message for message in notices), notices
+    driver.terminate()
+    assert driver.exit_code() == EXIT_STOPPED
+    assert driver.termination.boundary
+    assert driver.termination.batches.keys() == set(QUERIES)
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("again", "after it has stopped it"),
+        pytest.param("context", "after it has stopped it", marks=pytest.mark.long),
+        pytest.param("connect", "Spark Connect", marks=pytest.mark.long),
+        pytest.param("dstreams", "DStreams", marks=pytest.mark.long),
+    ],
+)
+def test_a_way_to_spark_that_does_not_run_here_is_refused_with_what_to_do_instead(
+    start_driver: StartDriver, way: str, said: str
+) -> None:
+    driver = start_driver("refused", "refused_entries.py", args=(way,))
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert driver.termination.reason is Reason.SCRIPT_UNSUPPORTED
+    assert said in driver.termination.message
+    assert "swallowed" not in driver.output
