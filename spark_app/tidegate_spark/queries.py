@@ -7,7 +7,9 @@ Spark. Talks to the JVM.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -33,6 +35,10 @@ UNNAMED = "main"
 """The name of a script's one unnamed query."""
 
 
+_NUMBERS_OF_OBJECTS = re.compile(r"#\d+L?|@[0-9a-f]+\b")
+"""What Spark's words for a plan have of the objects in it: expressions, tables."""
+
+
 class QueryRefusedError(SystemExit):
     """A query that cannot be given a checkpoint of its own.
 
@@ -52,14 +58,29 @@ class Entry:
     site: str
     named: bool
     query: StreamingQuery | None = None
+    plan: str = ""
+    """Stands for what an unnamed query computes, from which sources; of a named one the name does."""
 
 
-def refusal(requested: str | None, site: str, entries: dict[str, Entry], active: Callable[[Entry], bool]) -> str | None:
-    """Return why a query must not be started, None if it may. ``requested`` is the script's name for it, if any."""
+def refusal(
+    requested: str | None, site: str, plan: str, entries: dict[str, Entry], active: Callable[[Entry], bool]
+) -> str | None:
+    """Return why a query must not be started, None if it may.
+
+    Args:
+        requested: the script's name for it, if any.
+        site: where in the script it is started.
+        plan: stands for what it computes, if it has no name.
+        entries: those that were started before.
+        active: asks whether one of them runs.
+    """
     before = entries.get(requested or UNNAMED)
     if before is None:
         return None
     if requested is None:
+        # The same query again, after it has failed or ended: it goes on in its checkpoint.
+        if not before.named and (before.site, before.plan) == (site, plan) and not active(before):
+            return None
         # Two queries on one checkpoint would skip each other's input, even one after the other.
         whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {UNNAMED!r},"
         return messages.unnamed_shares(site, whose, before.site)
@@ -186,7 +207,8 @@ class Queries:
         output = target.output(writer, {**earlier, **_texts(options)})
         locations = [key for key in options if key.lower() == "checkpointlocation"]
         own_location = [options.pop(key) for key in locations] or [earlier.get("checkpointlocation")]
-        entry, before = self._admit(name_argument or earlier.get("queryname"), site)
+        requested = name_argument or earlier.get("queryname")
+        entry, before = self._admit(requested, site, "" if requested else plan_of(writer))
         try:
             location = f"{self._lineage_uri}/{checkpoint_directory(entry.name)}"
             self._say_redirected(entry.name, own_location[-1], location)
@@ -200,21 +222,21 @@ class Queries:
         except BaseException:
             self._settle(entry.name, before)
             raise
-        self._settle(entry.name, Entry(entry.name, site, entry.named, query))
+        self._settle(entry.name, dataclasses.replace(entry, query=query))
         batch = committed_batch(query)
         if batch is not None:
             self._progress.query_started(entry.name, batch)
         return query
 
-    def _admit(self, requested: str | None, site: str) -> tuple[Entry, Entry | None]:
+    def _admit(self, requested: str | None, site: str, plan: str) -> tuple[Entry, Entry | None]:
         with self._lock:
             if self._closed:
                 raise DriverStoppingError(143)
-            message = refusal(requested, site, self._entries, _is_active)
+            message = refusal(requested, site, plan, self._entries, _is_active)
             if message is None:
                 name = requested or UNNAMED
                 before = self._entries.get(name)
-                self._entries[name] = Entry(name, site, requested is not None)
+                self._entries[name] = Entry(name, site, requested is not None, plan=plan)
                 self._starting += 1
                 return self._entries[name], before
         self.on_refusal(message)
@@ -295,6 +317,12 @@ def _is_active(entry: Entry) -> bool:
 
 def _texts(options: Mapping[str, Any]) -> dict[str, str | None]:
     return {key.lower(): None if value is None else str(value) for key, value in options.items()}
+
+
+def plan_of(writer: DataStreamWriter) -> str:
+    """Return what ``writer``'s query computes from what, in Spark's words; equal for one that is made again."""
+    analyzed: Any = writer._df._jdf.queryExecution().analyzed()
+    return _NUMBERS_OF_OBJECTS.sub("", analyzed.toString())
 
 
 def writer_options(writer: DataStreamWriter) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Whatever way a script takes to Spark, its queries are looked after; or it is said at once that the way is closed."""
+"""Whatever way a script takes to Spark and to its queries, these are looked after; or it is said at once why not."""
 
 import pytest
 
@@ -44,3 +44,18 @@ def test_a_way_to_spark_that_does_not_run_here_is_refused_with_what_to_do_instea
     assert driver.termination.reason is Reason.SCRIPT_UNSUPPORTED
     assert said in driver.termination.message
     assert "swallowed" not in driver.output
+
+
+def test_an_unnamed_query_that_the_script_starts_again_after_a_failure_goes_on_in_its_checkpoint(
+    start_driver: StartDriver,
+) -> None:
+    driver = start_driver("retrying", "retrying.py", args=("rate-micro-batch",))
+    driver.await_batch(4)
+    driver.terminate()
+    assert driver.exit_code() == EXIT_STOPPED
+    assert driver.termination.boundary
+    assert driver.output.count("again after") == 2
+    numbers = [int(line.split()[1]) for line in driver.output.splitlines() if line.startswith("batch ")]
+    # Each batch that failed is run once more, and no other one.
+    assert numbers == sorted(numbers)
+    assert [number for number in set(numbers) if numbers.count(number) > 1] == [1, 2]

@@ -77,11 +77,19 @@ def test_names_become_directories_that_differ_when_the_names_differ() -> None:
 
 
 def test_a_second_unnamed_query_is_refused_and_a_named_one_may_come_back() -> None:
-    entries = {"main": Entry("main", "s.py:1", False), "x": Entry("x", "s.py:2", True)}
-    assert "s.py:1" in (refusal(None, "s.py:9", entries, lambda entry: False) or "")
-    assert refusal("x", "s.py:9", entries, lambda entry: False) is None
-    assert "two queries" in (refusal("x", "s.py:9", entries, lambda entry: True) or "")
-    assert refusal("y", "s.py:9", entries, lambda entry: True) is None
+    entries = {"main": Entry("main", "s.py:1", False, plan="rate"), "x": Entry("x", "s.py:2", True)}
+    assert "s.py:1" in (refusal(None, "s.py:9", "rate", entries, lambda entry: False) or "")
+    assert refusal("x", "s.py:9", "", entries, lambda entry: False) is None
+    assert "two queries" in (refusal("x", "s.py:9", "", entries, lambda entry: True) or "")
+    assert refusal("y", "s.py:9", "", entries, lambda entry: True) is None
+
+
+def test_the_same_unnamed_query_may_be_started_again_when_it_has_ended_and_no_other_one() -> None:
+    entries = {"main": Entry("main", "s.py:1", False, plan="rate")}
+    assert refusal(None, "s.py:1", "rate", entries, lambda entry: False) is None
+    assert refusal(None, "s.py:1", "rate", entries, lambda entry: True) is not None
+    # A function that starts a query for each of several inputs, one after the other.
+    assert refusal(None, "s.py:1", "kafka", entries, lambda entry: False) is not None
 
 
 def test_faults_are_told_apart_by_class() -> None:

@@ -1,6 +1,5 @@
 """What the interpreter would wait for after a script's last line is known, and what was left for then is done."""
 
-import atexit
 import subprocess
 import sys
 import threading
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidegate_spark import script_end
-from tidegate_spark.script_end import OURS, ExitCalls, what_goes_on
+from tidegate_spark.script_end import OURS, what_goes_on
 from tidegate_testing.waiting import wait_for
 
 SOURCES = str(Path(script_end.__file__).parents[1])
@@ -25,15 +24,6 @@ def go() -> Iterator[threading.Event]:
 
 
 @pytest.fixture
-def calls() -> Iterator[ExitCalls]:
-    before = atexit.register, atexit.unregister
-    made = ExitCalls()
-    made.install()
-    yield made
-    atexit.register, atexit.unregister = before
-
-
-@pytest.fixture
 def others() -> set[str]:
     """What runs for the tests themselves."""
     return set(what_goes_on())
@@ -41,6 +31,18 @@ def others() -> set[str]:
 
 def mine(others: set[str]) -> list[str]:
     return [name for name in what_goes_on() if name not in others]
+
+
+def run_apart(program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that ends pools and child processes: not in the process of other tests."""
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": SOURCES},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
 
 
 def test_a_thread_is_waited_for_and_a_daemon_is_not(go: threading.Event, others: set[str]) -> None:
@@ -68,11 +70,10 @@ def test_a_pool_is_waited_for_until_it_has_done_all_it_was_given(go: threading.E
 
 
 def test_child_processes_are_waited_for_at_the_end_and_pools_of_them_end() -> None:
-    """In a process of its own: which children this one has is the tests' affair."""
     program = """
 import multiprocessing, time
 from concurrent.futures import ProcessPoolExecutor
-from tidegate_spark.script_end import ExitCalls, what_goes_on
+from tidegate_spark.script_end import what_goes_on
 
 def write(connection):
     connection.send("the child's last word")
@@ -93,36 +94,33 @@ if __name__ == "__main__":
     calls.call()
     print(busy, what_goes_on(), child.exitcode, ours.recv(), len(multiprocessing.active_children()), flush=True)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"PYTHONPATH": SOURCES},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = run_apart(program)
     assert (done.stdout, done.returncode) == ("True [] 0 the child's last word 0\n", 0), done.stderr
 
 
-def test_calls_at_exit_are_made_once_the_last_one_first_and_an_error_keeps_none_from_it(
-    calls: ExitCalls, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made: list[str] = []
-    atexit.register(made.append, "first")
-    atexit.register(made.append, "taken back")
-    assert atexit.register(sys.exit, 3) is sys.exit
+def test_calls_at_exit_are_made_once_the_last_one_first_and_an_error_keeps_none_from_it() -> None:
+    done = run_apart("""
+import atexit, sys
+from tidegate_spark.script_end import ExitCalls
 
-    @atexit.register
-    def failing() -> None:
-        atexit.register(made.append, "registered while they are made")
-        raise ValueError("what it says")
+calls = ExitCalls()
+calls.install()
+atexit.register(print, "first", flush=True)
+assert atexit.register(sys.exit, 3) is sys.exit
 
-    def taken_back() -> None:
-        made.append("never")
+@atexit.register
+def failing():
+    atexit.register(print, "registered while they are made", flush=True)
+    raise ValueError("what it says")
 
-    atexit.register(taken_back)
-    atexit.unregister(taken_back)
-    calls.call()
-    calls.call()
-    assert made == ["registered while they are made", "taken back", "first"]
-    assert "ValueError: what it says" in capsys.readouterr().err
+def taken_back():
+    print("never", flush=True)
+
+atexit.register(taken_back)
+atexit.unregister(taken_back)
+calls.call()
+print("now", flush=True)
+calls.call()
+""")
+    assert done.stdout.splitlines() == ["registered while they are made", "first", "now"]
+    assert "ValueError: what it says" in done.stderr
