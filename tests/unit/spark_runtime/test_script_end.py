@@ -73,7 +73,7 @@ def test_child_processes_are_waited_for_at_the_end_and_pools_of_them_end() -> No
     program = """
 import multiprocessing, time
 from concurrent.futures import ProcessPoolExecutor
-from tidegate_spark.script_end import what_goes_on
+from tidegate_spark.script_end import ExitCalls, what_goes_on
 
 def write(connection):
     connection.send("the child's last word")

@@ -1,4 +1,4 @@
-"""Starts its unnamed query again in a loop, as often as a batch fails; each time with a table that is read anew."""
+"""Starts its unnamed query again in a loop, as often as a batch fails; each time with a source that is made again."""
 
 import sys
 
