@@ -67,6 +67,7 @@ from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.reconcile_snapshots import SnapshotReconciler
+from tidegate.reference_checks import ReferenceChecks
 from tidegate.resources.platform import Platform
 from tidegate.settings import Settings, read_settings
 from tidegate.snapshot_part import SnapshotPart
@@ -290,7 +291,7 @@ def _build(  # noqa: PLR0913, PLR0917 - what all parts share
         quotas,
         Trials(client, index=index),
     )
-    reconciler.executor_trials = ExecutorTrials(client)
+    reconciler.executor_trials, reconciler.references = ExecutorTrials(client), ReferenceChecks(client)
     starts = StartEvents(client, lambda: time.time() - client.clock_skew())
     snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
     snapshots = SnapshotReconciler(

@@ -26,11 +26,12 @@ from tidegate.metrics.lifecycle import restarts_between
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
-from tidegate.observe.observation import Observation, Unfit, pods_of, with_pods
+from tidegate.observe.observation import Observation, pods_of, with_pods
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.start_events import StartEvents
 from tidegate.observe.unreadable import observe_unreadable
+from tidegate.reference_checks import ReferenceChecks
 from tidegate.resources.platform import Platform
 from tidegate.trials import MISSING_LASTS, Trials
 from tidegate.workqueue import Key
@@ -62,6 +63,8 @@ class Reconciler:
     """Asked there, too: why the API server refuses them."""
     trials: Trials | None = None
     """Has the API server look at the pods of a version that was not launched yet."""
+    references: ReferenceChecks | None = None
+    """Asked whether what such a version refers to exists."""
     starts: StartEvents | None = None
     """Asked why pods do not begin."""
     _looks: Looks = field(default_factory=Looks)
@@ -91,6 +94,9 @@ class Reconciler:
         unfit = await self.trials.look(observation) if self.trials is not None else None
         if unfit is not None:
             observation = dataclasses.replace(observation, unfit=unfit)
+        if self.references is not None:
+            references = await self.references.look(observation)
+            observation = dataclasses.replace(observation, references=references)
         observation = await self._explained(observation)
         plan = decide(observation, now)
         try:
@@ -107,7 +113,7 @@ class Reconciler:
         if outcome is None:
             self._looks.forget(key)
             gone = observation.driver is not None and (after is None or after.driver is None)
-            return 0.0 if gone else earliest(plan.wake_after, self._look_again_in(after, unfit))
+            return 0.0 if gone else earliest(plan.wake_after, self._look_again_in(after, observation))
         return self._looks.again(key, outcome.reason)
 
     async def _explained(self, o: Observation) -> Observation:
@@ -117,9 +123,11 @@ class Reconciler:
         delays = await self.starts.look(pods_of(o), o.app.spec.pod_start_timeout_seconds)
         return with_pods(o, delays.of) if delays.by_uid else o
 
-    def _look_again_in(self, after: Observation | None, unfit: Unfit | None) -> float | None:
+    def _look_again_in(self, after: Observation | None, asked: Observation) -> float | None:
         """Return in how many seconds something is to be asked that nobody tells, None if nothing is."""
-        missing = MISSING_LASTS if unfit is not None and unfit.missing else None
+        by_admission = asked.unfit is not None and asked.unfit.missing
+        waits = by_admission or asked.references.missing or asked.references.unanswered
+        missing = MISSING_LASTS if waits else None
         if self.starts is None or after is None:
             return missing
         return earliest(missing, self.starts.due_in(pods_of(after), after.app.spec.pod_start_timeout_seconds))

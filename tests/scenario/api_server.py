@@ -30,6 +30,7 @@ _KINDS = {
     "roles": "Role",
     "rolebindings": "RoleBinding",
     "configmaps": "ConfigMap",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
     "limitranges": "LimitRange",
     "resourcequotas": "ResourceQuota",
 }

@@ -43,6 +43,7 @@ from tidegate.observe.start_events import StartEvents
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
+from tidegate.reference_checks import ReferenceChecks
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.trials import Trials
@@ -149,6 +150,7 @@ class OperatorProcess:
         )
         self._reconciler.quotas, self._reconciler.trials = quotas, Trials(self.client, steady, self.index)
         self._reconciler.executor_trials = ExecutorTrials(self.client, steady)
+        self._reconciler.references = ReferenceChecks(self.client, steady)
         self._reconciler.starts = StartEvents(self.client, self.clock, steady)
         messages = WatchedControlActor(self.client, agents, self.index, events, FIGURES)
         self._line_reconciler = ControlReconciler(

@@ -32,6 +32,7 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
   verbs: [get, list, watch, create, patch, delete]
 # What a launch's driver needs to know its operator by, and to keep Spark's ports closed; of a pod with much configuration
 # the long part. Written and removed: the operator reads no Secrets. No patch either, whose answer would show what is in one.
+# Whether a Secret exists that an edit names, it knows by the dry run of a creation.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create, delete]
@@ -55,6 +56,11 @@ rules exist once. No wildcards: tests/unit/chart compares this list with what th
 - apiGroups: [""]
   resources: [limitranges]
   verbs: [list]
+# What an edit refers to, read by its name before anything is stopped for it: whether it exists, and of a ConfigMap whether it
+# has the keys that are named. Never listed, never watched; where this is refused, the upgrade says what was not checked.
+- apiGroups: [""]
+  resources: [configmaps, persistentvolumeclaims]
+  verbs: [get]
 # What was decided, reported as Kubernetes Events. Their names are deterministic, so none is ever changed. Read, of one pod
 # at a time by its uid, where a pod's containers have not started for a while: nothing else reports why. There is no watch.
 - apiGroups: [""]

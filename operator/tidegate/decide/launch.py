@@ -34,7 +34,7 @@ from tidegate.resources.driver import build_driver
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.names import driver_pod_name
-from tidegate.resources.refused_pod import complaint_of
+from tidegate.resources.refused_pod import complaint_of, field_behind
 from tidegate_spark.protocol import FINALIZER, ROLE_DRIVER, ROLE_EXECUTOR, ROLE_REPARTITION
 from tidegate_spark.reasons import Reason
 
@@ -132,7 +132,7 @@ def launch(o: Observation, now: float) -> Verdict | None:
     why_not = why_not_built(o)
     if why_not:
         # What the API server found is asked again after a while: it may know more by then, or a webhook be fixed.
-        again = LONGEST_REFUSED_PAUSE if o.unfit is not None else None
+        again = LONGEST_REFUSED_PAUSE if o.unfit is not None or o.references.missing else None
         finalizer, reason = _finalizer(o), reason_not_built(o)
         return Verdict(Phase.PENDING, Health.STALLED, reason, why_not, before=finalizer, wake_after=again)
     create = _create(o, epoch)
@@ -170,13 +170,14 @@ def why_not_built(o: Observation) -> str:
     try:
         if o.unfit is None or o.unfit.role == ROLE_REPARTITION:
             _driver_pod(o, epoch)
-            return ""
+            return _why_not_found(o)
         tried = dict(_pods(o, epoch))
     except SpecError as error:
         return messages.no_pod(error)
     role = o.unfit.role
     if o.unfit.missing:
-        return messages.reference_missing(role, o.unfit.missing)
+        field = _field_of(o, role, o.unfit.missing, tried[role])
+        return messages.references_missing((messages.named_in(o.unfit.missing, field),))
     complaint = complaint_of(o.unfit.words, o.app, role, tried[role])
     return messages.pod_invalid(role, complaint.text)
 
@@ -189,7 +190,21 @@ def reason_not_built(o: Observation) -> Reason:
         return Reason.CONFIGURATION_TOO_LONG
     except SpecError:
         return Reason.INVALID_SPEC
-    return Reason.REFERENCE_MISSING if o.unfit is not None and o.unfit.missing else Reason.INVALID_SPEC
+    if o.unfit is not None and (o.unfit.missing or o.unfit.role != ROLE_REPARTITION):
+        return Reason.REFERENCE_MISSING if o.unfit.missing else Reason.INVALID_SPEC
+    return Reason.REFERENCE_MISSING if o.references.missing else Reason.INVALID_SPEC
+
+
+def _why_not_found(o: Observation) -> str:
+    """Return in words which objects are missing that the spec names, empty if none are."""
+    missing = tuple(messages.named_in(each.what, each.field) for each in o.references.missing)
+    return messages.references_missing(missing) if missing else ""
+
+
+def _field_of(o: Observation, role: str, missing: str, pod: dict[str, Any]) -> str:
+    """Return the field that names an account or a class which admission misses."""
+    kind = missing.partition(" ")[0]
+    return field_behind(f"spec.{kind[0].lower()}{kind[1:]}Name", o.app, role, pod)
 
 
 def pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:

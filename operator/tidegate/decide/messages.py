@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.decide.fault_messages import logs, out_of_service, sentence
 from tidegate_spark.protocol import COMMAND_PORT
 from tidegate_spark.reasons import Reason
@@ -98,11 +100,30 @@ def pod_invalid(role: str, complaint: str) -> str:
     return f"The API server refuses the {role} pod of the spec: {complaint}."
 
 
-def reference_missing(role: str, missing: str) -> str:
+def named_in(what: str, field: str) -> str:
+    """Return an object or a key with the field that names it; the field may be empty."""
+    return f"{what} ({field})" if field else what
+
+
+_MOST_NAMED = 5
+
+
+def references_missing(missing: Sequence[str]) -> str:
+    them = "it" if len(missing) == 1 else "them"
     return (
-        f"{missing}, to which the {role} pod of the spec refers, does not exist. Create it, and the version is tried "
-        "again by itself, or correct the spec."
+        f"The spec names what does not exist: {_some(missing)}. Create {them}, and the version is tried again by "
+        f"itself, or correct the spec."
     )
+
+
+def references_unchecked(unchecked: Sequence[str]) -> str:
+    """Return what is said of an edit that goes on although nobody could say whether all exists that it names."""
+    return f" Not checked whether it exists: {_some(unchecked)}."
+
+
+def _some(named: Sequence[str]) -> str:
+    more = len(named) - _MOST_NAMED
+    return ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def left_running(problem: str, pod: str) -> str:

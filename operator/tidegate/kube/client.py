@@ -147,7 +147,9 @@ class KubeClient:
         """
         return await _decode(await self._send("GET", path, accept=accept, longest=longest), kind)
 
-    async def read_once(self, path: str, kind: type[T], *, patience: float, longest: int) -> T | Failure:
+    async def read_once(
+        self, path: str, kind: type[T], *, patience: float, longest: int, accept: str = JSON
+    ) -> T | Failure:
         """Read something that can be done without, as ``kind``: asked once, and not read beyond a length.
 
         Args:
@@ -155,9 +157,10 @@ class KubeClient:
             kind: of the answer.
             patience: seconds to wait for the answer.
             longest: bytes of an answer; of a longer one it is only said that it is.
+            accept: another one has the server give another shape of it, for instance its metadata alone.
         """
         limits = aiohttp.ClientTimeout(total=patience)
-        return await _decode(await self._send_once("GET", path, None, JSON, limits, longest), kind)
+        return await _decode(await self._send_once("GET", path, None, accept, limits, longest), kind)
 
     async def create(self, path: str, manifest: Any, kind: type[T], *, strict: bool = False) -> T | Failure:
         """Create an object with a fixed name in the collection ``path``.

@@ -11,6 +11,8 @@ from tidegate.model.streaming_app import API_VERSION, KIND, PLURAL
 _BY_KIND = {
     "Pod": ("/api/v1", "pods"),
     "Secret": ("/api/v1", "secrets"),
+    "ConfigMap": ("/api/v1", "configmaps"),
+    "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims"),
     "Event": ("/api/v1", "events"),
     "LimitRange": ("/api/v1", "limitranges"),
     "ResourceQuota": ("/api/v1", "resourcequotas"),

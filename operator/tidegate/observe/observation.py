@@ -14,6 +14,7 @@ from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
 from tidegate.observe.snapshot_observation import PodProgress
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
+from tidegate.resources.references import Reference
 from tidegate_spark.protocol import AgentReport
 from tidegate_spark.reasons import Reason
 
@@ -59,6 +60,18 @@ class Unfit:
     """The API server's."""
     missing: str = ""
     """The object that does not exist, with its kind, if that is all that is wrong: it may come without another edit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedReferences:
+    """What came of asking for the objects to which the spec's version refers, before anything is stopped for it."""
+
+    missing: tuple[Reference, ...] = ()
+    """Known not to exist."""
+    unchecked: tuple[Reference, ...] = ()
+    """Of which nobody could say it: they may not be read, or there was no answer."""
+    unanswered: bool = False
+    """Of some there was no answer: there will be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +153,8 @@ class Observation:
     """The API server's words about a pod like an executor's; asked where such pods are missing, else empty."""
     unfit: Unfit | None = None
     """What is wrong with the pods of a version that was not launched yet; asked before anything is stopped for it."""
+    references: CheckedReferences = CheckedReferences()
+    """What such a version refers to, and does not exist; likewise."""
     memory: Memory = Memory()
     deciding_since: float = 0.0
     """Since when this process decides, in seconds since the epoch: others before it may have heard what it has not."""

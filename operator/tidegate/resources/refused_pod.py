@@ -81,6 +81,18 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
     return Complaint(text, tuple(dict.fromkeys(fields)))
 
 
+def field_behind(path: str, app: StreamingApp, role: str, pod: Mapping[str, Any]) -> str:
+    """Return the field of the spec behind a field of a pod, empty if it is Tidegate's own.
+
+    Args:
+        path: of the pod's field.
+        app: the application, with the version of which the pod was made.
+        role: whose pod it is.
+        pod: its manifest.
+    """
+    return _Origin(app, role, pod).field(path)
+
+
 def _in_words(go_type: str) -> str:
     """Return the API server's name for a type as people know it."""
     bare = go_type.lstrip("*")

@@ -31,6 +31,10 @@ class ApiServer:
         """Answers to every change, by the path of an object."""
         self.strictly: list[str] = []
         """Paths of objects that were created so that every field of theirs is known."""
+        self.unreadable: dict[str, Failure] = {}
+        """Answers to every reading, by the path of an object."""
+        self.read: list[tuple[str, str]] = []
+        """What was read once, by its path, and in which form."""
         self.tried: list[dict[str, Any]] = []
         """Manifests that were only tried out."""
 
@@ -40,6 +44,10 @@ class ApiServer:
 
     async def get(self, path: str, kind: type[Any]) -> Any:
         return _decoded(self.objects[path], kind) if path in self.objects else NotFound(path)
+
+    async def read_once(self, path: str, kind: type[Any], *, patience: float, longest: int, accept: str = "") -> Any:
+        self.read.append((path, accept))
+        return self.unreadable.get(path) or await self.get(path, kind)
 
     async def create(self, path: str, manifest: dict[str, Any], kind: type[Any], *, strict: bool = False) -> Any:
         place = f"{path}/{manifest['metadata']['name']}"

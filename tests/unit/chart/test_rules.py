@@ -29,6 +29,8 @@ OPERATOR_CALLS: dict[tuple[str, str], set[str]] = {
     ("rbac.authorization.k8s.io", "rolebindings"): {"get", "create", "delete"},
     ("", "resourcequotas"): {"list"},
     ("", "limitranges"): {"list"},
+    ("", "configmaps"): {"get"},
+    ("", "persistentvolumeclaims"): {"get"},
     ("", "events"): {"create", "list"},
 }
 # In its own namespace alone.
@@ -65,7 +67,8 @@ def test_the_operator_reads_no_secret_but_the_one_with_its_key() -> None:
     assert unnamed == [["create"]]
 
 
-# Whose names the operator learns from others: applications, snapshots, messages, namespaces. RBAC has no patterns.
+# Whose names the operator learns from others: applications and what they name, snapshots, messages, namespaces. RBAC
+# has no patterns.
 NAMED_BY_OTHERS = {resource.partition("/")[0] for _, resource in OPERATOR_CALLS}
 
 

@@ -1,4 +1,4 @@
-"""An edit that names an account or class that does not exist: what runs goes on, and it begins once that exists."""
+"""An edit that names something that does not exist: what runs goes on, and it begins once that exists."""
 
 import dataclasses
 
@@ -8,10 +8,11 @@ import pytest
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import UpgradePhase
-from tidegate.observe.observation import Unfit
+from tidegate.observe.observation import CheckedReferences, Unfit
+from tidegate.resources.references import Reference
 from tidegate_testing.observations import NOW, app_with, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of, written
-from tidegate_testing.upgrades import IMAGE, B, edited, new_app, old_app, record, runs
+from tidegate_testing.upgrades import IMAGE, B, C, edited, new_app, old_app, record, runs
 
 MISSING = Unfit(
     "driver",
@@ -20,6 +21,69 @@ MISSING = Unfit(
 )
 ACCOUNT = {IMAGE: B, "serviceAccountName": "team"}
 STOPS = (do.DeleteDriver, do.RecordLaunch)
+FIELD = "spec.driver.podTemplate.spec.volumes[0].configMap.name"
+RULES = Reference("ConfigMap", "rules", field=FIELD)
+KEY = Reference("ConfigMap", "limits", "eu.json", "spec.application.env[0].valueFrom.configMapKeyRef")
+PASSWORD = Reference("Secret", "db", "password", "spec.application.env[1].valueFrom.secretKeyRef")
+LACKS = CheckedReferences(missing=(RULES, KEY))
+EDIT = edited(old_app(), {IMAGE: B})
+
+
+def test_nothing_is_stopped_for_an_edit_that_names_a_config_map_which_does_not_exist() -> None:
+    plan = decide(observe(EDIT, references=LACKS, **runs(old_app())), NOW)
+    assert not acts(plan, *STOPS)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "ReferenceMissing")
+    assert record(plan).message == (
+        f"The spec names what does not exist: ConfigMap rules ({FIELD}), key eu.json of ConfigMap limits "
+        "(spec.application.env[0].valueFrom.configMapKeyRef). Create them, and the version is tried again by itself, "
+        "or correct the spec. The previous version continues."
+    )
+
+
+def test_what_is_still_missing_is_named_and_the_upgrade_begins_by_itself_once_nothing_is() -> None:
+    seen = observe(EDIT, references=LACKS, **runs(old_app()))
+    refused = dataclasses.replace(seen, app=written(seen))
+    assert not acts(decide(refused, NOW + 60), do.WriteStatus, *STOPS)
+    less = dataclasses.replace(refused, references=CheckedReferences(missing=(KEY,)))
+    named = record(decide(less, NOW + 60))
+    assert (named.phase, named.number, "rules" in named.message) == (UpgradePhase.REFUSED, 1, False)
+    assert "key eu.json of ConfigMap limits" in named.message
+    come = record(decide(dataclasses.replace(refused, references=CheckedReferences()), NOW + 60))
+    assert (come.phase, come.number) == (UpgradePhase.COPYING, 2)
+
+
+def test_what_was_missing_is_not_taken_for_there_because_nobody_answers() -> None:
+    seen = observe(EDIT, references=LACKS, **runs(old_app()))
+    silent = CheckedReferences(unchecked=(RULES, KEY), unanswered=True)
+    again = decide(dataclasses.replace(seen, app=written(seen), references=silent), NOW + 60)
+    assert not acts(again, do.WriteStatus, *STOPS)
+
+
+def test_what_may_not_be_read_holds_nothing_up_and_is_named_as_unchecked() -> None:
+    plan = decide(observe(EDIT, references=CheckedReferences(unchecked=(PASSWORD,)), **runs(old_app())), NOW)
+    assert record(plan).phase is UpgradePhase.COPYING
+    assert record(plan).message.endswith(
+        "Not checked whether it exists: key password of Secret db (spec.application.env[1].valueFrom.secretKeyRef)."
+    )
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING])
+def test_what_goes_before_the_stop_ends_the_upgrade_before_it(phase: UpgradePhase) -> None:
+    plan = decide(observe(new_app(phase), references=LACKS, **runs(old_app())), NOW)
+    assert not acts(plan, *STOPS)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "ReferenceMissing")
+
+
+def test_what_goes_between_stop_and_launch_lets_the_previous_version_go_on() -> None:
+    plan = decide(observe(new_app(UpgradePhase.STOPPING), references=LACKS), NOW)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "ReferenceMissing")
+    assert acts(plan, do.RecordLaunch)
+
+
+def test_a_version_under_test_is_not_stopped_for_one_that_lacks_something() -> None:
+    tested = new_app(UpgradePhase.GATE)
+    plan = decide(observe(edited(tested, {IMAGE: C}), references=LACKS, **runs(tested)), NOW)
+    assert not acts(plan, *STOPS)
 
 
 def test_nothing_is_stopped_for_an_edit_whose_account_does_not_exist() -> None:
@@ -27,7 +91,7 @@ def test_nothing_is_stopped_for_an_edit_whose_account_does_not_exist() -> None:
     plan = decide(observe(app, unfit=MISSING, **runs(old_app())), NOW)
     assert not acts(plan, *STOPS)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "ReferenceMissing")
-    assert "ServiceAccount team" in record(plan).message
+    assert "ServiceAccount team (spec.serviceAccountName)." in record(plan).message
     assert "The previous version continues." in record(plan).message
 
 

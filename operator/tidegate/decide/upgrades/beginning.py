@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from tidegate.decide.launch import reason_not_built
+from tidegate.decide.messages import named_in, references_unchecked
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.dividing_pod import why_not_come_to
@@ -95,7 +96,7 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
             upgrade,
             UpgradePhase.STOPPING,
             Reason.SPEC_CHANGED,
-            messages.SUPERSEDED,
+            messages.SUPERSEDED + _unchecked(o),
             now,
             to_spec_hash=o.spec_hash,
             mode=mode,
@@ -142,11 +143,29 @@ def begin(o: Observation, now: float) -> Step | None:
         return Step(moved(fresh, UpgradePhase.STOPPING, Reason.STATE_ABANDONED, message, now, lineage=next_lineage(o)))
     if fresh.rollback_snapshot is not None and _is_copied(o, base, divides):
         pin = msgspec.structs.replace(fresh.rollback_snapshot, copy=f"{fresh.rollback_snapshot.id}-copy")
-        message = messages.copying(_repartition_then(fresh, messages.repartition_after_copy))
+        message = messages.copying(_repartition_then(fresh, messages.repartition_after_copy)) + _unchecked(o)
         return Step(moved(fresh, UpgradePhase.COPYING, Reason.SPEC_CHANGED, message, now, rollback_snapshot=pin))
-    message = messages.stopping(_repartition_then(fresh, messages.repartition_between))
+    message = messages.stopping(_repartition_then(fresh, messages.repartition_between)) + _unchecked(o)
     rehearsal = left_out(o, messages.NOTHING_COPIED, now)
     return Step(moved(fresh, UpgradePhase.STOPPING, Reason.SPEC_CHANGED, message, now, rehearsal=rehearsal))
+
+
+def note_other_refusal(o: Observation, now: float) -> Step | None:
+    """Say what is missing now of what a refused version refers to: something of it has come, or something else goes."""
+    upgrade = o.app.status.upgrade
+    if upgrade is None or upgrade.phase is not UpgradePhase.REFUSED or upgrade.to_spec_hash != o.spec_hash:
+        return None
+    refusal = _refusal(o) if upgrade.reason == Reason.REFERENCE_MISSING else None
+    if refusal is None or refusal == (upgrade.reason, upgrade.message):
+        return None
+    reason, message = refusal
+    return Step(msgspec.structs.replace(upgrade, reason=reason, message=message), warning=True)
+
+
+def _unchecked(o: Observation) -> str:
+    """Return what is said of objects of which nobody knows whether they exist, empty if there are none."""
+    unchecked = tuple(named_in(each.what, each.field) for each in o.references.unchecked)
+    return references_unchecked(unchecked) if unchecked else ""
 
 
 def _repartition(o: Observation, known: UpgradeStatus | None) -> RepartitionStatus | None:
@@ -201,7 +220,7 @@ def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether something else than the version answers the refusal."""
     confirmed = upgrade.reason == Reason.ABANDON_STATE_UNCONFIRMED and _refusal(o) is None
     unasked = upgrade.reason == Reason.REHEARSAL_FAILED and o.app.spec.upgrade.rehearsal is None
-    come = upgrade.reason == Reason.REFERENCE_MISSING and _refusal(o) is None
+    come = upgrade.reason == Reason.REFERENCE_MISSING and _refusal(o) is None and not o.references.unanswered
     due = is_put_off(upgrade) and is_stable_again(in_force(o))
     return confirmed or unasked or come or due or o.app.spec.upgrade.mode is not upgrade.mode
 

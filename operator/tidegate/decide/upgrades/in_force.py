@@ -9,7 +9,7 @@ import msgspec
 from tidegate.decide.upgrades.step import version_held
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import UpgradePhase
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import CheckedReferences, Observation
 
 HELD_TO = frozenset(
     {
@@ -44,4 +44,4 @@ def in_force(o: Observation, asked: str = "") -> Observation:
         # Nobody knows the version that runs; it is left alone, and not started again.
         return dataclasses.replace(o, spec_hash=o.app.status.applied_spec_hash)
     app = msgspec.structs.replace(o.app, spec=held)
-    return dataclasses.replace(o, app=app, spec_hash=spec_hash(app), unfit=None)
+    return dataclasses.replace(o, app=app, spec_hash=spec_hash(app), unfit=None, references=CheckedReferences())

@@ -39,6 +39,7 @@ STEPS: tuple[Rule, ...] = (
     beginning.withdraw,
     beginning.replace_version_under_test,
     beginning.begin,
+    beginning.note_other_refusal,
     taking_over.begin_test_of_running_version,
     unusable.go_on_with_stable,
     unusable.refuse_before_the_stop,

@@ -27,7 +27,7 @@ from tidegate.decide.upgrades.rolling_back import taken_back
 from tidegate.decide.upgrades.step import Step, moved, runs_ready, version_held
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, StableSpec, UpgradePhase, UpgradeStatus
-from tidegate.observe.observation import Observation
+from tidegate.observe.observation import CheckedReferences, Observation
 from tidegate_spark.reasons import Reason
 
 _WITHOUT_THE_STABLE_ONE = BEFORE_A_LAUNCH | {UpgradePhase.GATE, UpgradePhase.FAILED}
@@ -171,7 +171,8 @@ def _can_go_on(o: Observation, stable: StableSpec) -> bool:
     held = version_held(o.app.spec, stable)
     if held is None:
         return False
-    return not why_not_built(dataclasses.replace(o, app=msgspec.structs.replace(o.app, spec=held), unfit=None))
+    app = msgspec.structs.replace(o.app, spec=held)
+    return not why_not_built(dataclasses.replace(o, app=app, unfit=None, references=CheckedReferences()))
 
 
 def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step | None:
