@@ -1,4 +1,4 @@
-"""Pods whose containers never begin, on real nodes: what is said of each, and what becomes of an edit that needs one.
+"""Pods whose containers never begin, on real nodes: what is said of each, and what becomes of such edits.
 
 What the kubelet and the scheduler write of them is what tidegate.foreign_text reads: this is its contract.
 """
@@ -92,28 +92,57 @@ def test_each_pod_that_does_not_start_says_which_object_it_lacks(world: World, n
     assert world.operator_crashes() == []
 
 
-def test_an_edit_whose_volume_does_not_exist_is_undone_after_the_patience_and_says_why(
-    world: World, namespace: str
-) -> None:
+def start_stable(world: World, name: str, namespace: str) -> None:
+    """Have an application whose version is stable."""
     upgrade = {"stableBatches": 1, "timeoutSeconds": 1800}
-    app = world.app("edited", namespace, main="script:counting.py", spec={"upgrade": upgrade})
-    world.kubectl.apply(app)
+    world.kubectl.apply(world.app(name, namespace, main="script:counting.py", spec={"upgrade": upgrade}))
 
     def is_stable() -> bool:
-        assert world.status("edited", namespace).get("lastStable"), world.status("edited", namespace)
+        assert world.status(name, namespace).get("lastStable"), world.status(name, namespace)
         return True
 
     wait_for("the first version to be stable", is_stable, timeout=600)
-    edit = volume("v", configMap={"name": "made-later"})
-    world.kubectl.patch("sapp", "edited", namespace, {"spec": edit})
 
-    def is_undone() -> bool:
-        status = world.status("edited", namespace)
-        upgrade = status.get("upgrade", {})
-        assert (upgrade.get("phase"), status["phase"]) == ("RolledBack", "Running"), status
+
+def await_upgrade(world: World, name: str, namespace: str, phase: str) -> dict[str, Any]:
+    """Return the record of an upgrade once it is in a phase and the application runs."""
+
+    def is_there() -> bool:
+        status = world.status(name, namespace)
+        assert (status.get("upgrade", {}).get("phase"), status["phase"]) == (phase, "Running"), status
         return True
 
-    wait_for("the edit to be undone, long before its timeout", is_undone, timeout=900, interval=1)
-    upgrade = world.status("edited", namespace)["upgrade"]
-    assert upgrade["reason"] == "ReferenceMissing", upgrade
-    assert "ConfigMap made-later does not exist" in upgrade["message"], upgrade
+    wait_for(f"the upgrade to be {phase}, long before its timeout", is_there, timeout=900, interval=1)
+    found: dict[str, Any] = world.status(name, namespace)["upgrade"]
+    return found
+
+
+def test_an_edit_that_names_a_missing_key_stops_nothing_and_goes_on_once_it_exists(
+    world: World, namespace: str
+) -> None:
+    start_stable(world, "held", namespace)
+    before = world.status("held", namespace)["epoch"]
+    variable = {"name": "RULE", "valueFrom": {"configMapKeyRef": {"name": "made-later", "key": "present"}}}
+    world.kubectl.patch("sapp", "held", namespace, {"spec": {"application": {"env": [variable]}}})
+    refused = await_upgrade(world, "held", namespace, "Refused")
+    assert refused["reason"] == "ReferenceMissing", refused
+    missing = "key present of ConfigMap made-later (spec.application.env[0].valueFrom.configMapKeyRef)"
+    assert missing in refused["message"], refused
+    assert world.status("held", namespace)["epoch"] == before
+    put_rules(world, "made-later")
+    await_upgrade(world, "held", namespace, "Completed")
+    assert world.operator_crashes() == []
+
+
+def test_an_edit_whose_volume_does_not_exist_is_undone_after_the_patience_and_says_why(
+    world: World, namespace: str
+) -> None:
+    """Which keys a Secret has nobody can ask before."""
+    metadata = {"name": "tls", "namespace": namespace}
+    world.kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"present": "1"}})
+    start_stable(world, "edited", namespace)
+    edit = volume("v", secret={"secretName": "tls", "items": [{"key": "absent", "path": "absent"}]})
+    world.kubectl.patch("sapp", "edited", namespace, {"spec": edit})
+    undone = await_upgrade(world, "edited", namespace, "RolledBack")
+    assert undone["reason"] == "ReferenceMissing", undone
+    assert "Key absent of a Secret does not exist" in undone["message"], undone

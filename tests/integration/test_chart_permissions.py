@@ -214,6 +214,53 @@ def name_why_a_pod_does_not_start(kubectl: Kubectl) -> None:
     wait_for("it to be gone", lambda: kubectl.get("sapp", STUCK, TEAM) is None, timeout=300)
 
 
+REFERRED: tuple[dict[str, Any], ...] = (
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rules", "namespace": TEAM}, "data": {"eu": "1"}},
+    {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls", "namespace": TEAM}},
+    {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": TEAM},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    },
+)
+"""What an edit refers to, one of each kind."""
+
+
+def edit_that_refers() -> dict[str, Any]:
+    sources: list[dict[str, Any]] = [
+        {"configMap": {"name": "rules", "items": [{"key": "eu", "path": "eu"}]}},
+        {"secret": {"secretName": "tls"}},
+        {"persistentVolumeClaim": {"claimName": "data"}},
+    ]
+    volumes = [{"name": f"v{n}", **source} for n, source in enumerate(sources)]
+    mounts = [{"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes]
+    template = {"spec": {"volumes": volumes, "containers": [{"name": "driver", "volumeMounts": mounts}]}}
+    return {"spec": {"application": {"args": ["changed"]}, "driver": {"podTemplate": template}}}
+
+
+def hold_an_edit_until_what_it_names_exists(kubectl: Kubectl) -> None:
+    """Have an edit stop nothing while something is missing, each named with its field, and go on when it is there."""
+    before = kubectl.get("pod", f"{APP}-driver", TEAM)
+    assert before is not None
+    kubectl.patch("sapp", APP, TEAM, edit_that_refers())
+    wait_for("the edit to be held", lambda: reason_of(kubectl, APP) == "ReferenceMissing", timeout=300)
+    message = kubectl.condition(kubectl.get("sapp", APP, TEAM) or {}, "Ready")["message"]
+    volumes = "spec.driver.podTemplate.spec.volumes"
+    for missing in (
+        f"key eu of ConfigMap rules ({volumes}[0].configMap.items[0].key)",
+        f"Secret tls ({volumes}[1].secret.secretName)",
+        f"PersistentVolumeClaim data ({volumes}[2].persistentVolumeClaim.claimName)",
+    ):
+        assert missing in message
+    now = kubectl.get("pod", f"{APP}-driver", TEAM)
+    assert now is not None
+    assert (now["metadata"]["uid"], "deletionTimestamp" in now["metadata"]) == (before["metadata"]["uid"], False)
+    assert kubectl.get("secret", "tls", TEAM) is None, "it was only tried"
+    kubectl.apply(*REFERRED)
+    wait_for("the changed application to run", lambda: running_in_epoch(kubectl, 2), timeout=300)
+
+
 def take_labels_off(kubectl: Kubectl) -> None:
     """Take all labels off a driver that runs, until it has them again; it is the same pod, and the epoch the same."""
     before = kubectl.get("pod", f"{APP}-driver", TEAM)
@@ -249,8 +296,7 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
         take_labels_off(kubectl)
         name_why_a_pod_does_not_start(kubectl)
     with operator(account_kubeconfig, log):
-        kubectl.patch("sapp", APP, TEAM, {"spec": {"application": {"args": ["changed"]}}})
-        wait_for("the changed application to run", lambda: running_in_epoch(kubectl, 2), timeout=300)
+        hold_an_edit_until_what_it_names_exists(kubectl)
         kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": True, "control": {"retentionSeconds": 60}}})
         kubectl.apply(SNAPSHOT, MESSAGE)
         wait_for("the snapshot's pod", lambda: kubectl.list("pods", TEAM, "tidegate.dev/role=snapshot"), timeout=300)

@@ -13,7 +13,9 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import AlreadyExists, Conflict, Invalid, NotFound
 from tidegate.kube.paths import collection, item
 from tidegate.kube.watch import Changed, Listed, Removed, Watch
+from tidegate.resources.references import secret_to_try
 from tidegate_testing.apps import streaming_app
+from tidegate_testing.observations import app_with
 
 FINALIZER = "tidegate.dev/streamingapp"
 LABEL = "tidegate.dev/contract"
@@ -47,7 +49,7 @@ class Api:
         return await self.client.create(collection(kind, self.namespace), manifest, dict[str, Any], strict=strict)
 
     async def try_out(self, manifest: dict[str, Any]) -> Any:
-        return await self.client.try_out(collection("Pod", self.namespace), manifest, patience=10.0)
+        return await self.client.try_out(collection(manifest["kind"], self.namespace), manifest, patience=10.0)
 
     async def patch(self, kind: str, name: str, change: dict[str, Any], part: str = "") -> Any:
         return await self.client.merge_patch(item(kind, self.namespace, name) + part, change, dict[str, Any])
@@ -153,6 +155,16 @@ class ApiServerContract:
         await api.pod()
         assert isinstance(await api.try_out(api.pod_manifest()), AlreadyExists)
         assert isinstance(await api.try_out(api.pod_manifest(tolerationz=[])), Invalid)
+
+    async def test_a_secret_whose_creation_is_only_tried_is_known_to_exist_or_not_and_never_made(
+        self, api: Api
+    ) -> None:
+        manifest = secret_to_try(app_with(namespace=api.namespace), "token")
+        assert await api.try_out(manifest) is None
+        assert isinstance(await api.get("Secret", "token"), NotFound)
+        made = await api.secret()
+        assert isinstance(await api.try_out(manifest), AlreadyExists)
+        assert version_of(await api.must_get("Secret", "token")) == version_of(made)
 
     async def test_plain_text_in_a_secret_is_encoded(self, api: Api) -> None:
         await api.secret()

@@ -1,4 +1,4 @@
-"""A pod whose volume does not exist never stays without a named cause, and an edit that needs one costs minutes.
+"""A pod whose volume does not exist never stays without a named cause, and an edit that names one stops nothing.
 
 Time is simulated: what is promised after a patience is looked at each second of it.
 """
@@ -14,7 +14,9 @@ from tests.scenario.schedule import Course, Result, run_course
 from tests.scenario.weather import Fault
 from tests.scenario.world import NAMESPACE, ORDERS, World
 from tidegate.decide.upgrades import gate
+from tidegate.observe.observation import CheckedReferences, Observation
 from tidegate.observe.start_events import Delays, StartEvents
+from tidegate.reference_checks import ReferenceChecks
 
 SEEDS = range(6)
 PATIENCE = 120.0
@@ -24,7 +26,19 @@ CAUSES = ("ReferenceMissing", "UpgradeGate", "UpgradeRollingBack")
 """What may be said of an application whose driver lacks a volume; at the gate, the cause is in the message."""
 BACK = 90.0
 """Seconds within which the previous version runs again once its successor was given up."""
-VOLUME = {"podTemplate": {"spec": {"volumes": [{"name": "rules", "configMap": {"name": "rules"}}]}}}
+_MOUNT = {"name": "rules", "mountPath": "/rules"}
+VOLUME = {
+    "podTemplate": {
+        "spec": {
+            "volumes": [{"name": "rules", "configMap": {"name": "rules"}}],
+            "containers": [{"name": "driver", "volumeMounts": [_MOUNT]}],
+        }
+    }
+}
+HELD = 600.0
+"""Seconds for which an edit names a ConfigMap that does not exist."""
+COME = 60.0
+"""Seconds after which its upgrade is under way once that exists: the next question, failed reads, and the write."""
 _CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 _APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
 
@@ -117,23 +131,68 @@ async def first_start(w: World, result: Result) -> None:
     await watcher.until(lambda: runs_ready(w), 240)
 
 
-async def edited(w: World, result: Result) -> None:
-    """A version that runs is edited into one that lacks its volume."""
-    begin(w, {})
-    watcher = Watcher(w)
+def upgrade_of(w: World) -> Body:
+    found: Body = ((w.app(ORDERS) or {}).get("status") or {}).get("upgrade") or {}
+    return found
 
+
+def epoch_of(w: World) -> int:
+    return int(((w.app(ORDERS) or {}).get("status") or {}).get("epoch", 0))
+
+
+async def become_stable(w: World, watcher: Watcher) -> None:
     def is_stable() -> bool:
         return "lastStable" in ((w.app(ORDERS) or {}).get("status") or {})
 
-    def is_rolled_back() -> bool:
-        upgrade = ((w.app(ORDERS) or {}).get("status") or {}).get("upgrade") or {}
-        return upgrade.get("phase") == "RolledBack" and runs_ready(w)
-
     await watcher.until(is_stable, 900)
+
+
+async def named(w: World, result: Result) -> None:
+    """A version that runs is edited into one whose ConfigMap does not exist; ten minutes later somebody makes it."""
+    begin(w, {})
+    watcher = Watcher(w)
+    await become_stable(w, watcher)
     edit(w, ORDERS, {"driver": VOLUME})
+    watcher.longest_down, before = 0.0, epoch_of(w)
+    await watcher.passes(HELD)
+    if watcher.longest_down or epoch_of(w) != before:
+        w.violated(f"what ran was stopped for an edit that cannot start: {upgrade_of(w)}")
+    refused = upgrade_of(w)
+    if (refused.get("phase"), refused.get("reason")) != ("Refused", "ReferenceMissing"):
+        w.violated(f"the edit is not held: {refused}")
+    if "ConfigMap rules (spec.driver.podTemplate.spec.volumes[0].configMap.name)" not in refused.get("message", ""):
+        w.violated(f"it is not named where it is missing: {refused}")
+    put_config_map(w)
+
+    def is_under_way() -> bool:
+        return upgrade_of(w).get("phase") != "Refused"
+
+    def is_completed() -> bool:
+        return upgrade_of(w).get("phase") == "Completed"
+
+    await watcher.until(is_under_way, COME)
+    await watcher.until(is_completed, 900)
+
+
+async def removed(w: World, result: Result) -> None:
+    """A version that runs is edited into one whose ConfigMap is deleted while what runs is being stopped for it."""
+    begin(w, {})
+    watcher = Watcher(w)
+    await become_stable(w, watcher)
+    put_config_map(w)
+    edit(w, ORDERS, {"driver": VOLUME})
+
+    def is_being_stopped() -> bool:
+        return upgrade_of(w).get("phase") in ("Stopping", "Gate")
+
+    def is_rolled_back() -> bool:
+        return upgrade_of(w).get("phase") == "RolledBack" and runs_ready(w)
+
+    await watcher.until(is_being_stopped, 300)
+    w.api.delete(f"{_CONFIG_MAPS}/rules")
     watcher.longest_down = 0.0
     await watcher.until(is_rolled_back, 900)
-    upgrade = ((w.app(ORDERS) or {}).get("status") or {}).get("upgrade") or {}
+    upgrade = upgrade_of(w)
     if upgrade.get("reason") != "ReferenceMissing" or "ConfigMap rules does not exist" not in upgrade.get(
         "message", ""
     ):
@@ -142,7 +201,7 @@ async def edited(w: World, result: Result) -> None:
         w.violated(f"nothing ran for {watcher.longest_down:.0f} s")
 
 
-COURSES: dict[str, Course] = {"first start": first_start, "edit": edited}
+COURSES: dict[str, Course] = {"first start": first_start, "removed": removed}
 
 
 @pytest.mark.usefixtures("quiet_log")
@@ -150,6 +209,28 @@ COURSES: dict[str, Course] = {"first start": first_start, "edit": edited}
 @pytest.mark.parametrize("course", COURSES)
 def test_a_missing_volume_is_named_after_the_patience_and_an_edit_is_undone(course: str, seed: int) -> None:
     assert run_course(seed, COURSES[course]).violations == []
+
+
+@pytest.mark.usefixtures("quiet_log")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_edit_that_names_a_missing_config_map_stops_nothing_and_goes_on_once_it_exists(seed: int) -> None:
+    assert run_course(seed, named).violations == []
+
+
+async def _check_nothing(self: ReferenceChecks, o: Observation) -> CheckedReferences:
+    return CheckedReferences()
+
+
+@pytest.mark.usefixtures("quiet_log")
+def test_an_operator_that_does_not_check_what_an_edit_names_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ReferenceChecks, "look", _check_nothing)
+    assert any("was stopped for an edit" in text for text in run_course(0, named).violations)
+
+
+@pytest.mark.usefixtures("quiet_log")
+def test_an_operator_that_asks_once_for_what_is_missing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.reference_checks.MISSING_LASTS", 86400.0)
+    assert any("is_under_way" in text for text in run_course(0, named).violations)
 
 
 async def _never_look(self: StartEvents, pods: Any, patience: float) -> Delays:
@@ -172,4 +253,4 @@ def test_an_operator_that_waits_for_news_of_such_a_pod_is_noticed(monkeypatch: p
 @pytest.mark.usefixtures("quiet_log")
 def test_a_gate_that_waits_for_its_timeout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "is_named", lambda problem: False)
-    assert any("not within" in text for text in run_course(0, edited).violations)
+    assert any("not within" in text for text in run_course(0, removed).violations)

@@ -94,3 +94,7 @@ def reserved_label(prefix: str) -> str:
 
 def snapshot_place_unknown(snapshot: str) -> str:
     return f"nothing is known of the storage of snapshot {snapshot}"
+
+
+def key_of(key: str, kind: str, name: str) -> str:
+    return f"key {key} of {kind} {name}"

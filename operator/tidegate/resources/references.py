@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.model.streaming_app import StreamingApp, StreamingAppSpec
+from tidegate.resources import messages
 from tidegate.resources.metadata import labels
 from tidegate.resources.refused_pod import field_behind
 
@@ -40,8 +41,7 @@ class Reference:
     @property
     def what(self) -> str:
         """What it leads to, in words."""
-        whole = f"{self.kind} {self.name}"
-        return f"key {self.key} of {whole}" if self.key else whole
+        return messages.key_of(self.key, self.kind, self.name) if self.key else f"{self.kind} {self.name}"
 
 
 def references_of(app: StreamingApp, pods: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Reference, ...]:

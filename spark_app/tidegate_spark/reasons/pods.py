@@ -163,13 +163,14 @@ AREA = Area(
             (Place.APP, Place.UPGRADE, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             (
                 "A ConfigMap, Secret or PersistentVolumeClaim of a volume of the pod does not exist, or the ConfigMap "
-                "or Secret lacks the key that the volume names; or a ServiceAccount, PriorityClass or RuntimeClass in "
-                "an edit does not exist. The message names it."
+                "or Secret lacks the key that the volume names; or an edit names an object or a key that does not "
+                "exist. The message names it."
             ),
             remedy="Create it, or correct the reference in the spec.",
             after=(
                 "The kubelet tries again. If a volume still lacks it after spec.podStartTimeoutSeconds, a new version "
-                "is rolled back. If an account or class is missing, a new version is not launched until that exists."
+                "is rolled back. If it is known before that something is missing which an edit names, nothing is "
+                "stopped, and the upgrade starts when that exists."
             ),
             page="guide.md#a-pod-that-does-not-start",
         ),
