@@ -7,12 +7,13 @@ import pytest
 
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
+from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import CheckedReferences, Unfit
 from tidegate.resources.references import Reference
 from tidegate_testing.observations import NOW, app_with, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of, written
-from tidegate_testing.upgrades import IMAGE, B, C, edited, new_app, old_app, record, runs
+from tidegate_testing.upgrades import IMAGE, B, C, edited, new_app, old_app, record, runs, under_test
 
 MISSING = Unfit(
     "driver",
@@ -78,6 +79,19 @@ def test_what_goes_between_stop_and_launch_lets_the_previous_version_go_on() -> 
     plan = decide(observe(new_app(UpgradePhase.STOPPING), references=LACKS), NOW)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "ReferenceMissing")
     assert acts(plan, do.RecordLaunch)
+
+
+def test_a_failed_version_is_rolled_back_beside_such_an_edit_which_is_tried_once_nothing_is_missing() -> None:
+    tested = under_test()
+    undone = record(decide(observe(edited(tested, {IMAGE: C}), references=LACKS), NOW))
+    assert (undone.phase, undone.reason) == (UpgradePhase.ROLLING_BACK, "ReferenceMissing")
+    assert undone.to_spec_hash == spec_hash(tested)
+    after = edited(new_app(UpgradePhase.ROLLED_BACK), {IMAGE: C})
+    held = observe(after, references=LACKS, **runs(old_app()))
+    refused = record(decide(held, NOW))
+    assert (refused.phase, refused.reason) == (UpgradePhase.REFUSED, "ReferenceMissing")
+    come = dataclasses.replace(held, app=written(held), references=CheckedReferences())
+    assert record(decide(come, NOW + 60)).phase is UpgradePhase.COPYING
 
 
 def test_a_version_under_test_is_not_stopped_for_one_that_lacks_something() -> None:

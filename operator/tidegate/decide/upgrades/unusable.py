@@ -44,6 +44,8 @@ class Unusable:
     stable: StableSpec
     why_not: str
     """Which field of the spec keeps a pod from being made, and what to do about it."""
+    reason: Reason
+    """The same in one word: what is missing may come, and what is wrong stays so."""
     remedy: str
     """What ends the matter for good, as what follows a sentence; empty if that is said."""
     can_go_on: bool
@@ -62,7 +64,7 @@ def go_on_with_stable(o: Observation, now: float) -> Step | None:
     if not why_not:
         return None
     about_it = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
-    unusable = Unusable(about_it, stable, why_not, remedy, _can_go_on(o, stable))
+    unusable = Unusable(about_it, stable, why_not, reason_not_built(o), remedy, _can_go_on(o, stable))
     ways = WAYS if unusable.can_go_on else WITHOUT_STABLE
     return next((step for step in (way(o, unusable, now) for way in ways) if step is not None), None)
 
@@ -103,7 +105,7 @@ def name_standstill(o: Observation, now: float) -> Verdict | None:
     if not why_not or not stays or (stable is not None and not _can_go_on(o, stable)):
         return None
     phase = Phase.COMPLETED if has_finished(o, upgrade) else Phase.PENDING
-    return Verdict(phase, Health.STALLED, Reason.INVALID_SPEC, messages.standstill(why_not, stays))
+    return Verdict(phase, Health.STALLED, reason_not_built(o), messages.standstill(why_not, stays))
 
 
 def name_failing_version(o: Observation, now: float) -> Verdict | None:
@@ -118,7 +120,7 @@ def name_failing_version(o: Observation, now: float) -> Verdict | None:
     if not why_not or not stays:
         return None
     message = messages.failing(why_not, name_end(driver).message, stays)
-    return Verdict(Phase.STARTING, Health.STALLED, Reason.INVALID_SPEC, message)
+    return Verdict(Phase.STARTING, Health.STALLED, reason_not_built(o), message)
 
 
 def leave_ended_version(o: Observation, now: float) -> Verdict | None:
@@ -138,7 +140,7 @@ def leave_ended_version(o: Observation, now: float) -> Verdict | None:
     finished, stays = has_finished(o, upgrade), _why_not_undone(o, upgrade, now)
     end = messages.VERSION_FINISHED if finished else name_end(driver).message
     message = messages.left_ended(why_not, driver.name, end, stays)
-    return Verdict(Phase.COMPLETED if finished else Phase.FAILED, Health.STALLED, Reason.INVALID_SPEC, message)
+    return Verdict(Phase.COMPLETED if finished else Phase.FAILED, Health.STALLED, reason_not_built(o), message)
 
 
 def _stands_still(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
@@ -181,7 +183,7 @@ def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step |
         return None
     message_of = messages.continues_without_repartition if unusable.can_go_on else messages.nothing_continues
     message = message_of(unusable.why_not, unusable.remedy)
-    return not_divided(o, unusable.upgrade, Problem(Reason.INVALID_SPEC, unusable.why_not), message, now)
+    return not_divided(o, unusable.upgrade, Problem(unusable.reason, unusable.why_not), message, now)
 
 
 def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> Step | None:
@@ -189,8 +191,7 @@ def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> S
     if unusable.upgrade.epoch:
         return None
     message = messages.continues_where_stopped(unusable.why_not, unusable.remedy)
-    reason = reason_not_built(o)
-    refused = moved(unusable.upgrade, UpgradePhase.REFUSED, reason, message, now, lineage=lineage_of(o))
+    refused = moved(unusable.upgrade, UpgradePhase.REFUSED, unusable.reason, message, now, lineage=lineage_of(o))
     return Step(refused, warning=True)
 
 
@@ -201,8 +202,11 @@ def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
     """
     if _why_not_undone(o, unusable.upgrade, now):
         return None
-    why = Problem(Reason.INVALID_SPEC, unusable.why_not + unusable.remedy)
-    return taken_back(o, unusable.upgrade, unusable.stable, why, now)
+    upgrade, why = unusable.upgrade, Problem(unusable.reason, unusable.why_not + unusable.remedy)
+    if unusable.reason is Reason.REFERENCE_MISSING:
+        # It is the version launched last that is rolled back. The spec's is tried once all is there that it names.
+        upgrade = msgspec.structs.replace(upgrade, to_spec_hash=o.app.status.applied_spec_hash)
+    return taken_back(o, upgrade, unusable.stable, why, now)
 
 
 WAYS: tuple[Way, ...] = (_divide_no_further, _go_on_where_it_stopped, _take_back)
