@@ -195,7 +195,7 @@ class SnapshotStorage(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     """Where the files are and how they are reached, for when the application is gone; no secrets.
 
     ``uri`` is the application's own place, ``<storage.uri>/<namespace>/<app>``, ``cpu_limit`` that of its driver, which
-    pods have that reach it.
+    pods have that reach it, and ``helper_resources`` what its spec raises of theirs.
     """
 
     uri: str
@@ -205,6 +205,7 @@ class SnapshotStorage(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     credentials_secret_name: str = ""
     service_account_name: str = ""
     cpu_limit: str = ""
+    helper_resources: Resources = Resources()
 
 
 class StreamSnapshotStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

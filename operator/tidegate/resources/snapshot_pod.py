@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from tidegate.model.spec import Helpers
 from tidegate.model.stream_snapshot import (
     SNAPSHOT_KIND,
     SnapshotStorage,
@@ -64,6 +65,7 @@ def storage_of(app: StreamingApp) -> SnapshotStorage:
         credentials_secret_name=secret.name if secret is not None else "",
         service_account_name=app.spec.service_account_name,
         cpu_limit=driver_limit(app) or "",
+        helper_resources=app.spec.helpers.resources,
     )
 
 
@@ -153,6 +155,7 @@ def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
             else None,
         ),
         service_account_name=_account(storage),
+        helpers=Helpers(resources=storage.helper_resources),
         driver=Driver(resources=Resources(limits={"cpu": storage.cpu_limit} if storage.cpu_limit else {})),
     )
     return StreamingApp(

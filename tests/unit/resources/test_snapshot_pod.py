@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.stream_snapshot import SnapshotStorage
+from tidegate.model.stream_snapshot import SnapshotStorage, StreamSnapshotStatus
 from tidegate.resources.snapshot_pod import build_snapshot_pod, remembered_app, storage_of
 from tidegate.resources.storage_pod import hash_of_taken
 from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
@@ -84,6 +84,21 @@ def test_of_an_application_that_is_gone_everything_is_remembered_that_reaches_it
     assert storage_of(remembered_app(SNAPSHOT)) == storage_of(APP)
     pod = build_snapshot_pod(SNAPSHOT, None, DISPOSE, PLATFORM)
     assert (pod["metadata"]["name"], pod["spec"]["serviceAccountName"]) == (f"{ID}-dispose", "streams")
+
+
+def test_what_an_application_raised_of_such_pods_they_still_get_when_it_is_gone() -> None:
+    more = {"requests": {"memory": "1Gi"}, "limits": {"memory": "3Gi", "cpu": 2}}
+    app = app_with({"helpers.resources": more})
+    status = msgspec.structs.replace(SNAPSHOT.status, storage=storage_of(app))
+    read = msgspec.json.decode(msgspec.json.encode(status), type=StreamSnapshotStatus)
+    snapshot = msgspec.structs.replace(SNAPSHOT, status=read)
+    there, gone = (build_snapshot_pod(snapshot, of, DISPOSE, PLATFORM) for of in (app, None))
+    (container,) = gone["spec"]["containers"]
+    assert container["resources"] == {
+        "requests": {"cpu": "100m", "memory": "1Gi"},
+        "limits": {"cpu": "2", "memory": "3Gi"},
+    }
+    assert container["resources"] == there["spec"]["containers"][0]["resources"]
 
 
 @pytest.mark.parametrize("missing", [{"storage": None}, {"app": None}])
