@@ -13,7 +13,7 @@ from tidegate.observe.observation import CheckedReferences, Unfit
 from tidegate.resources.references import Reference
 from tidegate_testing.observations import NOW, app_with, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of, written
-from tidegate_testing.upgrades import IMAGE, B, C, edited, new_app, old_app, record, runs, under_test
+from tidegate_testing.upgrades import IMAGE, A, B, C, edited, new_app, old_app, record, runs, under_test
 
 MISSING = Unfit(
     "driver",
@@ -92,6 +92,22 @@ def test_a_failed_version_is_rolled_back_beside_such_an_edit_which_is_tried_once
     assert (refused.phase, refused.reason) == (UpgradePhase.REFUSED, "ReferenceMissing")
     come = dataclasses.replace(held, app=written(held), references=CheckedReferences())
     assert record(decide(come, NOW + 60)).phase is UpgradePhase.COPYING
+
+
+def test_a_restart_waits_for_what_has_gone_since_and_is_a_restart_once_it_is_there() -> None:
+    again = edited(old_app(), {IMAGE: A, "restartNonce": 7})
+    held = observe(again, references=LACKS, **runs(old_app()))
+    plan = decide(held, NOW)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "ReferenceMissing")
+    assert not acts(plan, *STOPS)
+    there = dataclasses.replace(held, app=written(held), references=CheckedReferences())
+    restarted = decide(there, NOW + 60)
+    stable = status_of(restarted).last_stable
+    assert stable is not None
+    assert stable.spec_hash == spec_hash(again)
+    withdrawn = decide(dataclasses.replace(there, app=written(there)), NOW + 60)
+    assert record(withdrawn).phase is UpgradePhase.WITHDRAWN
+    assert acts(withdrawn, do.DeleteDriver)
 
 
 def test_a_version_under_test_is_not_stopped_for_one_that_lacks_something() -> None:

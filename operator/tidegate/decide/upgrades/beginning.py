@@ -65,6 +65,8 @@ def restart_stable(o: Observation, now: float) -> Step | None:
     again = msgspec.structs.replace(before, restart_nonce=spec.restart_nonce)
     if spec_hash(msgspec.structs.replace(o.app, spec=again)) != o.spec_hash:
         return None
+    if reason_not_built(o) is Reason.REFERENCE_MISSING:
+        return None  # what it runs on has gone since: it is held back as any edit is, and goes on as it is
     return Step(stable=msgspec.structs.replace(stable, spec_hash=o.spec_hash, spec=recorded_version(spec)))
 
 
