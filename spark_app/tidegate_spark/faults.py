@@ -1,12 +1,14 @@
 """Whose fault was the end of the application: its own, the broker's, or a storage's.
 
 ``chain_of`` reads an exception and its causes, Python's and Java's (it asks the JVM). ``classify`` is pure and works by
-the classes in :data:`RULES`, in order; text is looked at only where one class stands for several faults.
+Spark's error conditions for records that are lost, else by the classes in :data:`RULES`, in order; text is looked at
+only where one class stands for several faults.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -14,6 +16,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from tidegate_spark import fault_messages as messages
 from tidegate_spark.foreign_text import first_line, names, python_error_in
+from tidegate_spark.lost_records import what_is_lost
 from tidegate_spark.protocol import LINEAGE_PREFIX
 from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import EXPIRED_CODES, THROTTLING_CODES
@@ -24,12 +27,17 @@ MESSAGE_LIMIT = 1500
 
 @dataclass(frozen=True)
 class Link:
-    """One exception of a chain of causes: class and superclasses, message, and an AWS answer's status and code."""
+    """One exception of a chain of causes: class and superclasses, message, and an AWS answer's status and code.
+
+    Of Spark's own exceptions also the error condition, as ``CONDITION.SUB_CONDITION``, and what that says in its place.
+    """
 
     classes: tuple[str, ...]
     message: str = ""
     status: int = 0
     code: str = ""
+    condition: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     def is_a(self, *prefixes: str) -> bool:
         """Return True if the class or a superclass is, or is in the package, one of ``prefixes``."""
@@ -77,6 +85,8 @@ FENCED_CLASS = "dev.tidegate.spark.FencedException"
 STORE_ERROR = "tidegate_spark.control.line.StoreError"
 """Ours: a worker, or the source of control messages, was told by the driver that the storage does not answer."""
 KAFKA_ERRORS = "org.apache.kafka.common.errors."
+SPARK_THROWABLE = "org.apache.spark.SparkThrowable"
+"""The interface of exceptions that have an error condition."""
 
 RULES: tuple[Rule, ...] = (
     Rule(Reason.FENCED, (FENCED_CLASS,)),
@@ -155,6 +165,11 @@ class Failure:
 
 def classify(chain: tuple[Link, ...]) -> Failure:
     """Return whose fault ``chain`` is; its first link is the outermost exception."""
+    # What has a condition says more than a text that repeats it, which may stand around it.
+    for link in sorted(chain, key=lambda link: not link.condition):
+        lost = what_is_lost(link.condition, link.parameters, link.message)
+        if lost:
+            return Failure(Reason.SOURCE_DATA_LOST, link.classes[0], _shorten(messages.source_data_lost(lost)))
     for rule in RULES:
         link = rule.match(chain)
         if link is not None:
@@ -221,7 +236,23 @@ def _java_link(throwable: Any) -> Link:
     if AWS_ANSWER in classes:
         details = throwable.awsErrorDetails()
         status, code = int(throwable.statusCode()), str(details.errorCode()) if details is not None else ""
-    return Link(tuple(classes), str(throwable.getMessage() or ""), status, code)
+    condition, parameters = "", {}
+    if _is_sparks(throwable, classes):
+        condition = str(throwable.getCondition() or "")
+        parameters = {str(key): str(value) for key, value in throwable.getMessageParameters().items()}
+    return Link(tuple(classes), str(throwable.getMessage() or ""), status, code, condition, parameters)
+
+
+def _is_sparks(throwable: Any, classes: list[str]) -> bool:
+    """Return whether an exception has one of Spark's error conditions; most of its classes, and of connectors, do."""
+    if not any(name.startswith("org.apache.spark.") for name in classes):
+        return False
+    kind = throwable.getClass()
+    while kind is not None:
+        if any(str(each.getName()) == SPARK_THROWABLE for each in kind.getInterfaces()):
+            return True
+        kind = kind.getSuperclass()
+    return False
 
 
 def _python_classes(error: BaseException) -> tuple[str, ...]:

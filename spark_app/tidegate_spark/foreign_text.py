@@ -39,6 +39,12 @@ _CAUSE = re.compile(r"(?:Caused by: |: )?[\w.$]+(?:Exception|Error|Failed): (?P<
 _NUMBERED_FILE = re.compile(r"path=[^;\n]*/(\d+); isDirectory=")
 _PYTHON_ERROR = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 LONGEST_CAUSE = 1000
+_TOPIC_PARTITION = re.compile(r"(?<![\w.-])(?P<topic>[\w.-]+)-(?P<partition>\d+)(?![\w.-])")
+"""Of topic names, Kafka allows these characters and no others."""
+_KAFKA_RANGE = re.compile(
+    r"KafkaIllegalStateException: Some data may have been lost[^\0]*?Could not read records in offset "
+    r"\[(?P<startOffset>\d+), (?P<endOffset>\d+)\) for topic partition (?P<topicPartition>\S+)"
+)
 
 
 def names(words: str, text: str) -> bool:
@@ -96,6 +102,20 @@ def python_error_in(text: str) -> tuple[str, str] | None:
         if match and match["name"].rpartition(".")[2][:1].isupper():
             return match["name"], match["message"] or ""
     return None
+
+
+def kafka_range_in(text: str) -> dict[str, str] | None:
+    """Return what Spark's Kafka connector says of a range that a task could not read, by the names of its parameters.
+
+    A failure inside a foreachBatch function reaches the JVM as the text of a Python exception, without a condition.
+    """
+    found = _KAFKA_RANGE.search(text)
+    return found.groupdict() if found is not None else None
+
+
+def topic_partitions_in(text: str) -> list[tuple[str, int]]:
+    """Return topics and partitions, as Kafka and Scala's collections write one or several of them."""
+    return sorted((found["topic"], int(found["partition"])) for found in _TOPIC_PARTITION.finditer(text))
 
 
 def first_line(text: str) -> str:

@@ -26,7 +26,7 @@ from tidegate_spark.protocol import (
     Termination,
 )
 from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import is_of_version
+from tidegate_spark.reasons.registry import is_of_version, outlasts_rollback
 
 IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _REFUSED_REASONS = frozenset(
@@ -77,6 +77,12 @@ def blames_version(pod: PodRecord) -> bool:
     if reason is Reason.UNKNOWN:  # a newer runtime's word: its exit code says what kind of end it is
         return ended.exit_code not in (EXIT_DEPENDENCY, EXIT_STOPPED)
     return is_of_version(reason)
+
+
+def ended_for_all_versions(pod: PodRecord) -> bool:
+    """Return whether the last end of the pod's main process is one that the previous version comes to as well."""
+    told = read_termination(pod.ended)
+    return told is not None and outlasts_rollback(told.reason)
 
 
 def has_unknown_termination(ended: Exit | None) -> bool:

@@ -72,6 +72,7 @@ _FOR_A_PERSON = frozenset(
         Reason.NEWER_FORMAT,
         Reason.CLAIM_DAMAGED,
         Reason.CHECKPOINT_FILE_MISSING,
+        Reason.SOURCE_DATA_LOST,
         Reason.PROTOCOL_MISMATCH,
         Reason.STORAGE_OWNED,
         Reason.STORAGE_UNSUITABLE,

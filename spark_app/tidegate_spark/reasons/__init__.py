@@ -100,6 +100,7 @@ class Reason(str, Enum):
     STORAGE_UNSUITABLE = "StorageUnsuitable"
     CONNECTOR_MISSING = "ConnectorMissing"
     BROKER_UNAVAILABLE = "BrokerUnavailable"
+    SOURCE_DATA_LOST = "SourceDataLost"
     DEPENDENCY_UNAVAILABLE = "DependencyUnavailable"
 
     # Deletion

@@ -16,7 +16,7 @@ class Fault(str, Enum):
     VERSION = "version"
     """The spec, the script, the image: whoever wrote them corrects them."""
     DATA = "data"
-    """State or snapshots that are missing or damaged."""
+    """State or snapshots that are missing or damaged, or records that a source has lost."""
     ENVIRONMENT = "environment"
     """What the application relies on: its storage, its broker, its registry, their credentials."""
     REQUEST = "request"
@@ -61,6 +61,8 @@ class Entry:
     """What Tidegate does next, by itself; empty: nothing that needs to be said."""
     page: str = ""
     """Page and heading below docs/ that explain it; empty: those of its area."""
+    outlasts_rollback: bool = False
+    """Whether the previous version fails equally, with whatever state it is given back."""
 
 
 @dataclass(frozen=True)

@@ -65,9 +65,14 @@ def is_of_version(reason: Reason) -> bool:
     """Return whether a failure speaks against the version that ran: a gate fails for it, and the policy Never obeys it.
 
     Data that this version found damaged count as well: its rollback restores others. What the environment or the
-    cluster did is waited for.
+    cluster did is waited for, and so is what a rollback would not change.
     """
-    return fault_of(reason) in (Fault.VERSION, Fault.DATA)
+    return fault_of(reason) in (Fault.VERSION, Fault.DATA) and not outlasts_rollback(reason)
+
+
+def outlasts_rollback(reason: Reason) -> bool:
+    """Return whether the previous version fails equally: nothing is rolled back for it, however long it lasts."""
+    return _ENTRIES[reason].outlasts_rollback
 
 
 def reasons_at(place: Place) -> tuple[Reason, ...]:

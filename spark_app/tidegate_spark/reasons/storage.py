@@ -228,6 +228,28 @@ AREA = Area(
             after="Tidegate retries by itself.",
         ),
         Entry(
+            Reason.SOURCE_DATA_LOST,
+            Fault.DATA,
+            (Place.APP, Place.LAST_EXIT, Place.REHEARSAL, Place.UPGRADE),
+            (
+                "A source no longer has records that the application has to read next: a Kafka topic was deleted and "
+                "created again, or its retention removed them. The message names topic, partition and offsets."
+            ),
+            remedy=(
+                "Restore the records with their offsets if you can: the application then continues by itself. To keep "
+                "the state and go on without them, set the source option failOnDataLoss to false in the program. To "
+                "start without the state, set spec.upgrade.mode to Stateless and change spec.restartNonce. To use a "
+                "snapshot whose offsets the topic still has, create another application with it in "
+                "spec.startFrom.snapshotRef."
+            ),
+            after=(
+                "The driver restarts with exponential back-off; the restart budget is not spent, and nothing is rolled "
+                "back for it."
+            ),
+            page="guide.md#when-a-source-has-lost-records",
+            outlasts_rollback=True,
+        ),
+        Entry(
             Reason.DEPENDENCY_UNAVAILABLE,
             Fault.ENVIRONMENT,
             (Place.REHEARSAL, Place.REPARTITION),

@@ -215,6 +215,12 @@ TOLD: dict[str, tuple[RehearsalEnd | None, Reason, str, str]] = {
         "Inconclusive",
         "DependencyUnavailable",
     ),
+    "records that are gone": (
+        RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.SOURCE_DATA_LOST),
+        Reason.SOURCE_DATA_LOST,
+        "Inconclusive",
+        "SourceDataLost",
+    ),
     "a word of a newer runtime": (
         RehearsalEnd(RehearsalResult.UNKNOWN, Reason.UNKNOWN),
         Reason.STOPPED,

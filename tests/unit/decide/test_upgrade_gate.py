@@ -164,6 +164,7 @@ FAILURES: dict[str, tuple[Failing, bool]] = {
     "a stall": ({"ended": ended_with(Reason.STALLED, 1), "restarts": 1}, True),
     "the storage": ({"ended": ended_with(Reason.STORAGE_UNAVAILABLE, 75), "restarts": 1}, False),
     "a broker": ({"ended": ended_with(Reason.BROKER_UNAVAILABLE, 75), "restarts": 1}, False),
+    "records that a source has lost": ({"ended": ended_with(Reason.SOURCE_DATA_LOST, 1), "restarts": 1}, False),
     "somebody who stops it": ({"ended": ended_with(Reason.STOPPED, 143), "restarts": 1}, False),
     "another cluster's driver": ({"ended": ended_with(Reason.FENCED, 0), "phase": "Succeeded"}, False),
     "an eviction": ({"phase": "Failed", "reason": "Evicted", "disruption": "TerminationByKubelet"}, False),
@@ -191,6 +192,37 @@ def test_a_version_that_does_not_come_up_in_time_is_taken_back(how: str) -> None
     plan = decide(observe(new, **seen), NOW + (115 if how == "no image for long" else 1795))
     assert record(plan).phase is UpgradePhase.ROLLING_BACK
     assert record(plan).reason == ("ImagePullFailed" if how == "no image for long" else "UpgradeTimeout")
+
+
+LOST = ended_with(Reason.SOURCE_DATA_LOST, 1)
+
+
+@pytest.mark.parametrize("started", [None, NOW + 86400 - 1790])
+def test_no_time_passes_for_a_version_while_a_source_lacks_what_the_previous_one_would_read(
+    started: float | None,
+) -> None:
+    new = under_test()
+    process = {} if started is None else {"running": True, "start_time": started}
+    driver = driver_of(new, ended=LOST, restarts=40, **process)
+    plan = decide(observe(new, driver=driver), NOW + 86400)
+    assert record(plan).phase is UpgradePhase.GATE
+    assert not acts(plan, do.DeleteDriver)
+
+
+def test_a_version_that_reads_on_after_a_loss_has_its_whole_time_to_be_stable() -> None:
+    new = under_test()
+    driver = running_driver(new, ended=LOST, restarts=40, start_time=NOW + 86400)
+    for seconds, phase in ((1790, UpgradePhase.GATE), (1810, UpgradePhase.ROLLING_BACK)):
+        assert record(decide(observe(new, driver=driver), NOW + 86400 + seconds)).phase is phase
+
+
+def test_records_that_a_source_has_lost_are_named_with_the_ways_on_while_the_gate_is_open() -> None:
+    new = under_test()
+    plan = decide(observe(new, driver=driver_of(new, ended=LOST, restarts=3)), NOW)
+    condition = status_of(plan).condition("Stalled")
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("True", "SourceDataLost")
+    assert all(way in condition.message for way in ("failOnDataLoss", "Stateless", "spec.startFrom.snapshotRef"))
 
 
 @pytest.mark.parametrize(("lag", "taken_back"), [(0, False), (-1, False), (7, True)])

@@ -8,6 +8,7 @@ from tidegate.decide.executor_ends import name_failing_executors
 from tidegate.decide.faults import (
     Problem,
     blames_version,
+    ended_for_all_versions,
     is_named,
     name_end,
     name_start_problem,
@@ -214,9 +215,20 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
         problem = _name_long_start(o, driver, seconds) or name_failing_executors(o, now)
         if problem is not None:
             return problem
-    if seconds_under_test(upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
+    if _seconds_that_count(o, upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None
     return Problem(Reason.UPGRADE_TIMEOUT, messages.not_stable_in_time(limit, _shown(o)))
+
+
+def _seconds_that_count(o: Observation, upgrade: UpgradeStatus, now: float) -> float:
+    """Return how long the version has had to show that it is stable.
+
+    What the previous version fails for as well costs it no time: that counts from the start after such an end.
+    """
+    driver, seconds = o.driver, seconds_under_test(upgrade, now)
+    if driver is None or driver.spec_hash != upgrade.to_spec_hash or not ended_for_all_versions(driver):
+        return seconds
+    return min(seconds, max(0.0, now - driver.start_time)) if driver.running else 0.0
 
 
 def _shown(o: Observation) -> str:

@@ -122,7 +122,7 @@ def _read_termination(pod: PodRecord, told: Termination) -> Outcome | None:
         )
     if end.what is Reason.STOPPED:
         return _too_long(pod) if pod.reason == _DEADLINE else None
-    if end.what is Reason.DEPENDENCY_UNAVAILABLE:
+    if end.what in (Reason.DEPENDENCY_UNAVAILABLE, Reason.SOURCE_DATA_LOST):
         message = name_reported(Fault(told.reason, told.message), pod).message
     elif end.what is Reason.OUT_OF_MEMORY:
         message = messages.rehearsal_needs_memory(message)

@@ -1,0 +1,146 @@
+"""A topic that no longer has what a checkpoint continues with: how a driver ends; real Spark, real Kafka, real S3.
+
+The conditions themselves are made by the connector's own code in a JVM, without a broker.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from devcluster import kafka
+from devcluster.site import LocalSite
+from tidegate_spark import faults
+from tidegate_spark.lost_records import KAFKA_DATA_LOSS, SAYS
+from tidegate_spark.protocol import EXIT_APPLICATION
+from tidegate_spark.reasons import Reason
+from tidegate_testing import spark_jars
+from tidegate_testing.waiting import wait_for
+
+from .conftest import StartDriver
+
+_numbers = itertools.count(1)
+READ, SENT_LATER, KEPT_FROM, IN_THE_NEW_TOPIC = 10, 20, 15, 3
+ENDS = f"partition 0 ends at offset {IN_THE_NEW_TOPIC}, and the application continues at offset {READ}"
+RANGE = f"partition 0 does not have all of the offsets {READ} to {READ + SENT_LATER - 1}"
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    with LocalSite() as site:
+        kafka.up(site)
+        yield site.kafka_host
+
+
+@pytest.fixture
+def topic(broker: str) -> str:
+    """A topic with records, of one partition."""
+    name = f"orders-{next(_numbers)}"
+    kafka.create_topic(broker, name, partitions=1)
+    send(broker, name, READ)
+    return name
+
+
+def send(broker: str, topic: str, number: int) -> None:
+    producer = Producer({"bootstrap.servers": broker, "enable.idempotence": True, "acks": "all"})
+    for each in range(number):
+        producer.produce(topic, value=str(each), partition=0)
+    assert producer.flush(120) == 0
+
+
+def create_again(broker: str, topic: str) -> None:
+    """Delete the topic, and create another one of its name, which has fewer records."""
+    admin = AdminClient({"bootstrap.servers": broker})
+    admin.delete_topics([topic])[topic].result(60)
+    wait_for("the topic to go", lambda: topic not in kafka.topics(broker), 60, 0.2)
+    kafka.create_topic(broker, topic, partitions=1)
+    send(broker, topic, IN_THE_NEW_TOPIC)
+
+
+def overtake(broker: str, topic: str) -> None:
+    """Send records and have the earliest of them removed, as retention does."""
+    send(broker, topic, SENT_LATER)
+    admin, part = AdminClient({"bootstrap.servers": broker}), TopicPartition(topic, 0, KEPT_FROM)
+    admin.delete_records([part])[part].result(60)
+
+
+@pytest.mark.parametrize(
+    ("lose", "how", "words"),
+    [
+        (create_again, "state", ENDS),
+        pytest.param(overtake, "state", RANGE, marks=pytest.mark.long),
+        pytest.param(overtake, "function", RANGE, marks=pytest.mark.long),
+    ],
+    ids=["created again", "retention", "retention, in a function"],
+)
+def test_a_driver_whose_topic_lost_what_it_reads_next_names_topic_partition_and_offsets(
+    start_driver: StartDriver, broker: str, topic: str, lose: Callable[[str, str], None], how: str, words: str
+) -> None:
+    arguments = (broker, topic, how)
+    first = start_driver("reading", "reading_topic.py", args=arguments)
+    first.await_batch(0)
+    first.terminate()
+    first.exit_code()
+    lose(broker, topic)
+
+    second = start_driver("reading", "reading_topic.py", args=arguments, epoch=2)
+    assert second.exit_code() == EXIT_APPLICATION, second.output[-3000:]
+    ended = second.termination
+    assert ended.reason is Reason.SOURCE_DATA_LOST, ended
+    assert f"topic '{topic}', {words}." in ended.message
+    assert (ended.failures, ended.committed) == ((), 0), "no failure of the application's, and nothing was skipped"
+
+
+# --- the connector's own conditions ---
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[Any]:
+    """A JVM with Spark's jars and its Kafka connector, without Spark's start."""
+    jars = (spark_jars.pyspark() / "jars", spark_jars.fetched("kafka"))
+    class_path = ":".join(f"{folder}/*" for folder in jars)
+    port, token = launch_gateway(classpath=class_path, die_on_exit=True, enable_auth=True)
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
+    yield gateway.jvm
+    gateway.shutdown()
+
+
+def made_by_connector(jvm: Any) -> dict[str, Any]:
+    """Return an exception for each way in which the connector finds a loss, by its sub-condition."""
+    make = jvm.org.apache.spark.sql.kafka010.KafkaExceptions
+    part = jvm.org.apache.kafka.common.TopicPartition("web-orders", 3)
+    several = jvm.scala.jdk.javaapi.CollectionConverters.asScala([part]).toSet()
+    no_group = jvm.scala.Option.empty()
+    made = (
+        make.partitionOffsetChanged(part, 120, 7),
+        make.couldNotReadOffsetRange(5, 60, part, None, None),
+        make.startOffsetReset(part, 5, 60),
+        make.addedPartitionDoesNotStartFromZero(part, 9),
+        make.initialOffsetNotFoundForPartitions(several),
+        make.partitionsDeleted(several, no_group),
+        make.partitionsDeleted(several, jvm.scala.Option.apply("group.id")),
+    )
+    return {str(each.getCondition()).partition(".")[2]: each for each in made}
+
+
+def test_each_way_in_which_the_connector_finds_a_loss_names_the_partition(jvm: Any) -> None:
+    made = made_by_connector(jvm)
+    assert set(made) == set(SAYS)
+    for kind, error in made.items():
+        chain = faults.java_chain(jvm.java.util.concurrent.CompletionException(error))
+        assert chain[-1].condition == f"{KAFKA_DATA_LOSS}.{kind}"
+        failure = faults.classify(chain)
+        assert failure.reason is Reason.SOURCE_DATA_LOST
+        assert "topic 'web-orders', partition 3 " in failure.message
+        assert "error condition" not in failure.message, "its parameters have the names that are read"
+
+
+def test_a_range_that_a_task_could_not_read_is_found_in_the_text_alone(jvm: Any) -> None:
+    error = made_by_connector(jvm)["COULD_NOT_READ_OFFSET_RANGE"]
+    failure = faults.classify((faults.Link(("py4j.Py4JException",), f"Traceback\n: {error.toString()}\n\tat x"),))
+    assert failure.reason is Reason.SOURCE_DATA_LOST
+    assert "topic 'web-orders', partition 3 does not have all of the offsets 5 to 59" in failure.message
