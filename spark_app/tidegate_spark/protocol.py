@@ -33,6 +33,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd
 from tidegate_spark.repartition_protocol import RepartitionEnd
 from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.starting_offsets import topic_offsets as topic_offsets  # noqa: PLC0414 - likewise
 
 # --- names in the pod ------------------------------------------------------------------------------------------------
 
@@ -217,6 +218,9 @@ class StartFrom:
     """Name of the Secret that reaches it, mounted at ORIGIN_CREDENTIALS_DIRECTORY; empty: the application's own do."""
     otherwise: tuple[EarlierPin, ...] = ()
     """What is begun with instead if nobody has filled ``lineage``, newest first: each if the one before says so too."""
+    offsets: str = ""
+    """Of topics, as :func:`topic_offsets` reads them: with these the first batch begins, and not with the snapshot's.
+    Empty: all as in the snapshot."""
 
 
 @dataclass(frozen=True)

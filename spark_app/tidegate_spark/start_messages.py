@@ -94,8 +94,9 @@ def nothing_started(why: str) -> str:
     return f"{why} Nothing was started."
 
 
-def started_from(snapshot: str, batches: str) -> str:
-    return f"Started from {snapshot}: {batches}."
+def started_from(snapshot: str, batches: str, topics: str) -> str:
+    elsewhere = f" Offsets of {topics} are those of spec.startFrom.startingOffsets." if topics else ""
+    return f"Started from {snapshot}: {batches}.{elsewhere}"
 
 
 def partitions_kept(query: str, partitions: str, wanted: int) -> str:

@@ -30,7 +30,16 @@ from tidegate_spark.json_form import from_stored
 from tidegate_spark.objects.store import NewerStorageError, SnapshotError, naming_newer
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
-from tidegate_spark.protocol import APP_FILE, LINEAGE_PREFIX, OPENS_EMPTY, DriverConfig, Fault, StartFrom, to_json
+from tidegate_spark.protocol import (
+    APP_FILE,
+    LINEAGE_PREFIX,
+    OPENS_EMPTY,
+    DriverConfig,
+    Fault,
+    StartFrom,
+    to_json,
+    topic_offsets,
+)
 from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import attempts
 from tidegate_spark.snapshot_protocol import SnapshotOrders
@@ -146,7 +155,8 @@ class Filler:
             # Who comes next may not have been told: the operator's record can be lost, and the fence is taken.
             self.own.store.put(_intent_key(self.own, self.config.lineage), to_json(self.start_from).encode())
             self._complete(report)
-        origin, target = self._origin, Target(self.own, self.config.lineage, fork=self.start_from.fork)
+        offsets = topic_offsets(self.start_from.offsets)
+        origin, target = self._origin, Target(self.own, self.config.lineage, self.start_from.fork, offsets)
         copiers = Copiers(self.copiers.number, report)
         made = restore.restore(origin, target, self.start_from.holder, copiers)
         keeping.begin_with(self.own, made.control, self.config.lineage, own=self._is_own)
@@ -193,7 +203,8 @@ class Filler:
 
     def _tell(self, made: Manifest, batches: dict[str, int]) -> None:
         after = ", ".join(f"{name!r} after batch {batch}" for name, batch in batches.items())
-        self.notice(Reason.STARTED_FROM_SNAPSHOT, messages.started_from(self._snapshot, after))
+        topics = ", ".join(map(repr, sorted(topic_offsets(self.start_from.offsets))))
+        self.notice(Reason.STARTED_FROM_SNAPSHOT, messages.started_from(self._snapshot, after, topics))
         for name, query in sorted(made.queries.items()):
             partitions = query.facts.get("partitions")
             if query.facts.get("stateless") or not partitions or partitions == self.config.state_partitions:

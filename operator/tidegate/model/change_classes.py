@@ -96,6 +96,7 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "startFrom.adopt": ChangeClass.NONE,
     "startFrom.adoptLineage": ChangeClass.NONE,
     "startFrom.exportedState.uri": ChangeClass.STATE_MIGRATION,
+    "startFrom.startingOffsets": ChangeClass.STATE_MIGRATION,
     # For who takes the place of an application that was stopped, also long after it began.
     "startFrom.outputs": ChangeClass.NONE,
     "startFrom.snapshotRef.name": ChangeClass.STATE_MIGRATION,

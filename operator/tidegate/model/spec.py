@@ -313,6 +313,7 @@ class StartFromSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     outputs: ForkOutputs = ForkOutputs.OWN
     adopt: bool = False
     adopt_lineage: int = 0
+    starting_offsets: str = ""
 
     @property
     def export_uri(self) -> str:

@@ -10,6 +10,7 @@ from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.access import refuse_others_account, service_account
 from tidegate.resources.addresses import refuse_detours
+from tidegate.resources.starting_offsets import refuse_unreadable_offsets
 from tidegate.resources.configuration import ConfiguredPod, configuration_of
 from tidegate.resources.control_channel import mount_credentials
 from tidegate.resources.cpu_limits import driver_limit
@@ -67,6 +68,7 @@ def build_driver(
     refuse_others_account(app)
     if app.spec.start_from is not None:
         refuse_detours(app.spec.start_from.export_uri, "spec.startFrom.exportedState.uri")
+        refuse_unreadable_offsets(app.spec.start_from.starting_offsets)
     pod, user_env = pod_parts.build_users_pod(
         app, DRIVER_CONTAINER, _DEFAULTS, app.spec.driver.pod_template, DRIVER_FIELD
     )

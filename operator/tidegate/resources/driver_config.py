@@ -188,8 +188,9 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
             otherwise=tuple(EarlierPin(pin.id, _rollback_holder(pin.id), pin.lineage) for pin in began.fallbacks),
         )
     fork = began.app_uid != app.metadata.uid
-    secret = began.credentials_secret_name
-    return StartFrom(place, began.id, fork_holder(app), fork=fork, credentials_secret=secret)
+    secret, start = began.credentials_secret_name, app.spec.start_from
+    offsets = start.starting_offsets if start is not None else ""
+    return StartFrom(place, began.id, fork_holder(app), fork=fork, credentials_secret=secret, offsets=offsets)
 
 
 def _executor_settings(app: StreamingApp, epoch: int, platform: Platform) -> ExecutorSettings:

@@ -6,6 +6,7 @@ runs, ``commits/<batch>`` (CommitLog) after it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,27 @@ def read_offsets(checkpoint: Checkpoint, batch: int) -> Offsets:
         if not colon:
             raise UnreadableCheckpointError(path, f"has the line {source[:40]!r}, which names no source")
     return Offsets(path, text, {source: offset for source, _, offset in pairs}, conf)
+
+
+def map_offsets(path: str, text: str, change: Callable[[str], str]) -> str:
+    """Return an entry of the offset log with the offsets of each source changed.
+
+    Args:
+        path: of the entry, for words.
+        text: the whole of it.
+        change: gets what the log has of one source, and returns what it is to have.
+
+    Raises:
+        UnreadableCheckpointError: it is not understood.
+    """
+    version, rest = versioned(path, text, _NEWEST_OFFSETS)
+    conf, *lines = rest.split("\n")
+    if version > 1:
+        pairs = (line.partition(":") for line in lines)
+        lines = [f"{source}{colon}{change(offset)}" for source, colon, offset in pairs]
+    else:
+        lines = [change(line) for line in lines]
+    return "\n".join([text.partition("\n")[0], conf, *lines])
 
 
 def read_commit(checkpoint: Checkpoint, batch: int) -> Commit:

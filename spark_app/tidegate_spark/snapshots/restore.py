@@ -1,6 +1,7 @@
 """Puts a snapshot into a new lineage: of its application, of another one, or in another bucket. I/O through the port.
 
-Some files of a checkpoint say where it is; those are written again. So is the query's id, for forks.
+Some files of a checkpoint say where it is; those are written again. So is the query's id, for forks, and where the
+sources go on, if somebody has said that it is elsewhere.
 
 It can be ended at any point and done again. Offsets and commits are copied first: a query that is started on half a
 checkpoint then fails for want of state, where without offsets it would begin again, silently.
@@ -12,7 +13,7 @@ import json
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate_spark.objects.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 from tidegate_spark.snapshots import catalog, manifest, reentry
@@ -21,6 +22,8 @@ from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies,
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
 from tidegate_spark.snapshots.manifest import File, Manifest
 from tidegate_spark.snapshots.operator_files import names_its_place, relocated
+from tidegate_spark.snapshots.query_logs import OFFSETS, map_offsets
+from tidegate_spark.starting_offsets import TopicOffsets, topics_of, with_offsets
 
 METADATA = "metadata"
 """The file of a checkpoint that holds the query's id."""
@@ -30,6 +33,10 @@ _NAMESPACE = uuid.UUID("5f0d7f3c-3f0b-4c39-9c5e-0d6a3c1a7f11")
 
 class LineageInUseError(SnapshotError):
     """The lineage holds something that is not of this snapshot."""
+
+
+class UnreadTopicError(SnapshotError):
+    """No query of the snapshot reads a topic for which there are offsets."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ class Target:
     lineage: int
     fork: bool = False
     """Whether the queries are to be others than the origin's: two of one id in one session stop each other."""
+    offsets: TopicOffsets = field(default_factory=dict)
+    """Of topics that are to be read from elsewhere than where the snapshot's batches end."""
 
 
 def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUAL) -> Manifest:
@@ -70,6 +79,7 @@ def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUA
         NotReadyError: it is not complete.
         UnreadableManifestError: it is not what was published.
         LineageInUseError: the lineage holds something else. Nothing was written.
+        UnreadTopicError: offsets are given for what no query reads. Nothing was written.
         VanishedError, MismatchError: the snapshot is damaged.
         UnreadableCheckpointError: a file that says where it is cannot be read.
         TooLargeToCarryError: it would have to go from one store to another, and has too large an object.
@@ -87,6 +97,7 @@ def release(origin: Origin, holder: str) -> None:
 
 def _fill(origin: Origin, target: Target, made: Manifest, copiers: Copiers) -> None:
     now = _as_they_are(origin, made)
+    _refuse_unread(target, made)
     copies, written = _copies(origin, target, made, now), _written(origin, target, made, now)
     root = target.library.lineage_key(target.lineage) + "/"
     there = list_keys(target.library.store, root)
@@ -103,9 +114,29 @@ def _fill(origin: Origin, target: Target, made: Manifest, copiers: Copiers) -> N
     check_copies(list_keys(target.library.store, root), expected)
 
 
-def _is_own(target: Target, path: str) -> bool:
+def _refuse_unread(target: Target, made: Manifest) -> None:
+    """Raise if offsets are given for a topic of which the last batch of no query has any."""
+    read = set[str]()
+
+    def note(logged: str) -> str:
+        read.update(topics_of(logged))
+        return logged
+
+    for query in made.queries.values() if target.offsets else ():
+        map_offsets(f"{OFFSETS}/{query.batch}", query.offsets, note)
+    unread = sorted(target.offsets.keys() - read)
+    if unread:
+        topics, known = ", ".join(map(repr, unread)), ", ".join(map(repr, sorted(read))) or "none"
+        raise UnreadTopicError(f"no query of {made.id} has read {topics} (topics that were read: {known})")
+
+
+def _is_own(target: Target, made: Manifest, query: str, path: str) -> bool:
     """Return whether a file is another one in this lineage than in the snapshot."""
-    return names_its_place(path) or (target.fork and path == METADATA)
+    return names_its_place(path) or (target.fork and path == METADATA) or _is_where_to_go_on(target, made, query, path)
+
+
+def _is_where_to_go_on(target: Target, made: Manifest, query: str, path: str) -> bool:
+    return bool(target.offsets) and path == f"{OFFSETS}/{made.queries[query].batch}"  # the entry that Spark reads
 
 
 def _copies(origin: Origin, target: Target, made: Manifest, now: Mapping[str, Entry]) -> dict[str, Copy]:
@@ -113,7 +144,8 @@ def _copies(origin: Origin, target: Target, made: Manifest, now: Mapping[str, En
     copies = {}
     for file in sorted(made.files, key=lambda file: (not file.path.startswith(("offsets/", "commits/")), file.path)):
         # A checksum is of the original; Spark does without.
-        if _is_own(target, file.path) or _is_own(target, file.path.removesuffix(CHECKSUM_SUFFIX)):
+        original = file.path.removesuffix(CHECKSUM_SUFFIX)
+        if any(_is_own(target, made, file.query, path) for path in (file.path, original)):
             continue
         key = target.library.lineage_key(target.lineage, file.query, file.path)
         source = now[file.key]
@@ -125,11 +157,15 @@ def _written(origin: Origin, target: Target, made: Manifest, now: Mapping[str, E
     """Return target key -> content, of the files that are not just copied."""
     written = {}
     for file in made.files:
-        if not _is_own(target, file.path):
+        if not _is_own(target, made, file.query, file.path):
             continue
         lineage = target.library.lineage_key(target.lineage, file.query)
         if file.path == METADATA:
             written[f"{lineage}/{file.path}"] = _metadata(target, made, file.query)
+        elif _is_where_to_go_on(target, made, file.query, file.path):
+            ended = made.queries[file.query].offsets
+            moved = map_offsets(file.path, ended, lambda logged: with_offsets(logged, target.offsets))
+            written[f"{lineage}/{file.path}"] = moved.encode()
         else:
             root = f"s3a://{target.library.store.bucket}/{lineage}"
             written[f"{lineage}/{file.path}"] = relocated(file.path, _content(origin, now[file.key]), root)

@@ -97,6 +97,7 @@ OTHER: dict[str, Any] = {
     "startFrom.adoptLineage": 2,
     "startFrom.outputs": "TakeOver",
     "startFrom.snapshotRef.name": "nightly",
+    "startFrom.startingOffsets": '{"orders":{"0":120}}',
     "upgrade.mode": "LastState",
     "upgrade.rehearsal.batches": 7,
     "upgrade.rehearsal.resources.limits": {"cpu": "4"},

@@ -98,6 +98,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "startFrom.exportedState.uri": names,
     "startFrom.adopt": st.booleans(),
     "startFrom.adoptLineage": st.integers(1, 9),
+    "startFrom.startingOffsets": names,
     "startFrom.outputs": st.sampled_from(["Own", "TakeOver"]),
     "startFrom.snapshotRef.name": names,
     "state.partitions": st.integers(1, 64),

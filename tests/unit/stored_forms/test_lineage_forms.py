@@ -1,5 +1,6 @@
 """What says whose a storage is, and what its lineages begin and end with. Golden copies; the stores are in memory."""
 
+import dataclasses
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -67,6 +68,7 @@ DIVIDED = {
     "parent": "nightly-1",
     "released": True,
 }
+OFFSETS = '{"orders":{"0":120,"1":17}}'
 INTENT = StartFrom(
     PLACE,
     "up-2",
@@ -434,6 +436,15 @@ OPENED = Claim(
     earlier=("9a7f-uid",),
 )
 
+assert OPENED.opening is not None
+assert OPENED.opening.startFrom is not None
+OPENED_WITH_OFFSETS = dataclasses.replace(
+    OPENED,
+    opening=dataclasses.replace(
+        OPENED.opening, startFrom=dataclasses.replace(OPENED.opening.startFrom, offsets=OFFSETS)
+    ),
+)
+
 
 def claim_with_opening(value: Claim) -> bytes:
     """Return the claim as a driver leaves it that opens the lineage, in a place that was taken over before."""
@@ -458,8 +469,11 @@ def claim_with_opening(value: Claim) -> bytes:
 FORMS = [
     # Who has the fence is told by its bytes, too; the name of its process is read by nobody else.
     Form("fence", HOLDER, lambda body: from_stored(Holder, body), take_fence, to_the_byte=True),
-    Form("lineage-intent", INTENT, intended, intend),
-    Form("app-with-opening", OPENED, lambda body: from_stored(Claim, body), claim_with_opening),
+    # From before offsets could be named with which a lineage begins.
+    Form("lineage-intent", INTENT, intended, None),
+    Form("lineage-intent-with-offsets", dataclasses.replace(INTENT, offsets=OFFSETS), intended, intend),
+    Form("app-with-opening", OPENED, lambda body: from_stored(Claim, body), None),
+    Form("app-with-offsets", OPENED_WITH_OFFSETS, lambda body: from_stored(Claim, body), claim_with_opening),
     Form("repartition", RECORD, lambda body: from_json(Repartition, body), begin_attempt),
     Form("outputs", OUTPUTS, outputs_in("outputs.json"), note_outputs),
     Form("origin", OUTPUTS, outputs_in("origin.json"), take_along),

@@ -292,6 +292,11 @@ WITH_OPENING = dataclasses.replace(WITH_CONTROL, opening=OPENS_FROM_SNAPSHOT, ad
 WITH_AGENT_SECRET = dataclasses.replace(WITH_OPENING, agent_secret="orders-agent-6-5d1a0e9c77")
 WITH_SPEC_HASH = dataclasses.replace(WITH_AGENT_SECRET, spec_hash="762dde7ba559de6e")
 WITH_ADOPTED_LINEAGE = dataclasses.replace(WITH_SPEC_HASH, adopt_lineage=3)
+assert WITH_ADOPTED_LINEAGE.start_from is not None
+WITH_OFFSETS = dataclasses.replace(
+    WITH_ADOPTED_LINEAGE,
+    start_from=dataclasses.replace(WITH_ADOPTED_LINEAGE.start_from, offsets='{"orders":{"0":120,"1":17}}'),
+)
 FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
@@ -306,12 +311,9 @@ FORMS = [
     Form("driver-config-with-agent-secret", WITH_AGENT_SECRET, configured, None),
     # From before a person could name the lineage to be taken over.
     Form("driver-config-with-spec-hash", WITH_SPEC_HASH, configured, None),
-    Form(
-        "driver-config-with-adopted-lineage",
-        WITH_ADOPTED_LINEAGE,
-        configured,
-        lambda value: to_json(value).encode(),
-    ),
+    # From before offsets could be named with which a lineage begins.
+    Form("driver-config-with-adopted-lineage", WITH_ADOPTED_LINEAGE, configured, None),
+    Form("driver-config-with-offsets", WITH_OFFSETS, configured, lambda value: to_json(value).encode()),
     # From before it told in which lineage it runs.
     Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
     # From before it told of executors that end.
@@ -452,13 +454,15 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
 
 
 def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:
-    kept, rest = divide(WITH_ADOPTED_LINEAGE, ("spark.task.cpus",))
+    kept, rest = divide(WITH_OFFSETS, ("spark.task.cpus",))
     assert_written("driver-config-rest", rest.encode(), to_the_byte=True)
     text = with_rest(kept, "orders-config-6-6a396ae3aa", rest)
-    assert_written("driver-config-in-two-with-adopted-lineage", text.encode())
-    now = stored("driver-config-in-two-with-adopted-lineage").decode()
-    assert_read("driver-config-in-two-with-adopted-lineage", put_together(now, rest.encode()), WITH_ADOPTED_LINEAGE)
-    # From before a person could name the lineage, and from before it said of which version of the spec it is.
+    assert_written("driver-config-in-two-with-offsets", text.encode())
+    now = stored("driver-config-in-two-with-offsets").decode()
+    assert_read("driver-config-in-two-with-offsets", put_together(now, rest.encode()), WITH_OFFSETS)
+    # From before offsets could be named, a person could name the lineage, and it said of which version it is.
+    before = stored("driver-config-in-two-with-adopted-lineage").decode()
+    assert_read("driver-config-in-two-with-adopted-lineage", put_together(before, rest.encode()), WITH_ADOPTED_LINEAGE)
     then = stored("driver-config-in-two-with-spec-hash").decode()
     assert_read("driver-config-in-two-with-spec-hash", put_together(then, rest.encode()), WITH_SPEC_HASH)
     earlier = stored("driver-config-in-two").decode()
