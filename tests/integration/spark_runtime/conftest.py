@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,16 @@ from botocore.exceptions import EndpointConnectionError
 
 from devcluster import tools
 from devcluster.control import free_port
-from tidegate_spark.protocol import LOG_PREFIX, Storage, application_uri
+from tidegate_spark.protocol import (
+    CONFIG_VARIABLE,
+    LOG_PREFIX,
+    DriverConfig,
+    Storage,
+    application_uri,
+    from_json,
+    to_json,
+)
+from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders, SnapshotReport, SnapshotReports
 from tidegate_spark.storage import Credentials
 from tidegate_testing import class_archive
 from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config
@@ -168,3 +178,26 @@ def _starter(
         return driver.start(**variables)
 
     return start
+
+
+def run_pod(
+    config: DriverConfig, orders: SnapshotOrders, folder: Path, secret: str = SECRET
+) -> tuple[int, dict[str, SnapshotReport]]:
+    """Run a snapshot pod to its end; return its exit code and its termination message."""
+    folder.mkdir()
+    (folder / "AWS_ACCESS_KEY_ID").write_text(ACCESS)
+    (folder / "AWS_SECRET_ACCESS_KEY").write_text(secret)
+    variables = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+        "PYTHONPATH": str(SOURCES),
+        "TIDEGATE_BIND_ADDRESS": "127.0.0.1",
+        "TIDEGATE_STATUS_PORT": str(free_port()),
+        "TIDEGATE_CREDENTIALS_DIRECTORY": str(folder),
+        "TIDEGATE_TERMINATION_LOG": str(folder / "termination"),
+        CONFIG_VARIABLE: to_json(config),
+        ORDERS_VARIABLE: to_json(orders),
+    }
+    command = [sys.executable, "-m", "tidegate_spark.snapshot_pod"]
+    code = subprocess.run(command, env=variables, timeout=600, check=False).returncode
+    reports = from_json(SnapshotReports, (folder / "termination").read_text()).snapshots
+    return code, {report.id: report for report in reports}

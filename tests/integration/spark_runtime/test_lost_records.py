@@ -4,7 +4,10 @@ The conditions themselves are made by the connector's own code in a JVM, without
 """
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +19,13 @@ from devcluster import kafka
 from devcluster.site import LocalSite
 from tidegate_spark import faults
 from tidegate_spark.lost_records import KAFKA_DATA_LOSS, SAYS
-from tidegate_spark.protocol import EXIT_APPLICATION
+from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_OK, StartFrom
 from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_testing import spark_jars
 from tidegate_testing.waiting import wait_for
 
-from .conftest import StartDriver
+from .conftest import StartDriver, run_pod
 
 _numbers = itertools.count(1)
 READ, SENT_LATER, KEPT_FROM, IN_THE_NEW_TOPIC = 10, 20, 15, 3
@@ -68,31 +72,72 @@ def overtake(broker: str, topic: str) -> None:
     admin.delete_records([part])[part].result(60)
 
 
+@dataclass(frozen=True)
+class Case:
+    """What becomes of the topic, how it is read, and what is said of it."""
+
+    lose: Callable[[str, str], None]
+    how: str
+    words: str
+
+
 @pytest.mark.parametrize(
-    ("lose", "how", "words"),
+    "case",
     [
-        (create_again, "state", ENDS),
-        pytest.param(overtake, "state", RANGE, marks=pytest.mark.long),
-        pytest.param(overtake, "function", RANGE, marks=pytest.mark.long),
+        Case(create_again, "state", ENDS),
+        pytest.param(Case(overtake, "state", RANGE), marks=pytest.mark.long),
+        pytest.param(Case(overtake, "function", RANGE), marks=pytest.mark.long),
     ],
     ids=["created again", "retention", "retention, in a function"],
 )
 def test_a_driver_whose_topic_lost_what_it_reads_next_names_topic_partition_and_offsets(
-    start_driver: StartDriver, broker: str, topic: str, lose: Callable[[str, str], None], how: str, words: str
+    start_driver: StartDriver, broker: str, topic: str, case: Case
 ) -> None:
-    arguments = (broker, topic, how)
+    arguments = (broker, topic, case.how)
     first = start_driver("reading", "reading_topic.py", args=arguments)
     first.await_batch(0)
     first.terminate()
     first.exit_code()
-    lose(broker, topic)
+    case.lose(broker, topic)
 
     second = start_driver("reading", "reading_topic.py", args=arguments, epoch=2)
     assert second.exit_code() == EXIT_APPLICATION, second.output[-3000:]
     ended = second.termination
     assert ended.reason is Reason.SOURCE_DATA_LOST, ended
-    assert f"topic '{topic}', {words}." in ended.message
+    assert f"topic '{topic}', {case.words}." in ended.message
     assert (ended.failures, ended.committed) == ((), 0), "no failure of the application's, and nothing was skipped"
+
+
+@pytest.mark.long
+def test_another_application_continues_with_the_state_of_one_whose_topic_was_created_again(
+    start_driver: StartDriver, broker: str, topic: str, tmp_path: Path
+) -> None:
+    arguments = (broker, topic, "told")
+    first = start_driver("reading", "reading_topic.py", args=arguments)
+    first.await_batch(0)
+    first.terminate()
+    first.exit_code()
+    create_again(broker, topic)
+    second = start_driver("reading", "reading_topic.py", args=arguments, epoch=2)
+    assert second.exit_code() == EXIT_APPLICATION, second.output[-3000:]
+
+    # Of what failed, a pod takes the snapshot: the batch that can never be done is left out.
+    code, reports = run_pod(second.config, SnapshotOrders(take=(SnapshotOrder("a"),)), tmp_path / "pod")
+    assert (code, reports["a"].state, reports["a"].queries["main"].batch) == (EXIT_OK, SnapshotState.READY, 0)
+    offsets = json.dumps({topic: {"0": 0}})
+    start_from = StartFrom(second.config.storage, "a", holder="fork-uid-of-heir", offsets=offsets)
+    heir = start_driver("heir", "reading_topic.py", args=arguments, start_from=start_from)
+    heir.await_batch(1)
+    assert f"batch 1: [Row(partition=0, count={READ + IN_THE_NEW_TOPIC})]" in heir.output
+    assert "batch 0: " not in heir.output
+
+    # It continues as any other: where its own batches end.
+    heir.terminate()
+    heir.exit_code()
+    send(broker, topic, 1)
+    again = start_driver("heir", "reading_topic.py", args=arguments, start_from=start_from, epoch=2)
+    again.await_batch(2)
+    assert f"batch 2: [Row(partition=0, count={READ + IN_THE_NEW_TOPIC + 1})]" in again.output
 
 
 # --- the connector's own conditions ---

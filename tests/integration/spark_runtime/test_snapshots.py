@@ -1,9 +1,6 @@
 """Snapshots that a driver's agent and a pod take, and what starts from them; real S3 server, real Spark."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,36 +8,31 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from devcluster.control import free_port
 from tidegate_spark.protocol import (
-    CONFIG_VARIABLE,
     EXIT_DEPENDENCY,
     EXIT_OK,
     DriverConfig,
     StartFrom,
     Storage,
-    from_json,
     to_json,
 )
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import (
     LARGEST_ORDERS,
-    ORDERS_VARIABLE,
     SNAPSHOT_COMMAND,
     AdoptOrder,
     ReleaseOrder,
     SnapshotOrder,
     SnapshotOrders,
     SnapshotReport,
-    SnapshotReports,
     SnapshotState,
     VerifyOrder,
 )
-from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config
+from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.store_front import Request, Rule, StoreFront
 from tidegate_testing.waiting import wait_for
 
-from .conftest import ACCESS, SECRET, StartDriver
+from .conftest import StartDriver, run_pod
 
 Counts = dict[str, int]
 
@@ -98,29 +90,6 @@ def right(batch: int) -> Counts:
 def below(store: ObjectStore, place: Storage, *parts: str) -> list[str]:
     keys = store.keys(place.bucket, place.key(*parts) + "/")
     return [key.removeprefix(place.prefix + "/") for key in keys if not key.endswith("/")]
-
-
-def run_pod(
-    config: DriverConfig, orders: SnapshotOrders, folder: Path, secret: str = SECRET
-) -> tuple[int, dict[str, SnapshotReport]]:
-    """Run a snapshot pod to its end; return its exit code and its termination message."""
-    folder.mkdir()
-    (folder / "AWS_ACCESS_KEY_ID").write_text(ACCESS)
-    (folder / "AWS_SECRET_ACCESS_KEY").write_text(secret)
-    variables = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-        "PYTHONPATH": str(SOURCES),
-        "TIDEGATE_BIND_ADDRESS": "127.0.0.1",
-        "TIDEGATE_STATUS_PORT": str(free_port()),
-        "TIDEGATE_CREDENTIALS_DIRECTORY": str(folder),
-        "TIDEGATE_TERMINATION_LOG": str(folder / "termination"),
-        CONFIG_VARIABLE: to_json(config),
-        ORDERS_VARIABLE: to_json(orders),
-    }
-    command = [sys.executable, "-m", "tidegate_spark.snapshot_pod"]
-    code = subprocess.run(command, env=variables, timeout=600, check=False).returncode
-    reports = from_json(SnapshotReports, (folder / "termination").read_text()).snapshots
-    return code, {report.id: report for report in reports}
 
 
 def test_a_snapshot_of_a_running_query_is_where_another_application_goes_on(

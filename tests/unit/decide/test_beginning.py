@@ -109,6 +109,32 @@ def test_the_first_launch_records_what_it_begins_with_and_tells_the_driver(origi
     assert config_of(o).start_from == StartFrom(place, "nightly-aabbccdd", "fork-u-9", fork=True)
 
 
+OFFSETS = '{"orders":{"0":120,"1":17}}'
+
+
+def fork_with(offsets: str) -> StreamingApp:
+    start = {"snapshotRef": {"name": "nightly"}, "startingOffsets": offsets}
+    return app_with({"startFrom": start}, name="variant", uid="u-9")
+
+
+def test_the_driver_is_told_of_offsets_that_take_the_place_of_the_snapshots_at_every_launch() -> None:
+    first, later = fork_with(OFFSETS), launched(fork_with(OFFSETS), start_from=RECORD)
+    for o in (observe(first, origin=ORIGIN), observe(later, origin=None)):
+        told = config_of(o).start_from
+        assert told is not None
+        assert told.offsets == OFFSETS
+
+
+@pytest.mark.parametrize(
+    "offsets", ["{", "[]", '{"orders":{"0":-2}}', '{"orders":{"0":1.5}}', '{"orders":{"a":1}}', '{"orders":{}}']
+)
+def test_offsets_that_say_nothing_keep_the_application_from_being_launched(offsets: str) -> None:
+    plan = decide(observe(fork_with(offsets), origin=ORIGIN), NOW)
+    assert verdict_of(plan) == (Phase.PENDING, "Stalled", "InvalidSpec")
+    assert "spec.startFrom.startingOffsets: must be JSON such as" in plan.message
+    assert not [action for action in plan.actions if isinstance(action, RecordLaunch)]
+
+
 def test_every_later_launch_begins_with_the_same_even_if_its_resource_is_gone() -> None:
     app = launched(FORK, start_from=RECORD)
     told = config_of(observe(app, origin=None)).start_from

@@ -316,6 +316,8 @@ def intended(body: bytes) -> StartFrom | None:
 
 def intend(start_from: StartFrom) -> bytes:
     scene = two_queries()
+    for query, batch in BATCHES.items():
+        scene.store().put(f"{scene.root(query)}/offsets/{batch}", b'v1\n{}\n{"orders":{"0":200,"1":30}}')
     own = scene.library()
     # Somebody ran in the lineage that is taken back.
     lineage_mark.put(own, 1, BEGUN_WITH)

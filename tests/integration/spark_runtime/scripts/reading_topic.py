@@ -1,5 +1,5 @@
-"""Counts the records of a topic, with state or in a function for batches; arguments: broker, topic, "state" or
-"function".
+"""Counts the records of a topic; arguments: broker, topic, and "state" to count them with state, "told" to print that,
+too, or "function" to print those of each batch.
 """
 
 import sys
@@ -10,8 +10,12 @@ broker, topic, how = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()
 records = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker).option("subscribe", topic)
 records = records.option("startingOffsets", "earliest").load()
+counts = records.groupBy("partition").count()
 if how == "state":
-    writer = records.groupBy("partition").count().writeStream.outputMode("update").format("noop")
+    writer = counts.writeStream.outputMode("update").format("noop")
 else:
-    writer = records.writeStream.foreachBatch(lambda rows, batch: print(f"batch {batch}: {rows.count()}", flush=True))
+    rows_of = records if how == "function" else counts
+    writer = rows_of.writeStream.outputMode("update" if how == "told" else "append").foreachBatch(
+        lambda rows, batch: print(f"batch {batch}: {rows.collect()}", flush=True)
+    )
 writer.start().awaitTermination()
