@@ -10,7 +10,6 @@ from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.access import refuse_others_account, service_account
 from tidegate.resources.addresses import refuse_detours
-from tidegate.resources.starting_offsets import refuse_unreadable_offsets
 from tidegate.resources.configuration import ConfiguredPod, configuration_of
 from tidegate.resources.control_channel import mount_credentials
 from tidegate.resources.cpu_limits import driver_limit
@@ -21,6 +20,7 @@ from tidegate.resources.names import DRIVER_CONTAINER, agent_secret_name, driver
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import DRIVER_FIELD, lay_over
 from tidegate.resources.spark_auth import spark_auth_mounts, spark_auth_volumes
+from tidegate.resources.starting_offsets import refuse_unreadable_offsets
 from tidegate_spark.protocol import (
     AGENT_TOKEN_FILE,
     ANNOTATION_APP_UID,

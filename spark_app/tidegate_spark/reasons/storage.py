@@ -237,10 +237,11 @@ AREA = Area(
             ),
             remedy=(
                 "Restore the records with their offsets if you can: the application then continues by itself. To keep "
-                "the state and go on without them, set the source option failOnDataLoss to false in the program. To "
-                "start without the state, set spec.upgrade.mode to Stateless and change spec.restartNonce. To use a "
-                "snapshot whose offsets the topic still has, create another application with it in "
-                "spec.startFrom.snapshotRef."
+                "the state and read from other offsets, set spec.suspend to true, take a snapshot, and create another "
+                "application with it in spec.startFrom.snapshotRef and with offsets that the topic has in "
+                "spec.startFrom.startingOffsets. To leave the lost records out, set the source option failOnDataLoss "
+                "to false in the program. To start without the state, set spec.upgrade.mode to Stateless and change "
+                "spec.restartNonce."
             ),
             after=(
                 "The driver restarts with exponential back-off; the restart budget is not spent, and nothing is rolled "
