@@ -1,4 +1,4 @@
-"""Offsets of a spec that no driver could begin with. No I/O.
+"""Offsets of a spec that no driver could start from. No I/O.
 
 The CRD refuses most of them when a resource is applied; JSON it cannot read.
 """

@@ -134,6 +134,7 @@ def test_the_whole_status_is_stored_and_nobody_writes_it_with_the_spec(api_kubec
 # --- applications that start with one ---
 
 START = {"snapshotRef": {"name": "nightly"}}
+OFFSETS = {**START, "startingOffsets": '{"orders": {"0": 120, "1": 0}, "bills": {"0": 7}}'}
 EXPORT = "s3://streams/apps/shop/word-count/exports/nightly-aabbccdd-1/manifest.json"
 
 
@@ -151,6 +152,13 @@ def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespac
         (None, START, "snapshotRef and startFrom.exportedState can only be set when the application is created"),
         (START, None, "snapshotRef and startFrom.exportedState can only be set when the application is created"),
         (START, {"snapshotRef": {"name": "another"}}, "startFrom.exportedState cannot be changed"),
+        (START, OFFSETS, "startFrom.startingOffsets can only be set when the application is created"),
+        (
+            OFFSETS,
+            {"startingOffsets": None},
+            "startFrom.startingOffsets can only be set when the application is created",
+        ),
+        (OFFSETS, {"startingOffsets": '{"orders":{"0":0}}'}, "startFrom.startingOffsets cannot be changed"),
         (START, {"snapshotRef": None, "exportedState": {"uri": EXPORT}}, "startFrom.exportedState cannot be changed"),
     ],
 )
@@ -167,6 +175,18 @@ def test_a_beginning_names_a_snapshot(api_kubectl: Kubectl, namespace: str) -> N
         create(api_kubectl, namespace, changed("spec/startFrom", {}))
 
 
+def test_an_application_may_begin_with_a_snapshot_and_other_offsets(api_kubectl: Kubectl, namespace: str) -> None:
+    stored = create(api_kubectl, namespace, changed("spec/startFrom", OFFSETS))
+    assert stored["spec"]["startFrom"] == {**OFFSETS, "outputs": "Own"}
+    api_kubectl.patch("sapp", "app", namespace, {"spec": {"startFrom": {"outputs": "TakeOver"}}})
+
+
+@pytest.mark.parametrize("offsets", ["latest", "{}", "[]", '{"orders":0}', '{"orders":{}}', '{"orders":{"0":0}'])
+def test_offsets_are_numbers_of_partitions(api_kubectl: Kubectl, namespace: str, offsets: str) -> None:
+    with pytest.raises(KubectlError, match="startFrom.startingOffsets must be JSON"):
+        create(api_kubectl, namespace, changed("spec/startFrom", {**START, "startingOffsets": offsets}))
+
+
 # --- exports ---
 
 
@@ -180,6 +200,10 @@ def test_an_application_may_begin_with_an_export(api_kubectl: Kubectl, namespace
     [
         ({"exportedState": {"uri": EXPORT}, **START}, "startFrom needs one of"),
         ({"exportedState": {"uri": EXPORT}, "outputs": "TakeOver"}, "startFrom.outputs needs startFrom.snapshotRef"),
+        (
+            {"exportedState": {"uri": EXPORT}, "startingOffsets": OFFSETS["startingOffsets"]},
+            "startFrom.startingOffsets needs startFrom.snapshotRef",
+        ),
         (
             {"exportedState": {"uri": "s3://streams/apps/shop/word-count/snapshots/a/manifest.json"}},
             "startFrom.exportedState.uri must be",
