@@ -166,10 +166,10 @@ class Failure:
 def classify(chain: tuple[Link, ...]) -> Failure:
     """Return whose fault ``chain`` is; its first link is the outermost exception."""
     # What has a condition says more than a text that repeats it, which may stand around it.
-    for link in sorted(chain, key=lambda link: not link.condition):
-        lost = what_is_lost(link.condition, link.parameters, link.message)
+    for each in sorted(chain, key=lambda link: not link.condition):
+        lost = what_is_lost(each.condition, each.parameters, each.message)
         if lost:
-            return Failure(Reason.SOURCE_DATA_LOST, link.classes[0], _shorten(messages.source_data_lost(lost)))
+            return Failure(Reason.SOURCE_DATA_LOST, each.classes[0], _shorten(messages.source_data_lost(lost)))
     for rule in RULES:
         link = rule.match(chain)
         if link is not None:

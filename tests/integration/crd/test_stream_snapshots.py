@@ -183,7 +183,7 @@ def test_an_application_may_begin_with_a_snapshot_and_other_offsets(api_kubectl:
 
 @pytest.mark.parametrize("offsets", ["latest", "{}", "[]", '{"orders":0}', '{"orders":{}}', '{"orders":{"0":0}'])
 def test_offsets_are_numbers_of_partitions(api_kubectl: Kubectl, namespace: str, offsets: str) -> None:
-    with pytest.raises(KubectlError, match="startFrom.startingOffsets must be JSON"):
+    with pytest.raises(KubectlError, match=r"startFrom\.startingOffsets must be JSON"):
         create(api_kubectl, namespace, changed("spec/startFrom", {**START, "startingOffsets": offsets}))
 
 

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 broker, topic, how = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()
-records = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker).option("subscribe", topic)
-records = records.option("startingOffsets", "earliest").load()
+reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker).option("subscribe", topic)
+records = reader.option("startingOffsets", "earliest").load()
 counts = records.groupBy("partition").count()
 if how == "state":
     writer = counts.writeStream.outputMode("update").format("noop")
