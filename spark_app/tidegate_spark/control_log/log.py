@@ -6,6 +6,11 @@ the log is one sequence, and who was late reads what came before and goes on aft
 
 ``control/bases/<sequence>.json`` holds what is in force after that entry, so that a long history costs no reads, and
 the ids of the messages of late, so that one that is offered again is known.
+
+Where segments were removed their places are free again, and a driver that was frozen meanwhile may put there what
+nobody will read. But nothing is removed without a base behind it, and the newest base is never removed. So an entry is
+in the log if no base was there, at its place or behind, when the bases were listed after it was put: until then it is
+not confirmed, and nobody is told that it is logged.
 """
 
 from __future__ import annotations
@@ -51,8 +56,8 @@ class ControlLog:
         """The newest entry, up to where everything is decided, and the base that was read first."""
         self._folded: deque[State] = deque(maxlen=MOST_FOLDED)
         """What was in force at the newest positions that were asked for: each as good as a base to go on from."""
-        self._gone = 0
-        """Up to where entries were removed by this process."""
+        self._gone = self._confirmed = 0
+        """Up to where entries were removed by this process, and up to where they are known to be the log's."""
         self._segments, self._since = 0, clock()
         self._opened = self._since
         """How many segments came after the newest base, and since when it is the newest."""
@@ -109,7 +114,7 @@ class ControlLog:
         newest = self._base_at(max(self._bases, default=0))
         self._entries, self._taken = {}, Taken(newest.known, newest.state.consumed, newest.writers)
         self._folded.clear()
-        self._last = self._settled = self._begin = newest.state.position
+        self._last = self._settled = self._begin = self._confirmed = newest.state.position
         self._segments = 0
         for first in self._objects.numbers(SEGMENTS):
             if first > newest.state.position:
@@ -197,14 +202,16 @@ class ControlLog:
             for _ in range(ATTEMPTS):
                 new = self._unknown(drafts)
                 if not new:
-                    return
+                    if self._confirm():
+                        return
+                    continue
                 now, first = self._clock(), self._last + 1
                 numbered = [replace(draft, sequence=first + index, time=now) for index, draft in enumerate(new)]
                 if self._objects.put_segment(numbered):
                     self._take(numbered)
-                    return
-                # Somebody else's, or an earlier attempt of our own, whose answer was lost.
-                self.read_on()
+                else:
+                    # Somebody else's, or an earlier attempt of our own, whose answer was lost.
+                    self.read_on()
         raise ControlLogError(f"{self._objects.place} was written {ATTEMPTS} times by others meanwhile")
 
     def settle(self) -> int:
@@ -212,10 +219,11 @@ class ControlLog:
         with self._lock:
             while True:
                 undecided = self._undecided()
-                if not undecided:
+                if undecided:
+                    self._decide(undecided)
+                elif self._confirm():
                     self._settled = self._last
                     return self._last
-                self._decide(undecided)
 
     def let_expire(self) -> None:
         """Decide about messages whose time has passed: nobody may plan a batch for a long time."""
@@ -353,11 +361,25 @@ class ControlLog:
     def _take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             if entry.sequence != self._last + 1:
-                raise ControlLogError(f"{self._objects.place} has entry {entry.sequence}, and not {self._last + 1}")
+                # Removed between two listings; if not, it is missing at the next reading, too.
+                raise LostError(f"{self._objects.place} has entry {entry.sequence}, and not {self._last + 1}")
             self._entries[entry.sequence] = entry
             self._last = entry.sequence
             self._taken.note(entry)
         self._segments += 1
+
+    def _confirm(self) -> bool:
+        """Return whether all entries that are known here are the log's; if they may not be, it is read anew.
+
+        What another driver wrote is read anew as well if it has a base by now: that looks the same from here.
+        """
+        if self._confirmed == self._last:
+            return True
+        if max(self._objects.numbers(BASES), default=0) > self._confirmed:
+            self.load()
+            return False
+        self._confirmed = self._last
+        return True
 
     def _unknown(self, drafts: Sequence[Entry]) -> list[Entry]:
         """Return those drafts that are not in the log, by what they do there."""

@@ -1,8 +1,11 @@
 """One control log, whoever writes it."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
-from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, encode
 from tidegate_spark.control_log.fold import Verdict
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
@@ -246,3 +249,84 @@ def test_what_this_process_removed_is_not_looked_for() -> None:
     with pytest.raises(LostError):
         log.entries(0, 2)
     assert asked == []
+
+
+# --- a driver that was frozen while others wrote, and removed what it had not read ---
+
+
+def after_a_removal(buckets: Buckets, watch: Callable[[Call], None] = lambda call: None) -> tuple[ControlLog, ControlLog]:
+    """Return a log that was read before its next places were written and removed, and that of who did so."""
+    first = opened(buckets)
+    first.append([message(id="a")])
+    frozen = ControlLog(library_in(buckets, watch), Clock())
+    frozen.load()
+    for number in range(3):
+        first.append([message(payload={"a": number})])
+        first.write_base()
+    assert first.remove_before(first.last) == 3
+    assert keys(buckets, "segments") == ["000000000004.json"]
+    return frozen, first
+
+
+def test_what_is_put_in_a_place_that_was_removed_is_put_again_where_it_is_read() -> None:
+    buckets = Buckets()
+    frozen, first = after_a_removal(buckets)
+    frozen.append([message(id="late", payload={"b": 1})])
+    assert keys(buckets, "segments") == ["000000000002.json", "000000000004.json", "000000000005.json"]
+    assert opened(buckets).find("late") == 5
+    assert opened(buckets).state_at(5).config == {"a": 2, "b": 1}
+    assert frozen.last == 5
+    first.read_on()
+    assert first.find("late") == 5
+
+
+def test_what_another_frozen_driver_put_in_such_a_place_does_not_count_as_logged() -> None:
+    buckets = Buckets()
+
+    def die(call: Call) -> None:
+        if call.verb == "put_if" and call.done:
+            raise ConnectionError("killed before it looked")
+
+    one, _ = after_a_removal(buckets, die)
+    other, _ = after_a_removal(Buckets())
+    other.use(library_in(buckets))
+    with pytest.raises(ConnectionError):
+        one.append([message(id="late")])
+    other.append([message(id="late")])
+    assert opened(buckets).find("late") == 5
+
+
+def test_a_position_is_not_handed_out_behind_what_was_put_in_such_a_place() -> None:
+    buckets = Buckets()
+    frozen, _ = after_a_removal(buckets)
+    library_in(buckets).store.put(f"{PREFIX}/control/segments/000000000002.json", encode([replace(message(), sequence=2)]))
+    frozen.read_on()
+    assert frozen.settle() == 4
+    assert frozen.state_at(4).config == {"a": 2}
+
+
+def test_a_base_of_somebody_else_behind_what_was_just_put_makes_nothing_twice() -> None:
+    buckets = Buckets()
+    other = opened(buckets)
+
+    def go_on(call: Call) -> None:
+        if call.verb == "put_if" and call.done:
+            other.read_on()
+            other.write_base()
+
+    log = ControlLog(library_in(buckets, go_on), Clock())
+    log.load()
+    log.append([message(id="a")])
+    assert keys(buckets, "bases") == keys(buckets, "segments") == ["000000000001.json"]
+    assert log.find("a") == 1
+
+
+def test_messages_that_come_together_cost_one_put_and_one_listing() -> None:
+    calls: list[str] = []
+    log = ControlLog(library_in(Buckets(), lambda call: calls.append(call.verb) if call.done else None), Clock())
+    log.load()
+    calls.clear()
+    log.append([message(), message()])
+    log.settle()
+    log.append([])
+    assert calls == ["put_if", "list"]
