@@ -24,6 +24,7 @@ from tidegate_spark import (
     metrics,
     muting,
     preflight,
+    source_cleaning,
     storage,
     watch,
 )
@@ -67,6 +68,7 @@ from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshots.reach import connector
+from tidegate_spark.source_cleaning import SourceCleaning
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import Credentials, FaultError
@@ -304,6 +306,7 @@ class Driver:
         guard_entry(session.sparkContext, self._progress, self._environment.master, self._refuse_script)
         if self._rehearsing is not None:
             muting.mute()
+            muting.let_files_go(session)
         self._queries.install()
         guard_context(self._queries, self._progress, self._config.stop_grace_seconds, self._ending.requested.is_set)
         if self._config.export:
@@ -311,6 +314,8 @@ class Driver:
         connect = connector(self._config, self._environment.credentials_directory)
         if self._rehearsing is None:
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
+        look_for, notice = source_cleaning.file_looker(session), self._progress.notice
+        self._queries.before_input = SourceCleaning(self._config, connect, look_for, notice).before_query
         if file_sinks.may_know_other_batches(self._config, FIRST_LINEAGE):
             self._queries.before_files = functools.partial(self._take_files_back, session)
         timeout = self._config.restart.stall_timeout_seconds

@@ -1,8 +1,10 @@
-"""In a rehearsal, what streaming queries put out goes nowhere, whatever their sink. Talks to the JVM.
+"""In a rehearsal, streaming queries have no effect on the world, whatever source or sink they have. Talks to the JVM.
 
 Each query writes to Spark's sink ``noop``, which takes the rows and forgets them; so everything is computed that would
-be, sources are read and state is kept. Functions of foreachBatch and foreach are part of a sink and not called. Nothing
-else of a script is changed: its other functions do what they do, and so does it beside its queries.
+be, sources are read and state is kept. Functions of foreachBatch and foreach are part of a sink and not called.
+Sources that do something about what was read do not: files are not cleaned up, and no Python data source is told what
+was committed. Nothing else of a script is changed: its other functions do what they do, and so does it beside its
+queries.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from pyspark.sql.datasource import DataSource, DataSourceRegistration
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+from tidegate_spark import source_cleaning
 
 NOOP = "noop"
 GROUP = "kafka.group.id"
@@ -22,12 +27,44 @@ GROUP_SUFFIX = "-rehearsal"
 def mute() -> None:
     """Change Spark's classes in this process; before anything else wraps them."""
     _mute_writers()
-    _leave_consumer_groups_alone()
+    _leave_inputs_alone()
+    _tell_no_source_what_was_committed()
 
 
-def own_group(key: str, value: Any) -> Any:
-    """Return what a rehearsal says to Kafka instead of an option's value. Pure."""
-    return f"{value}{GROUP_SUFFIX}" if key.lower() == GROUP else value
+def let_files_go(session: Any) -> None:
+    """Have queries leave out files that are gone: the running version may clean up what is read here."""
+    session.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+
+
+def own_option(key: str, value: Any) -> Any:
+    """Return what a rehearsal says to a source instead of an option's value. Pure."""
+    if key.lower() == GROUP:
+        return f"{value}{GROUP_SUFFIX}"
+    return source_cleaning.OFF if key.lower() == source_cleaning.OPTION.lower() else value
+
+
+def without_commit(source: type[DataSource]) -> type[DataSource]:
+    """Return a Python data source whose stream readers are not told what was committed. Pure."""
+
+    class Rehearsed(source):  # type: ignore[valid-type, misc] # a class that is only known now
+        def streamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name
+            return _told_nothing(super().streamReader(schema))
+
+        def simpleStreamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name
+            return _told_nothing(super().simpleStreamReader(schema))
+
+    # A source that gives itself no name is known by that of its class.
+    Rehearsed.__name__, Rehearsed.__qualname__ = source.__name__, source.__qualname__
+    return Rehearsed
+
+
+def _told_nothing(reader: Any) -> Any:
+    reader.commit = _ignore
+    return reader
+
+
+def _ignore(end: Any) -> None:
+    pass
 
 
 def _mute_writers() -> None:
@@ -57,16 +94,26 @@ def _mute_writers() -> None:
     DataStreamWriter.toTable = to_table  # type: ignore[assignment, method-assign] # likewise
 
 
-def _leave_consumer_groups_alone() -> None:
+def _leave_inputs_alone() -> None:
     original, several = DataStreamReader.option, DataStreamReader.options
 
     @functools.wraps(original)
     def option(reader: DataStreamReader, key: str, value: Any) -> DataStreamReader:
-        return original(reader, key, own_group(key, value))
+        return original(reader, key, own_option(key, value))
 
     @functools.wraps(several)
     def options(reader: DataStreamReader, **given: Any) -> DataStreamReader:
-        return several(reader, **{key: own_group(key, value) for key, value in given.items()})
+        return several(reader, **{key: own_option(key, value) for key, value in given.items()})
 
     DataStreamReader.option = option  # type: ignore[assignment, method-assign] # where scripts name a group
     DataStreamReader.options = options  # type: ignore[assignment, method-assign] # likewise
+
+
+def _tell_no_source_what_was_committed() -> None:
+    original = DataSourceRegistration.register
+
+    @functools.wraps(original)
+    def register(registration: DataSourceRegistration, dataSource: type[DataSource]) -> None:  # noqa: N803 - Spark's name
+        return original(registration, without_commit(dataSource))
+
+    DataSourceRegistration.register = register  # type: ignore[assignment, method-assign] # the one way to such a source

@@ -134,6 +134,9 @@ class Queries:
         self.before_control: Callable[[DataStreamWriter, str], str] | None = None
         """Likewise with what starts it, and its name."""
 
+        self.before_input: Callable[[DataStreamWriter, str], str] | None = None
+        """Likewise, for what it reads."""
+
         self.before_session: Callable[[SparkSession], None] = lambda session: None
         """Called with the session of a query before it starts."""
 
@@ -256,6 +259,8 @@ class Queries:
             why = self.before_output(name, output)
         if not why and self.before_control is not None:
             why = self.before_control(writer, name)
+        if not why and self.before_input is not None:
+            why = self.before_input(writer, name)
         if why:
             message = f"query {name!r} started at {site}: {why}"
             self.on_refusal(message)

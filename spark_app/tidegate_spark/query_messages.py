@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 STATE_FORGOTTEN = (
     "reads where its inputs continue (starting_offsets()) and none of its state: the inputs before that would be "
     "lost. Call tidegate_spark.initial_state() or exported_state() before the first query starts; to start "
@@ -34,6 +36,30 @@ def file_sink_rolled_back(path: str, batch: int, files: int) -> str:
 
 def file_sink_continued(path: str, batch: int) -> str:
     return f"{path}: its log records that batch {batch}, a repartition, wrote nothing."
+
+
+def cleans_in_rehearsal(option: str, how: str) -> str:
+    return (
+        f"a table that it reads has {option} '{how}', and a rehearsal must not remove the application's input. Remove "
+        f"{option} from the table, and set it on the reader: a rehearsal ignores it there."
+    )
+
+
+def source_files_cleaned(query: str, option: str, how: str) -> str:
+    done = "moves" if how == "archive" else "deletes"
+    return (
+        f"Query {query!r} reads files with {option} '{how}': Spark {done} a file after its batch. A rollback, or a "
+        f"start from a snapshot, reads the files after its batch again, and those that are gone are missing."
+    )
+
+
+def source_files_missing(query: str, option: str, missing: Sequence[str], archive: str) -> str:
+    where = f"from {archive}" if archive else "if you have copies"
+    named = ", ".join(missing[:3]) + (", …" if len(missing) > len(missing[:3]) else "")
+    return (
+        f"Query {query!r}: {len(missing)} files that the version read before its rollback are gone ({option}): {named}. "
+        f"Put them back {where}, and they are read; the log of the driver names each."
+    )
 
 
 def sent_twice(what: str, remedy: str) -> str:

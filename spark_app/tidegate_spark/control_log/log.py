@@ -369,9 +369,9 @@ class ControlLog:
         self._segments += 1
 
     def _confirm(self) -> bool:
-        """Return whether all entries that are known here are the log's; if they may not be, it is read anew.
+        """Return whether all entries that are known here are the log's; if they may not be, read it again.
 
-        What another driver wrote is read anew as well if it has a base by now: that looks the same from here.
+        What another driver wrote is read again as well if it has a base by now: that looks the same from here.
         """
         if self._confirmed == self._last:
             return True

@@ -169,6 +169,8 @@ class Reason(str, Enum):
     STATE_DIFFERS = "StateDiffers"
     FILE_SINK_ROLLED_BACK = "FileSinkRolledBack"
     FILE_SINK_CONTINUED = "FileSinkContinued"
+    SOURCE_FILES_CLEANED = "SourceFilesCleaned"
+    SOURCE_FILES_MISSING = "SourceFilesMissing"
 
     # Snapshots and forks
     APP_NOT_FOUND = "AppNotFound"

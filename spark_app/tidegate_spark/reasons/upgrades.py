@@ -280,5 +280,36 @@ AREA = Area(
             ),
             page="guide.md#what-a-rollback-means-for-outputs",
         ),
+        Entry(
+            Reason.SOURCE_FILES_CLEANED,
+            Fault.NONE,
+            (Place.EVENT,),
+            (
+                "A query reads files with the option cleanSource, so Spark deletes or moves each file after its batch. "
+                "A rollback, or a start from a snapshot, reads the files after its batch again by listing the folder: "
+                "those that are gone are missing, without an error."
+            ),
+            remedy=(
+                "Set cleanSource to archive: files can be put back. Or remove it, and let the object store expire files "
+                "that are older than any snapshot you would go back to."
+            ),
+            after="In a rehearsal cleanSource is off.",
+            page="guide.md#what-a-rollback-means-for-inputs",
+        ),
+        Entry(
+            Reason.SOURCE_FILES_MISSING,
+            Fault.DATA,
+            (Place.EVENT,),
+            (
+                "After a rollback, a query cannot read again what the version that was rolled back had read: its source "
+                "has deleted or moved the files (cleanSource). The message names some, the log of the driver all."
+            ),
+            remedy=(
+                "Put the files back into the folder of the source, from the archive or from copies: the query reads "
+                "them as new files."
+            ),
+            after="The query runs without them.",
+            page="guide.md#what-a-rollback-means-for-inputs",
+        ),
     ),
 )

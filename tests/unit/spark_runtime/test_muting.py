@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSource, DataSourceRegistration, DataSourceStreamReader
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from tidegate_spark import muting
@@ -56,6 +58,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     monkeypatch.setattr(DataStreamWriter, "toTable", lambda *given, **options: made.append({"table": given}))
     monkeypatch.setattr(DataStreamReader, "option", option)
     monkeypatch.setattr(DataStreamReader, "options", options)
+    monkeypatch.setattr(DataSourceRegistration, "register", lambda self, source: made.append({"source": source}))
     muting.mute()
     return made
 
@@ -101,3 +104,53 @@ def test_no_consumer_group_of_the_applications_is_used(calls: list[Call]) -> Non
         {"subscribe": "orders"},
         {"Kafka.Group.Id": group, "subscribe": "orders"},
     ]
+
+
+def test_no_source_of_files_cleans_up(calls: list[Call]) -> None:
+    Reader().option("cleanSource", "delete").option("sourceArchiveDir", "/archive")
+    Reader().options(cleansource="archive", maxFilesPerTrigger=1)
+    assert calls == [
+        {"cleanSource": "off"},
+        {"sourceArchiveDir": "/archive"},
+        {"cleansource": "off", "maxFilesPerTrigger": 1},
+    ]
+
+
+class Queue(DataSourceStreamReader):
+    """Reads a queue, and removes there what was read."""
+
+    def __init__(self) -> None:
+        """Make it; nothing is removed yet."""
+        self.removed: list[Any] = []
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Return where it begins."""
+        return {"at": 3}
+
+    def read(self, partition: Any) -> Any:
+        """Return no rows."""
+        return iter(())
+
+    def commit(self, end: Any) -> None:
+        """Remove what was read."""
+        self.removed.append(end)
+
+
+class Queued(DataSource):
+    """A source that has its class's name."""
+
+    def streamReader(self, schema: Any) -> Queue:  # noqa: N802 - Spark's name
+        """Return what reads."""
+        return Queue()
+
+
+def test_no_source_in_python_is_told_what_was_committed(calls: list[Call]) -> None:
+    DataSourceRegistration.register(object(), Queued)  # type: ignore[arg-type] # no session stands behind it
+    [registered] = [call["source"] for call in calls]
+    assert registered.name() == "Queued"
+    reader = cloudpickle.loads(cloudpickle.dumps(registered))({}).streamReader("value long")
+    reader.commit({"at": 4})
+    assert (reader.initialOffset(), reader.removed) == ({"at": 3}, [])
+    sent = cloudpickle.loads(cloudpickle.dumps(reader))
+    sent.commit({"at": 5})
+    assert sent.removed == []
