@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,6 +148,25 @@ def test_a_driver_that_lost_the_fence_does_not_begin_another_batch(
     assert batches_of(driver) == [0, 1, 2]
     assert [request for request in front.requests if put_of("offsets", 3)(request)] == []
     assert "dev.tidegate.spark.FencedException" in driver.output
+
+
+@pytest.mark.parametrize("where", ["in a bucket", "on a disk"])
+def test_a_file_sink_takes_no_note_of_a_batch_after_the_fence_was_lost(
+    where: str, front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    app = where.replace(" ", "-")
+    storage = behind(front, place, app)
+    # The look before the batch was in time: it is put out, and would take its number in the sink's log.
+    between = lost_with(put_of("offsets", 2), front, object_store, storage, app)
+    folder = f"s3a://{place.bucket}/out" if where == "in a bucket" else str(tmp_path / "out")
+    driver = start_driver(app, "writing_files.py", args=(folder,), storage=storage)
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert (between.hits, driver.termination.reason) == (1, Reason.FENCED)
+    in_bucket = (key.rpartition("/")[2] for key in object_store.keys(place.bucket, "out/_spark_metadata/"))
+    on_disk = (path.name for path in tmp_path.glob("out/_spark_metadata/*"))
+    assert {name for name in (*in_bucket, *on_disk) if name.isdigit()} == {"0", "1"}
+    assert latest(object_store, driver.config.storage, "offsets") == 2
+    assert latest(object_store, driver.config.storage, "commits") == 1
 
 
 @pytest.mark.long

@@ -22,14 +22,15 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedChe
 
 /**
  * Writes checkpoint files: on S3A each as one object in one put, whose failure is raised; elsewhere as Spark does by
- * default. On S3A it lets no query start and no batch begin for a driver that lost the {@link Fence}. Spark makes one for
- * each directory, by reflection, if {@code spark.sql.streaming.checkpointFileManagerClass} names this class; it is used
+ * default. On S3A it lets no query start and no batch begin for a driver that lost the {@link Fence}, and anywhere no file
+ * sink take note of a batch. Spark makes one for each directory, by reflection, if {@code spark.sql.streaming.checkpointFileManagerClass} names this class; it is used
  * by many threads.
  */
 public final class CheckpointFiles implements CheckpointFileManager {
     private static final String SETTING = "spark.sql.streaming.checkpointFileManagerClass";
 
     private final CheckpointFileManager files;
+    private final Fence entries;
 
     /**
      * Serve the directory {@code path}.
@@ -46,10 +47,18 @@ public final class CheckpointFiles implements CheckpointFileManager {
             spark.unset(SETTING);
             files = CheckpointFileManager.create(path, spark);
         }
+        entries = Fence.beforeEntries(path, conf);
     }
 
     @Override
     public CancellableFSDataOutputStream createAtomic(Path path, boolean overwriteIfPossible) {
+        try {
+            if (entries != null) {
+                entries.check();
+            }
+        } catch (IOException e) {
+            throw raised(e);
+        }
         return files.createAtomic(path, overwriteIfPossible);
     }
 
