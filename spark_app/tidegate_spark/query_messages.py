@@ -57,8 +57,8 @@ def source_files_missing(query: str, option: str, missing: Sequence[str], archiv
     where = f"from {archive}" if archive else "if you have copies"
     named = ", ".join(missing[:3]) + (", …" if len(missing) > len(missing[:3]) else "")
     return (
-        f"Query {query!r}: {len(missing)} files that the version read before its rollback are gone ({option}): {named}. "
-        f"Put them back {where}, and they are read; the log of the driver names each."
+        f"Query {query!r}: {len(missing)} files that the version read before its rollback are gone ({option}): {named}"
+        f". Put them back {where}, and they are read; the log of the driver names each."
     )
 
 

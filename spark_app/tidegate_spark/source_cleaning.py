@@ -1,4 +1,4 @@
-"""File sources that clean up behind them (``cleanSource``): what a rollback misses is said, and a rehearsal cleans nothing.
+"""File sources that clean up behind them (``cleanSource``): a rehearsal cleans nothing, what a rollback misses is said.
 
 Spark deletes or archives the files of a batch when it plans the next one. A lineage that goes back to an earlier batch
 reads the files of the later ones again, by listing the folder; those that are gone it leaves out, without a word. Talks
@@ -100,7 +100,9 @@ class SourceCleaning:
         """Say what a query's cleaning means before it starts; return why it must not start, empty if it may."""
         try:
             found = cleanings(writer)
-        except Exception as error:  # whatever Py4J raises: a Spark whose plans are others runs without what is said here
+        except (
+            Exception
+        ) as error:  # whatever Py4J raises: a Spark whose plans are others runs without what is said here
             log.warning("query %r: whether a source cleans up is not known: %s", name, error)
             return ""
         return self.judge(name, found[0]) if found else ""

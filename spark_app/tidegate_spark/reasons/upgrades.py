@@ -290,8 +290,8 @@ AREA = Area(
                 "those that are gone are missing, without an error."
             ),
             remedy=(
-                "Set cleanSource to archive: files can be put back. Or remove it, and let the object store expire files "
-                "that are older than any snapshot you would go back to."
+                "Set cleanSource to archive: files can be put back. Or remove it, and let the object store expire "
+                "files that are older than any snapshot you would go back to."
             ),
             after="In a rehearsal cleanSource is off.",
             page="guide.md#what-a-rollback-means-for-inputs",
@@ -301,8 +301,8 @@ AREA = Area(
             Fault.DATA,
             (Place.EVENT,),
             (
-                "After a rollback, a query cannot read again what the version that was rolled back had read: its source "
-                "has deleted or moved the files (cleanSource). The message names some, the log of the driver all."
+                "After a rollback, a query cannot read again what the version that was rolled back had read: its "
+                "source has deleted or moved the files (cleanSource). The message names some, the driver's log all."
             ),
             remedy=(
                 "Put the files back into the folder of the source, from the archive or from copies: the query reads "

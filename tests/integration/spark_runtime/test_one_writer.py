@@ -151,7 +151,7 @@ def test_a_driver_that_lost_the_fence_does_not_begin_another_batch(
 
 
 @pytest.mark.parametrize("where", ["in a bucket", "on a disk"])
-def test_a_file_sink_takes_no_note_of_a_batch_after_the_fence_was_lost(
+def test_a_file_sink_takes_no_note_of_a_batch_after_the_fence_was_lost(  # noqa: PLR0917 - fixtures
     where: str, front: StoreFront, start_driver: StartDriver, place: Storage, object_store: ObjectStore, tmp_path: Path
 ) -> None:
     app = where.replace(" ", "-")

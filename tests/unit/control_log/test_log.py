@@ -254,7 +254,9 @@ def test_what_this_process_removed_is_not_looked_for() -> None:
 # --- a driver that was frozen while others wrote, and removed what it had not read ---
 
 
-def after_a_removal(buckets: Buckets, watch: Callable[[Call], None] = lambda call: None) -> tuple[ControlLog, ControlLog]:
+def after_a_removal(
+    buckets: Buckets, watch: Callable[[Call], None] = lambda call: None
+) -> tuple[ControlLog, ControlLog]:
     """Return a log that was read before its next places were written and removed, and that of who did so."""
     first = opened(buckets)
     first.append([message(id="a")])
@@ -299,7 +301,9 @@ def test_what_another_frozen_driver_put_in_such_a_place_does_not_count_as_logged
 def test_a_position_is_not_handed_out_behind_what_was_put_in_such_a_place() -> None:
     buckets = Buckets()
     frozen, _ = after_a_removal(buckets)
-    library_in(buckets).store.put(f"{PREFIX}/control/segments/000000000002.json", encode([replace(message(), sequence=2)]))
+    library_in(buckets).store.put(
+        f"{PREFIX}/control/segments/000000000002.json", encode([replace(message(), sequence=2)])
+    )
     frozen.read_on()
     assert frozen.settle() == 4
     assert frozen.state_at(4).config == {"a": 2}

@@ -144,13 +144,18 @@ class Queued(DataSource):
         return Queue()
 
 
+def sent(thing: Any) -> Any:
+    """Return something as it is in another process."""
+    return cloudpickle.loads(cloudpickle.dumps(thing))  # type: ignore[no-untyped-call] # PySpark's copy has no types
+
+
 def test_no_source_in_python_is_told_what_was_committed(calls: list[Call]) -> None:
     DataSourceRegistration.register(object(), Queued)  # type: ignore[arg-type] # no session stands behind it
     [registered] = [call["source"] for call in calls]
     assert registered.name() == "Queued"
-    reader = cloudpickle.loads(cloudpickle.dumps(registered))({}).streamReader("value long")
+    reader = sent(registered)({}).streamReader("value long")
     reader.commit({"at": 4})
     assert (reader.initialOffset(), reader.removed) == ({"at": 3}, [])
-    sent = cloudpickle.loads(cloudpickle.dumps(reader))
-    sent.commit({"at": 5})
-    assert sent.removed == []
+    elsewhere = sent(reader)
+    elsewhere.commit({"at": 5})
+    assert elsewhere.removed == []

@@ -111,7 +111,9 @@ def test_files_that_a_rollback_cannot_read_again_are_named() -> None:
     world.judge()
     (reason, message, warning), _ = world.told
     assert (reason, warning) == (Reason.SOURCE_FILES_MISSING, True)
-    assert "2 files that the version read before its rollback are gone (cleanSource): s3a://in/c, s3a://in/d." in message
+    assert (
+        "2 files that the version read before its rollback are gone (cleanSource): s3a://in/c, s3a://in/d." in message
+    )
     assert "if you have copies" in message
 
 
