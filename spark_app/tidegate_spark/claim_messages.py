@@ -38,6 +38,11 @@ def nothing_to_adopt(uri: str) -> str:
     return f"spec.startFrom.adopt is true, and there is nothing in {uri} to be taken over."
 
 
+def nothing_there(uri: str, endpoint: str) -> str:
+    where = f"at {endpoint} (spec.storage.endpoint)" if endpoint else "in AWS (spec.storage.endpoint is not set)"
+    return f"{uri} {where} has no state of this application, which does not start empty."
+
+
 def owner_unknown(missing: str) -> str:
     return f"{missing}: whose they are, and which one is used, is not known."
 

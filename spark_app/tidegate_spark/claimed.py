@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark.protocol import (
+    EXPECTS_NOTHING,
+    EXPECTS_STATE,
+    FIRST_LINEAGE,
     OPENS_EMPTY,
     OPENS_FROM_SNAPSHOT,
     OPENS_NOTHING,
@@ -72,6 +75,8 @@ class Known:
     lineage: int
     otherwise: bool = False
     """The lineage did not start with what the launch was to begin it with."""
+    found: bool = True
+    """A claim or a fence says so; else the place is empty, and this is where an application begins."""
     adopted_from: str = ""
     """Uid that the place was taken over from just now."""
 
@@ -94,6 +99,24 @@ def known_beside(claim: Claim, config: DriverConfig, is_there: Callable[[int], b
     if config.opening == OPENS_NOTHING and not is_there(config.lineage):
         return known
     return None
+
+
+def expected_beside(claim: Claim, config: DriverConfig) -> tuple[str, ...]:
+    """Return how keys below ``lineages/`` begin of which one has to be there; none if the claim itself is enough.
+
+    Args:
+        claim: of the same application.
+        config: the launch's.
+    """
+    lineage = claim.lineage
+    if config.expects == EXPECTS_STATE:
+        return (f"{config.lineage or lineage}/",)
+    if config.expects == EXPECTS_NOTHING or claim.opened is not None:
+        return ()  # with its opening a runtime writes what a lineage is to be filled with
+    if config.lineage > FIRST_LINEAGE:
+        return (f"{lineage}/", f"{lineage}.")
+    # In a first one there may be a part of what it was filled with; its mark says that it was.
+    return (f"{lineage}.json",) if lineage == FIRST_LINEAGE else (f"{lineage}/", f"{lineage}.")
 
 
 def opens(claim: Claim | None, config: DriverConfig) -> bool:

@@ -12,13 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import claim_messages as messages
 from tidegate_spark import storage as store
-from tidegate_spark.claimed import Claim, Known, as_claimed, as_found, as_taken_over, known_beside, opens
+from tidegate_spark.claimed import (
+    Claim,
+    Known,
+    as_claimed,
+    as_found,
+    as_taken_over,
+    expected_beside,
+    known_beside,
+    opens,
+)
 from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
 from tidegate_spark.fence import Holder
 from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
 from tidegate_spark.protocol import (
     APP_FILE,
+    EXPECTS_NOTHING,
     FENCE_FILE,
+    FIRST_LINEAGE,
     LINEAGE_PREFIX,
     OPENS_EMPTY,
     OPENS_NOTHING,
@@ -33,7 +44,6 @@ from tidegate_spark.storage import FaultError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-FIRST_LINEAGE = 1
 MOST_LINEAGES = 50
 """Named in a message."""
 CLAIM_ATTEMPTS = 5
@@ -79,8 +89,8 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
 
     Raises:
         FaultError: STORAGE_OWNED if it, or storage around it, belongs to another application; CLAIM_DAMAGED if it is
-            missing beside lineages; NOTHING_TO_ADOPT; LINEAGE_NOT_EMPTY if one that is to start with nothing has
-            something; as :func:`read_claim`.
+            missing beside lineages; NOTHING_TO_ADOPT; STORAGE_EMPTY if there is not what the launch expects;
+            LINEAGE_NOT_EMPTY if one that is to start with nothing has something; as :func:`read_claim`.
         BehindError: the storage knows another epoch or lineage of this application, or was taken over just now.
     """
     key = config.storage.key(APP_FILE)
@@ -113,10 +123,12 @@ def _first(client: S3Client, config: DriverConfig, spark_version: str) -> tuple[
         if adopts:
             message = messages.nothing_to_adopt(config.storage.uri)
             raise FaultError(Fault(Reason.NOTHING_TO_ADOPT, message))
+        if config.expects != EXPECTS_NOTHING:
+            raise _nothing_there(config)
         if config.opening == OPENS_NOTHING and config.lineage != FIRST_LINEAGE:
             # Whoever begins without state begins in the first one: the number is nobody's record, or the files went.
             nothing = f"{config.storage.uri}, where there is nothing,"
-            raise BehindError(nothing, config, Known(config.epoch, FIRST_LINEAGE))
+            raise BehindError(nothing, config, Known(config.epoch, FIRST_LINEAGE, found=False))
         return as_claimed({}, None, config, spark_version), None
     missing = f"{config.storage.uri}/{APP_FILE} is missing or damaged, and there are lineages of an application"
     if not adopts:
@@ -170,11 +182,21 @@ def _next(
             raise FaultError(Fault(Reason.STORAGE_OWNED, _words_of_owner(config, content)))
         return taken, Known(owned.epoch, owned.lineage, adopted_from=owned.uid)
     known = known_beside(owned, config, lambda lineage: _has_lineage(client, config.storage, lineage))
+    if known is None or config.lineage < FIRST_LINEAGE:
+        # A launch that is behind is told where the application is; one that only asks, whether it can go on there.
+        expected = [f"{LINEAGE_PREFIX}/{start}" for start in expected_beside(owned, config)]
+        if expected and not any(_is_there(client, config.storage, prefix) for prefix in expected):
+            raise _nothing_there(config)
     if known is not None:
         raise BehindError(f"{config.storage.uri}/{APP_FILE}", config, known)
     if opens(owned, config) and config.opening == OPENS_EMPTY:
         _refuse_to_begin_with_something(client, config)
     return as_claimed(content, owned, config, spark_version), None
+
+
+def _nothing_there(config: DriverConfig) -> FaultError:
+    place = config.storage
+    return FaultError(Fault(Reason.STORAGE_EMPTY, messages.nothing_there(place.uri, place.endpoint)))
 
 
 def _refuse_to_begin_with_something(client: S3Client, config: DriverConfig) -> None:

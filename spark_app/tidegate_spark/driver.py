@@ -31,7 +31,6 @@ from tidegate_spark import (
 from tidegate_spark import session as spark_session
 from tidegate_spark import start_messages as messages
 from tidegate_spark.agent import Agent, Commands, gate_of
-from tidegate_spark.claiming import FIRST_LINEAGE
 from tidegate_spark.context_stop import guard_context
 from tidegate_spark.control.driving import Control
 from tidegate_spark.ending import Budget, Ending
@@ -51,6 +50,7 @@ from tidegate_spark.outputs import Outputs
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import (
     EXIT_CODES,
+    FIRST_LINEAGE,
     DriverConfig,
     DriverState,
     Fault,

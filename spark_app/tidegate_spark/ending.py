@@ -187,6 +187,7 @@ class Ending:
             adopt_epoch=outcome.adopt[0],
             adopt_lineage=outcome.adopt[1],
             adopt_opening=outcome.adopt_opening,
+            adopt_found=outcome.adopt_found,
             adopted_from=outcome.adopted_from,
         )
 

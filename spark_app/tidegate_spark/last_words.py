@@ -33,6 +33,7 @@ def last_words(error: BaseException, config_text: str) -> str:
             "adopt_epoch": 0,
             "adopt_lineage": 0,
             "adopt_opening": False,
+            "adopt_found": False,
             "adopted_from": "",
             "rehearsal": None,
             "repartition": None,

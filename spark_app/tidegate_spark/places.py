@@ -88,6 +88,7 @@ LOG_PREFIX = "logs"
 A driver process is named by the time it began and its epoch, so that names sort by time. A launch (a pod, an epoch) may
 see several, one after the other."""
 
+FIRST_LINEAGE = 1
 LINEAGE_PREFIX = "lineages"
 """``lineages/<n>/<query>``: the checkpoint of one query in lineage n."""
 

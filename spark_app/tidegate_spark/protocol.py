@@ -22,6 +22,7 @@ from tidegate_spark.json_form import to_json as to_json  # noqa: PLC0414 - likew
 from tidegate_spark.json_form import to_order as to_order  # noqa: PLC0414 - likewise
 from tidegate_spark.places import APP_FILE as APP_FILE  # noqa: PLC0414 - likewise
 from tidegate_spark.places import FENCE_FILE as FENCE_FILE  # noqa: PLC0414 - likewise
+from tidegate_spark.places import FIRST_LINEAGE as FIRST_LINEAGE  # noqa: PLC0414 - likewise
 from tidegate_spark.places import LINEAGE_PREFIX as LINEAGE_PREFIX  # noqa: PLC0414 - likewise
 from tidegate_spark.places import LOG_PREFIX as LOG_PREFIX  # noqa: PLC0414 - likewise
 from tidegate_spark.places import UPGRADE_PREFIX as UPGRADE_PREFIX  # noqa: PLC0414 - likewise
@@ -237,6 +238,11 @@ OPENS_NOTHING, OPENS_FROM_SNAPSHOT, OPENS_REPARTITIONED, OPENS_EMPTY = "none", "
 """Why a launch may be in another lineage than the one that the storage names: it starts with a snapshot, its state was
 repartitioned, or it is to start with nothing. With nothing of that it goes on where the application is."""
 
+EXPECTS_NOTHING, EXPECTS_STATE, EXPECTS_BEGINNING = "", "state", "beginning"
+"""What a launch has to find in the application's place, or nothing starts there: nothing; files of its lineage, because
+it has run in it; or those or what that is to be filled with, because it is a later lineage, or a first one that starts
+from a snapshot of which the launch was not told."""
+
 
 PROTOCOL = 1
 """Of what operator and runtime say to each other: one more with each change that the other side has to know of."""
@@ -301,6 +307,8 @@ class DriverConfig:
     """Take over what an earlier application of another uid left in ``storage``."""
     adopt_lineage: int = 0
     """The lineage to go on with where neither ``app.json`` nor ``fence.json`` says which it was; 0: none is named."""
+    expects: str = EXPECTS_NOTHING
+    """One of the words from :data:`EXPECTS_NOTHING` on."""
     agent_secret: str = ""
     """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an operator of before,
     whose orders come with the token."""
@@ -480,6 +488,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.NEWER_FORMAT: EXIT_OK,
     Reason.CLAIM_DAMAGED: EXIT_OK,
     Reason.NOTHING_TO_ADOPT: EXIT_OK,
+    Reason.STORAGE_EMPTY: EXIT_OK,
     Reason.LINEAGE_NOT_EMPTY: EXIT_OK,
     Reason.PROTOCOL_MISMATCH: EXIT_OK,
     Reason.CONNECTOR_MISSING: EXIT_OK,
@@ -521,6 +530,8 @@ class Termination:
     """What the storage knows of this application, if that is another than what this driver was told at its start."""
     adopt_opening: bool = False
     """That lineage did not start with what this driver was told to begin it with."""
+    adopt_found: bool = False
+    """The storage has a claim or a fence that says so; a runtime of before never tells."""
     adopted_from: str = ""
     """Uid of the application that the storage was taken over from just now."""
     rehearsal: RehearsalEnd | None = None

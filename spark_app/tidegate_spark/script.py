@@ -32,6 +32,8 @@ class Outcome:
     """Epoch and lineage that the storage knows, if they are not this driver's."""
     adopt_opening: bool = False
     """As in :class:`Termination`."""
+    adopt_found: bool = False
+    """Likewise."""
     adopted_from: str = ""
     """Likewise."""
 
@@ -49,6 +51,7 @@ def outcome_of_behind(error: BehindError) -> Outcome:
         error.fault.message,
         adopt=(known.epoch, known.lineage),
         adopt_opening=known.otherwise,
+        adopt_found=known.found,
         adopted_from=known.adopted_from,
     )
 

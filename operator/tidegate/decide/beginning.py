@@ -5,12 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.decide import messages
-from tidegate.decide.origin import is_usable, recorded_or_found
+from tidegate.decide.actions import DeleteDriver
+from tidegate.decide.ends import ended_for_good_with
+from tidegate.decide.origin import is_usable, lacks_beginning, recorded_or_found
+from tidegate.decide.upgrades.taking_over import unproven_place
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.stream_snapshot import SnapshotPhase
 from tidegate.model.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
 from tidegate.observe.observation import Observation
-from tidegate_spark.protocol import DriverState
+from tidegate_spark.protocol import FINALIZER, DriverState
 from tidegate_spark.reasons import Reason
 
 
@@ -24,6 +27,8 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
         or o.app.status.start_from is not None
         or o.app.status.lineage  # it has long begun, and the status was lost: what is left to do the storage knows
         or is_usable(o.origin)
+        # It was about to be launched before, so it may have begun, and the status was lost: the storage is asked.
+        or FINALIZER in o.app.metadata.finalizers
     ):
         return None
     name, origin = start.snapshot_name, o.origin
@@ -40,6 +45,30 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
         message = messages.snapshot_not_ready(name, phase)
         return Verdict(Phase.PENDING, Health.RECONCILING, Reason.SNAPSHOT_NOT_READY, message)
     return Verdict(Phase.PENDING, Health.STALLED, reason, message)
+
+
+def leave_empty_place(o: Observation, now: float) -> Verdict | None:
+    """Start from the snapshot as soon as that is there, where the storage was asked and has nothing.
+
+    A runtime of before does not tell an empty place from one where the application began just now, and would start
+    empty in it. What it says is not believed.
+    """
+    driver = o.driver
+    if driver is None or not lacks_beginning(o):
+        return None
+    empty, unproven = ended_for_good_with(driver, Reason.STORAGE_EMPTY), unproven_place(o)
+    if empty is None and unproven is None:
+        return None
+    assert o.app.spec.start_from is not None
+    name = o.app.spec.start_from.snapshot_name
+    if is_usable(o.origin):
+        message = messages.starts_from_snapshot_again(driver.name, name)
+        gone = (DeleteDriver(driver),)
+        return Verdict(Phase.STARTING, Health.RECONCILING, Reason.DRIVER_STARTING, message, after=gone)
+    if unproven is None:
+        return None  # it is checked again after a while
+    message = messages.place_unproven(driver.name, name)
+    return Verdict(Phase.FAILED, Health.STALLED, Reason.STORAGE_EMPTY, message)
 
 
 def build_beginning(o: Observation, verdict: Verdict) -> StartedFrom | None:

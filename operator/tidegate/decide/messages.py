@@ -239,6 +239,17 @@ def snapshot_not_found(name: str) -> str:
     return f"StreamSnapshot {name} does not exist in this namespace. Create it, or {_ANOTHER_START}"
 
 
+def starts_from_snapshot_again(pod: str, name: str) -> str:
+    return f"The storage has nothing of the application. Pod {pod} is replaced, and the new one starts from {name}."
+
+
+def place_unproven(pod: str, name: str) -> str:
+    return (
+        f"The runtime in pod {pod} is too old to report whether the storage is empty, and StreamSnapshot {name} cannot "
+        "be started from. Upgrade the image of spec.application.image, or create a StreamSnapshot of that name."
+    )
+
+
 def snapshot_deleting(name: str) -> str:
     return f"StreamSnapshot {name} is being deleted. When it is gone, create one of the same name, or {_ANOTHER_START}"
 

@@ -9,9 +9,11 @@ from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imp
 from tidegate.model.streaming_app import StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.resources.driver_config import app_storage
+from tidegate_spark.protocol import FIRST_LINEAGE
 from tidegate_spark.reasons import Reason
 
-FIRST_LINEAGE = 1
+UNKNOWN_LINEAGE = 0
+"""Of a launch that asks the storage for it: no application runs in it."""
 
 
 def lineage_of(o: Observation) -> int:
@@ -20,11 +22,30 @@ def lineage_of(o: Observation) -> int:
 
 
 def lineage_to_launch(o: Observation) -> int:
-    """Return the lineage of the next launch: another one only if an upgrade or its rollback begins one."""
-    upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase not in (UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK):
-        return lineage_of(o)
-    return max(lineage_of(o), upgrade.lineage)
+    """Return the lineage of the next launch: another one only if an upgrade or its rollback begins one.
+
+    Of an application that starts from a snapshot, and neither the status nor that snapshot says from which, only the
+    storage knows where it is: :data:`UNKNOWN_LINEAGE`.
+    """
+    upgrade, lineage = o.app.status.upgrade, lineage_of(o)
+    if upgrade is not None and upgrade.phase in (
+        UpgradePhase.STOPPING,
+        UpgradePhase.GATE,
+        UpgradePhase.ROLLING_BACK,
+    ):
+        lineage = max(lineage, upgrade.lineage)
+    if lineage == FIRST_LINEAGE and lacks_beginning(o) and not is_usable(o.origin):
+        return UNKNOWN_LINEAGE
+    return lineage
+
+
+def lacks_beginning(o: Observation) -> bool:
+    """Return whether an application starts from a snapshot and its status says neither from which nor where it is.
+
+    It has not begun, or the status was lost.
+    """
+    start, status = o.app.spec.start_from, o.app.status
+    return start is not None and bool(start.snapshot_name) and status.start_from is None and not status.lineage
 
 
 def is_usable(origin: StreamSnapshot | None) -> bool:
@@ -66,8 +87,10 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
     start, origin, status = o.app.spec.start_from, o.origin, o.app.status
     if status.start_from is not None or start is None or origin is None or not is_usable(origin):
         return status.start_from
-    if lineage_of(o) != FIRST_LINEAGE:
-        return None  # it has long begun, and the status was lost
+    if status.lineage:
+        # It has long begun, and the status was lost. What that lineage began with says the storage: the snapshot may
+        # be another one of the name by now.
+        return None
     storage, owner = origin.status.storage, origin.status.app
     assert storage is not None
     assert owner is not None

@@ -80,6 +80,7 @@ RULES: tuple[Rule, ...] = (
     restarting.disbelieve_old_news,
     ends.obey_policy_never,
     running.replace_lost_driver,
+    beginning.leave_empty_place,
     restarting.adopt_lost_epoch,
     restarting.judge_fenced_driver,
     ends.judge_exhausted_driver,

@@ -58,6 +58,7 @@ _RETRIED = frozenset(
         Reason.STORAGE_OWNED,
         Reason.STORAGE_UNSUITABLE,
         Reason.NOTHING_TO_ADOPT,
+        Reason.STORAGE_EMPTY,
         Reason.LINEAGE_NOT_EMPTY,
         Reason.CONFIGURATION_CHANGED,
     }
@@ -77,6 +78,7 @@ _FOR_A_PERSON = frozenset(
         Reason.STORAGE_OWNED,
         Reason.STORAGE_UNSUITABLE,
         Reason.NOTHING_TO_ADOPT,
+        Reason.STORAGE_EMPTY,
         Reason.LINEAGE_NOT_EMPTY,
     }
 )

@@ -43,7 +43,7 @@ from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, time_from_seconds
 from tidegate.resources.metadata import executor_selector
 from tidegate.resources.names import driver_pod_name
-from tidegate_spark.protocol import AgentReport, QueryReport
+from tidegate_spark.protocol import FIRST_LINEAGE, AgentReport, QueryReport
 
 FIGURES_INTERVAL = 60.0
 """Seconds between two writes of nothing but progress."""
@@ -216,7 +216,10 @@ def _told_partitions(o: Observation) -> set[int]:
 def _is_filled_by_another(o: Observation, lineage: int) -> bool:
     """Return whether the lineage began with a snapshot that was not made for it."""
     began = recorded_or_found(o)
-    return began is not None and began.lineage == lineage and not began.undone_lineage
+    if began is None:
+        start = o.app.spec.start_from  # the status that said so may be lost
+        return lineage == FIRST_LINEAGE and start is not None and bool(start.snapshot_name)
+    return began.lineage == lineage and not began.undone_lineage
 
 
 def _is_rollback(known: StreamingAppStatus) -> bool:

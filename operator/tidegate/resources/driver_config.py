@@ -25,6 +25,10 @@ from tidegate.resources.reserved_labels import refuse_in_settings
 from tidegate.spark.memory import split_memory
 from tidegate.spark.settings import spark_settings
 from tidegate_spark.protocol import (
+    EXPECTS_BEGINNING,
+    EXPECTS_NOTHING,
+    EXPECTS_STATE,
+    FIRST_LINEAGE,
     OPENS_EMPTY,
     OPENS_FROM_SNAPSHOT,
     OPENS_NOTHING,
@@ -104,6 +108,7 @@ def build_driver_config(
         spec_hash=spec_hash(app),
         control=control_settings(app, app_storage(app)),
         opening=_opening(app, lineage),
+        expects=_expects(app, lineage),
         adopt=spec.start_from is not None and spec.start_from.adopt,
         adopt_lineage=spec.start_from.adopt_lineage if spec.start_from is not None else 0,
     )
@@ -122,6 +127,29 @@ def _opening(app: StreamingApp, lineage: int) -> str:
     # A record of one that was refused, or not launched, names the lineage that there was.
     launched = upgrade.phase in _LAUNCHED or (upgrade.phase is UpgradePhase.WITHDRAWN and upgrade.epoch > 0)
     return OPENS_EMPTY if upgrade.mode is UpgradeMode.STATELESS and launched else OPENS_NOTHING
+
+
+def _expects(app: StreamingApp, lineage: int) -> str:
+    """Return what there has to be in the application's place: it never starts empty without a record of that."""
+    start, began, opening = app.spec.start_from, app.status.start_from, _opening(app, lineage)
+    if _has_run(app, lineage, opening):
+        return EXPECTS_STATE
+    if lineage > FIRST_LINEAGE:
+        return EXPECTS_NOTHING if opening == OPENS_EMPTY else EXPECTS_BEGINNING
+    from_snapshot = start is not None and bool(start.snapshot_name)
+    return EXPECTS_BEGINNING if from_snapshot and began is None else EXPECTS_NOTHING
+
+
+def _has_run(app: StreamingApp, lineage: int, opening: str) -> bool:
+    """Return whether the status says that the application has committed batches in a lineage, be its number lost."""
+    status, began = app.status, app.status.start_from
+    if status.lineage not in (0, lineage):
+        return False
+    stable = status.last_stable is not None and status.last_stable.lineage == lineage
+    filled = began is not None and began.lineage == lineage and began.has_started
+    # Of a lineage that is made of another one the status has a batch before anything is in it.
+    own_batch = status.batch is not None and (lineage == FIRST_LINEAGE or opening == OPENS_EMPTY)
+    return own_batch or stable or filled
 
 
 def _is_apart(app: StreamingApp) -> bool:

@@ -30,6 +30,7 @@ from tidegate_spark.protocol import (
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,
     CONFIG_VARIABLE,
+    EXPECTS_NOTHING,
     ROLE_REHEARSAL,
     SPARK_SECRET_FILE,
     RestartSettings,
@@ -84,6 +85,7 @@ def build_rehearsal(app: StreamingApp, platform: Platform) -> ConfiguredPod:
         rehearsal=Rehearsal(rehearse.batches, rehearse.timeout_seconds, upgrade.queries),
         # Its own folder is nobody's before it.
         adopt=False,
+        expects=EXPECTS_NOTHING,
     )
     config = dataclasses.replace(
         config,

@@ -88,6 +88,7 @@ class Reason(str, Enum):
     NEWER_FORMAT = "NewerFormat"
     CLAIM_DAMAGED = "ClaimDamaged"
     NOTHING_TO_ADOPT = "NothingToAdopt"
+    STORAGE_EMPTY = "StorageEmpty"
     LINEAGE_NOT_EMPTY = "LineageNotEmpty"
     PROTOCOL_MISMATCH = "ProtocolMismatch"
     BUCKET_NOT_FOUND = "BucketNotFound"

@@ -90,6 +90,27 @@ AREA = Area(
             after="A new driver checks again within 5 minutes.",
         ),
         Entry(
+            Reason.STORAGE_EMPTY,
+            Fault.DATA,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            (
+                "The application has run before, or started from a snapshot, and its folder in spec.storage has none "
+                "of its state: spec.storage.endpoint or spec.storage.region may name another store, or the files were "
+                "deleted. Tidegate does not start the application empty."
+            ),
+            remedy=(
+                "Revert the edit of spec.storage. To use another store, set spec.suspend to true, copy all of "
+                "<spec.storage.uri>/<namespace>/<name>/ to it, and then edit spec.storage.endpoint and set "
+                "spec.suspend to false. If the files were deleted, restore them from the versions of the bucket. An "
+                "application that lost its status before it had copied its snapshot also continues when the "
+                'StreamSnapshot of spec.startFrom.snapshotRef is Ready again. To give the state up, run "kubectl '
+                'annotate streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE", where '
+                "LINEAGE is the number in status.lineage (1 if there is none), set spec.upgrade.mode to Stateless, "
+                "and change spec.restartNonce."
+            ),
+            after="A new driver checks again within 5 minutes.",
+        ),
+        Entry(
             Reason.LINEAGE_NOT_EMPTY,
             Fault.DATA,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),

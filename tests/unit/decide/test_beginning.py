@@ -41,6 +41,8 @@ from tidegate_testing.upgrades import stable, upgraded, upgrading
 ORIGIN_APP = launched(app_with(name="orders", uid="u-0"))
 ORIGIN = ready_snapshot(ORIGIN_APP)
 FORK = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}}}, name="variant", uid="u-9")
+NEW_FORK = msgspec.structs.replace(FORK, metadata=msgspec.structs.replace(FORK.metadata, finalizers=()))
+"""Nobody has begun to launch it."""
 RECORD = StartedFrom(
     snapshot_name="nightly", id="nightly-aabbccdd", app_uid="u-0", lineage=1, uri="s3://streams/apps/shop/orders"
 )
@@ -54,7 +56,7 @@ def config_of(o: Observation) -> DriverConfig:
 
 
 def test_a_snapshot_that_can_not_be_read_is_not_called_missing() -> None:
-    o = observe(app_with({"startFrom": {"snapshotRef": {"name": "nightly"}}}), origin_unreadable=True)
+    o = observe(NEW_FORK, origin_unreadable=True)
     assert decide(o, NOW).reason == "SnapshotUnreadable"
 
 
@@ -66,8 +68,8 @@ def test_an_application_that_begins_with_an_export_waits_for_nothing_and_its_dri
     assert config_of(observe(app_with())).export == ""
 
 
-def test_a_fork_that_lost_its_status_and_its_snapshot_continues_once_it_is_told_to_take_over_what_is_there() -> None:
-    waiting = decide(observe(FORK), NOW)
+def test_a_fork_that_was_created_again_without_its_snapshot_continues_once_it_is_told_to_take_over() -> None:
+    waiting = decide(observe(NEW_FORK), NOW)
     assert waiting.reason == "SnapshotNotFound"
     assert "spec.startFrom.adopt" in waiting.message
     told = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}, "adopt": True}}, name="variant", uid="u-9")
@@ -95,14 +97,14 @@ def kept_for_forks() -> StreamSnapshot:
     ],
 )
 def test_the_first_launch_waits_for_the_snapshot(origin: Any, condition: str, reason: str) -> None:
-    plan = decide(observe(FORK, origin=origin), NOW)
+    plan = decide(observe(NEW_FORK, origin=origin), NOW)
     assert verdict_of(plan) == (Phase.PENDING, condition, reason)
     assert "nightly" in plan.message
 
 
 @pytest.mark.parametrize("origin", [ORIGIN, kept_for_forks()], ids=["ready", "deleted and kept for forks"])
 def test_the_first_launch_records_what_it_begins_with_and_tells_the_driver(origin: StreamSnapshot) -> None:
-    o = observe(FORK, origin=origin)
+    o = observe(NEW_FORK, origin=origin)
     (record,) = [action for action in decide(o, NOW).actions if isinstance(action, RecordLaunch)]
     assert (record.status.lineage, record.status.start_from) == (1, RECORD)
     place = Storage("s3://streams/apps/shop/orders")

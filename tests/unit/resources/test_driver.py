@@ -14,7 +14,7 @@ from tidegate.resources.executor import build_executor_template
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate_spark.control_protocol import ControlSettings, ModelSettings
-from tidegate_spark.protocol import PROTOCOL, DriverConfig, ExecutorSettings, Storage, from_json
+from tidegate_spark.protocol import EXPECTS_BEGINNING, PROTOCOL, DriverConfig, ExecutorSettings, Storage, from_json
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
 
@@ -147,6 +147,7 @@ def test_the_configuration_of_a_launch() -> None:
         program=program_hash(orders.spec),
         spec_hash=spec_hash(orders),
         opening="none",
+        expects=EXPECTS_BEGINNING,
         protocol=PROTOCOL,
         control=ControlSettings(ModelSettings(("s3://streams/apps/shop/orders/",), 2 * 1024**3), 60.0),
     )

@@ -12,6 +12,8 @@ from tidegate_spark.claiming import BehindError
 from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.protocol import (
+    EXPECTS_BEGINNING,
+    EXPECTS_STATE,
     OPENS_EMPTY,
     OPENS_FROM_SNAPSHOT,
     OPENS_NOTHING,
@@ -174,8 +176,95 @@ def test_the_fence_keeps_out_who_is_to_run_in_an_earlier_lineage() -> None:
 
 def test_an_empty_place_is_begun_in_the_first_lineage_whatever_number_a_status_has() -> None:
     objects: dict[str, bytes] = {}
-    assert known(objects, launch(4, 3)) == Known(4, 1)
+    assert known(objects, launch(4, 3)) == Known(4, 1, found=False)
     assert objects == {}
+
+
+# --- what a launch expects to find ---
+
+MARK = {f"{ROOT}/lineages/1.json": b'{"snapshot": "nightly"}'}
+PART = {f"{ROOT}/lineages/1/main/commits/4": b""}
+ORIGIN = StartFrom(Storage("s3://streams/apps/shop/nightly"), "nightly", "fork-u-1")
+FILLING = opened(1, OPENS_FROM_SNAPSHOT, ORIGIN)
+ASKS = launch(1, 0, expects=EXPECTS_BEGINNING)
+RUNS_ON = launch(10, 1, expects=EXPECTS_BEGINNING)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        launch(10, 1, expects=EXPECTS_STATE),
+        launch(10, 2, expects=EXPECTS_BEGINNING),
+        # It started from a snapshot, which is still there: to do so again is to go back.
+        launch(10, 1, OPENS_FROM_SNAPSHOT, start_from=ORIGIN, expects=EXPECTS_STATE),
+        ASKS,
+        RUNS_ON,
+    ],
+)
+@pytest.mark.parametrize("others", [{}, {"streams/apps/shop/orders-2/app.json": b"{}"}])
+def test_an_application_that_has_run_or_began_with_a_snapshot_does_not_begin_in_an_empty_place(
+    asked: DriverConfig, others: dict[str, bytes]
+) -> None:
+    found = fault(dict(others), asked)
+    assert found.reason is Reason.STORAGE_EMPTY
+    assert "spec.storage.endpoint" in found.message
+
+
+def test_what_ran_in_a_lineage_does_not_begin_in_it_again_where_its_files_are_gone() -> None:
+    asked = launch(10, 1, OPENS_FROM_SNAPSHOT, start_from=ORIGIN, expects=EXPECTS_STATE)
+    assert fault({**claim_of(9, 1, **FILLING), **MARK}, asked).reason is Reason.STORAGE_EMPTY
+    assert known({**claim_of(9, 1, **FILLING), **MARK, **PART}, asked) is None
+    # It has run in a lineage that this store has never had, whatever it has of the one before.
+    later = launch(10, 2, OPENS_EMPTY, expects=EXPECTS_STATE)
+    assert fault({**claim_of(9, 1, **FILLING), **MARK, **PART}, later).reason is Reason.STORAGE_EMPTY
+    # Where the storage has another lineage, that is said, whatever is in this one.
+    assert known(claim_of(9, 2), asked) == Known(9, 2)
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        {**claim_of(9, 1), **MARK},
+        claim_of(9, 1, **FILLING),
+        {**claim_of(9, 2), f"{ROOT}/lineages/2/main/commits/4": b""},
+    ],
+)
+def test_who_asks_is_told_where_the_application_is_and_claims_nothing(there: dict[str, bytes]) -> None:
+    lineage = json.loads(there[OWN])["lineage"]
+    before = dict(there)
+    for epoch in (1, 9, 10):
+        told = known(there, launch(epoch, 0, expects=EXPECTS_BEGINNING))
+        assert told == Known(9, lineage)
+        assert told.found
+    assert there == before
+
+
+def test_a_lineage_of_which_nothing_says_what_it_was_filled_with_is_not_gone_on_with() -> None:
+    # A runtime of before, which wrote no opening, was killed while it filled it.
+    partly = {**claim_of(9, 1), **PART}
+    assert fault(partly, ASKS).reason is Reason.STORAGE_EMPTY
+    assert fault(partly, RUNS_ON).reason is Reason.STORAGE_EMPTY
+    assert known({**partly, **MARK}, RUNS_ON) is None
+    assert known({**claim_of(9, 1, **FILLING), **PART}, RUNS_ON) is None
+
+
+@pytest.mark.parametrize("there", [{f"{ROOT}/lineages/2/main/commits/4": b""}, {f"{ROOT}/lineages/2.json": b"{}"}])
+def test_a_later_lineage_is_gone_on_with_where_there_is_anything_of_it(there: dict[str, bytes]) -> None:
+    assert known({**claim_of(9, 2), **there}, launch(10, 2, expects=EXPECTS_BEGINNING)) is None
+    assert fault(claim_of(9, 2), launch(10, 2, expects=EXPECTS_BEGINNING)).reason is Reason.STORAGE_EMPTY
+    assert known(claim_of(9, 2, **opened(2, OPENS_EMPTY)), launch(10, 2, expects=EXPECTS_BEGINNING)) is None
+
+
+@pytest.mark.parametrize("opening", [OPENS_REPARTITIONED, OPENS_FROM_SNAPSHOT])
+def test_a_later_lineage_is_opened_where_there_is_anything_of_the_one_before(opening: str) -> None:
+    asked = launch(10, 2, opening, start_from=PIN, expects=EXPECTS_BEGINNING)
+    assert known({**claim_of(9, 1), **PART}, asked) is None
+    assert fault(claim_of(9, 1), asked).reason is Reason.STORAGE_EMPTY
+
+
+def test_what_belongs_to_another_application_is_not_called_empty() -> None:
+    assert fault(claim_of(9, 2), launch(1, 0, uid="u-2", expects=EXPECTS_BEGINNING)).reason is Reason.STORAGE_OWNED
+    assert fault(dict(LINEAGES), ASKS).reason is Reason.CLAIM_DAMAGED
 
 
 # --- start with nothing ---

@@ -37,6 +37,7 @@ from tidegate_spark.json_form import Word, to_json
 from tidegate_spark.last_words import last_words
 from tidegate_spark.progress import Commit, Ends, Leaving, Progress
 from tidegate_spark.protocol import (
+    EXPECTS_STATE,
     OPENS_FROM_SNAPSHOT,
     AgentReport,
     DriverConfig,
@@ -297,6 +298,8 @@ WITH_OFFSETS = dataclasses.replace(
     WITH_ADOPTED_LINEAGE,
     start_from=dataclasses.replace(WITH_ADOPTED_LINEAGE.start_from, offsets='{"orders":{"0":120,"1":17}}'),
 )
+WITH_EXPECTED_STATE = dataclasses.replace(WITH_OFFSETS, expects=EXPECTS_STATE)
+ADOPTED = dataclasses.replace(TERMINATION, adopt_opening=True, adopted_from="9a7f-uid")
 FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
@@ -313,7 +316,9 @@ FORMS = [
     Form("driver-config-with-spec-hash", WITH_SPEC_HASH, configured, None),
     # From before offsets could be named with which a lineage begins.
     Form("driver-config-with-adopted-lineage", WITH_ADOPTED_LINEAGE, configured, None),
-    Form("driver-config-with-offsets", WITH_OFFSETS, configured, lambda value: to_json(value).encode()),
+    # From before it said what has to be in the storage.
+    Form("driver-config-with-offsets", WITH_OFFSETS, configured, None),
+    Form("driver-config-with-expected-state", WITH_EXPECTED_STATE, configured, lambda value: to_json(value).encode()),
     # From before it told in which lineage it runs.
     Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
     # From before it told of executors that end.
@@ -326,15 +331,18 @@ FORMS = [
     ),
     # From before a place could be taken over.
     Form("termination", TERMINATION, ended, None),
+    # From before it told whether there is anything that says where the application is.
+    Form("termination-with-adoption", ADOPTED, ended, None),
     Form(
-        "termination-with-adoption",
-        dataclasses.replace(TERMINATION, adopt_opening=True, adopted_from="9a7f-uid"),
+        "termination-with-found-claim",
+        dataclasses.replace(ADOPTED, adopt_found=True),
         ended,
         lambda value: termination_text(value, Secrets()).encode(),
     ),
     # What writes it repeats the contract by hand, and can say no more than this.
     Form("last-words", LAST_WORDS, ended, None),
     Form("last-words-with-adoption", LAST_WORDS, ended, None),
+    Form("last-words-with-found-claim", LAST_WORDS, ended, None),
     Form("snapshot-reports", SNAPSHOTS, asked_snapshot_pod, lambda it: word_of(it.snapshots, Secrets()).encode()),
 ]
 
@@ -361,7 +369,7 @@ def test_what_is_told_tells_of_every_field(form: Form) -> None:
 
 def test_the_words_of_a_driver_that_could_not_start_are_written_as_they_are_read() -> None:
     words = last_words(ModuleNotFoundError("no pyspark"), stored("driver-config").decode())
-    assert_written("last-words-with-adoption", words.encode())
+    assert_written("last-words-with-found-claim", words.encode())
 
 
 def test_the_words_that_a_snapshot_pod_leaves_are_read_as_its_answer_is() -> None:
@@ -454,12 +462,15 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
 
 
 def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:
-    kept, rest = divide(WITH_OFFSETS, ("spark.task.cpus",))
+    kept, rest = divide(WITH_EXPECTED_STATE, ("spark.task.cpus",))
     assert_written("driver-config-rest", rest.encode(), to_the_byte=True)
     text = with_rest(kept, "orders-config-6-6a396ae3aa", rest)
-    assert_written("driver-config-in-two-with-offsets", text.encode())
-    now = stored("driver-config-in-two-with-offsets").decode()
-    assert_read("driver-config-in-two-with-offsets", put_together(now, rest.encode()), WITH_OFFSETS)
+    assert_written("driver-config-in-two-with-expected-state", text.encode())
+    now = stored("driver-config-in-two-with-expected-state").decode()
+    assert_read("driver-config-in-two-with-expected-state", put_together(now, rest.encode()), WITH_EXPECTED_STATE)
+    # From before it said what has to be in the storage.
+    before = stored("driver-config-in-two-with-offsets").decode()
+    assert_read("driver-config-in-two-with-offsets", put_together(before, rest.encode()), WITH_OFFSETS)
     # From before offsets could be named, a person could name the lineage, and it said of which version it is.
     before = stored("driver-config-in-two-with-adopted-lineage").decode()
     assert_read("driver-config-in-two-with-adopted-lineage", put_together(before, rest.encode()), WITH_ADOPTED_LINEAGE)

@@ -91,7 +91,9 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
     if why_not_come_to(o):
         return None  # what is under test is not stopped for what could not follow it
     mode, (repartition, lineage) = upgrade.mode, state_of_newer(o, upgrade)
-    if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and mode is not UpgradeMode.STATELESS and _is_confirmed(o):
+    # What one that started empty has made since is given up as well, if somebody has confirmed that very lineage.
+    other = mode is not UpgradeMode.STATELESS or upgrade.lineage == lineage_of(o)
+    if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and other and _is_confirmed(o):
         mode, repartition, lineage = UpgradeMode.STATELESS, None, next_lineage(o)
     return Step(
         moved(

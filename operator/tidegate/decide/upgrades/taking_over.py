@@ -9,6 +9,7 @@ from __future__ import annotations
 from tidegate.decide import messages
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.ends import ended_for_good_with
+from tidegate.decide.origin import lacks_beginning
 from tidegate.decide.upgrades import messages as upgrade_messages
 from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, ids_of, moved
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase
@@ -67,12 +68,25 @@ def told_by_fenced(o: Observation) -> Termination | None:
     told = ended_for_good_with(driver, Reason.FENCED)
     if driver is None or told is None or not told.adopt_epoch:
         return None
+    if unproven_place(o) is not None:
+        return None
     if told.adopt_epoch > status.epoch or told.adopted_from:
         return told
     if driver.epoch < status.epoch:
         return None  # of an earlier launch: what that was told is in the status, or over
     other = told.adopt_lineage not in (0, status.lineage)
     return told if other or (told.adopt_opening and _means_to_open(status, told.adopt_lineage)) else None
+
+
+def unproven_place(o: Observation) -> Termination | None:
+    """Return the last words of a driver by which an application that starts from a snapshot is to go on in its place.
+
+    None if it says that there is something of the application. Without that, a runtime of before would start
+    empty there with the next launch.
+    """
+    told = ended_for_good_with(o.driver, Reason.FENCED)
+    unproven = told is not None and told.adopt_epoch and not told.adopt_found and not told.adopted_from
+    return told if unproven and lacks_beginning(o) else None
 
 
 def _means_to_open(status: StreamingAppStatus, lineage: int) -> bool:
