@@ -16,7 +16,7 @@ from tests.scenario.drivers_agent import DriversAgent, nothing_to_see
 from tests.scenario.drivers_control import DriversControl
 from tests.scenario.drivers_executors import DriversExecutors
 from tests.scenario.drivers_snapshots import QUERY, DriversSnapshots
-from tests.scenario.object_store import FencePort, StoreClient
+from tests.scenario.object_store import FencePort, StoreClient, root_of
 from tests.scenario.surroundings import Surroundings, given_config
 from tidegate_spark import claiming, fence, preflight, storage
 from tidegate_spark.agent import Commands
@@ -83,9 +83,9 @@ class DriverProcess:
         secret = container.mounted[self.config.agent_secret]
         commands = Commands(self.terminate, self._set_executors, self._order_snapshots, self._give, nothing_to_see)
         self.agent = DriversAgent(self.config, secret, self.report, commands, world.now, world.rng.randbytes)
-        self._client = StoreClient(world.store, lambda: container.node.storeless)
+        self._client = StoreClient(world.store, lambda: container.node.storeless, self.config.storage.endpoint)
         place = self.config.storage
-        self.prefix = f"{place.bucket}/{place.prefix}"
+        self.prefix = f"{root_of(place.endpoint)}{place.bucket}/{place.prefix}"
         self._port = FencePort(self._client, place)
         process = f"{container.uid}/{container.restarts}"
         self.holder = Holder(self.config.uid, self.config.epoch, self.config.lineage, container.uid, process)

@@ -21,7 +21,7 @@ class DriversControl:
 
     def __init__(self, world: Surroundings, container: Container, config: DriverConfig) -> None:
         self._world, self._config = world, config
-        self._client: Any = StoreClient(world.store, lambda: container.node.storeless)
+        self._client: Any = StoreClient(world.store, lambda: container.node.storeless, config.storage.endpoint)
         self._asked: dict[str, ControlOrder] = {}
         self._told: dict[str, MessageReport] = {}
 

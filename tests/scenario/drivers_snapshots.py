@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.scenario.cluster import Container
 from tests.scenario.lineages import LineageLibrary
-from tests.scenario.object_store import StoreClient
+from tests.scenario.object_store import StoreClient, root_of
 from tests.scenario.surroundings import Surroundings
 from tidegate_spark import storage
 from tidegate_spark.claimed import Known
@@ -35,8 +35,9 @@ class DriversSnapshots:
 
     def __init__(self, world: Surroundings, container: Container, config: DriverConfig, holder: Holder) -> None:
         self._world, self._config, self._holder = world, config, holder
-        self._client: Any = StoreClient(world.store, lambda: container.node.storeless)
-        self._prefix = f"{config.storage.bucket}/{config.storage.prefix}"
+        self._client: Any = StoreClient(world.store, lambda: container.node.storeless, config.storage.endpoint)
+        self._prefix = f"{root_of(config.storage.endpoint)}{config.storage.bucket}/{config.storage.prefix}"
+        self._storeless = lambda: container.node.storeless
         self._under_way: dict[str, tuple[float, int]] = {}
         """Snapshot -> when its copy is whole, and the batch that it is to be of; -1 for the newest."""
         self._reports: dict[str, SnapshotReport] = {}
@@ -164,9 +165,9 @@ class DriversSnapshots:
                 break
             start = dataclasses.replace(start, snapshot=earlier.snapshot, lineage=earlier.lineage)
             self._world.count("rolled back to what a lineage was to start from that nobody filled")
-        made = self._read(_manifest(start.snapshot))
+        made = self._read(_manifest(start.snapshot)) if start.lineage else self._read_origin(start)
         if made is None:
-            batch = self._noted(start.snapshot, start.lineage)
+            batch = self._noted(start.snapshot, start.lineage) if start.lineage else -1
             if batch < 0:
                 raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, f"there is nothing of {start.snapshot}"))
             made = {"batch": batch}
@@ -174,7 +175,7 @@ class DriversSnapshots:
         self._put(f"lineages/{config.lineage}/{QUERY}/commits/{made['batch']}", made)
         self._world.ledger.filled(self._prefix, self._holder, start.lineage, int(made["batch"]))
         self._put(mark, {"snapshot": start.snapshot})
-        self._world.count("rolled back into a new lineage")
+        self._world.count("rolled back into a new lineage" if start.lineage else "started from a snapshot")
 
     def _noted(self, name: str, lineage: int) -> int:
         known = self._read(_note(name))
@@ -190,6 +191,11 @@ class DriversSnapshots:
     def _read(self, key: str) -> Any:
         place = self._config.storage
         found = storage.read_object(self._client, place, place.key(key))
+        return json.loads(found[0]) if found is not None else None
+
+    def _read_origin(self, start: StartFrom) -> Any:
+        client: Any = StoreClient(self._world.store, self._storeless, start.storage.endpoint)
+        found = storage.read_object(client, start.storage, start.storage.key(_manifest(start.snapshot)))
         return json.loads(found[0]) if found is not None else None
 
     def _put(self, key: str, body: dict[str, Any]) -> None:

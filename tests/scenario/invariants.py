@@ -3,6 +3,7 @@
 * One writer: a batch is committed only by the process that had the fence when it began.
 * An application never goes back to an earlier lineage. It goes on to a later one from the one that it runs in, or from
   one that nobody came to run in: whatever becomes of its status.
+* An application that starts from a snapshot, or has run, never starts empty, wherever its storage is.
 * An epoch belongs to one pod, and is recorded before there is a pod of it; recorded epochs never go back.
 * A driver is declared lost only if it is not there.
 * An application that has a stable version does not stand still for an edit of which no pod can be made.
@@ -46,6 +47,7 @@ _RETRIED = tuple(
         Reason.STORAGE_OWNED,
         Reason.CLAIM_DAMAGED,
         Reason.NOTHING_TO_ADOPT,
+        Reason.STORAGE_EMPTY,
         Reason.LINEAGE_NOT_EMPTY,
         Reason.STORAGE_UNSUITABLE,
         Reason.FENCED,
@@ -53,6 +55,7 @@ _RETRIED = tuple(
     )
 )
 """In the termination message of a driver whose replacement needs no other intent."""
+_WAITS_FOR_SNAPSHOT = (Reason.SNAPSHOT_NOT_FOUND, Reason.SNAPSHOT_NOT_READY)
 _COMPLETED = f'"reason":"{Reason.COMPLETED}"'
 """In that of a driver whose replacement needs the policy Always."""
 
@@ -68,6 +71,8 @@ class Wishes:
     """Versions in which it was to be suspended."""
     policies: list[tuple[int, str]] = field(default_factory=list)
     """Version from which it had this restart policy, in order."""
+    from_snapshot: bool = False
+    """It is to start from one."""
     emptied: bool = False
     """It was deleted while its storage was to go with it."""
     status_lost: bool = False
@@ -101,6 +106,8 @@ class Invariants:
     """Uid and a lineage that somebody wrote into the status -> what stood there."""
     opened_after: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     """Uid and lineage of each that a launch was recorded to open -> those that were left for it, by the status."""
+    ran: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Uid -> prefix of each storage in which batches were committed -> the last lineage."""
     run_in: set[tuple[str, int]] = field(default_factory=set)
     """Prefix and lineage of each in which a batch was begun."""
     writes: int = 0
@@ -153,6 +160,8 @@ class Invariants:
             wishes.policies.append((change.version, spec.get("restart", {}).get("policy", "OnFailure")))
             if spec.get("suspend"):
                 wishes.suspended.append(change.version)
+        start = spec.get("startFrom") or {}
+        wishes.from_snapshot = "snapshotRef" in start and not start.get("adopt")
         if "deletionTimestamp" in metadata:
             wishes.deleted = True
             wishes.emptied = wishes.emptied or spec["storage"].get("deletionPolicy") == "Delete"
@@ -186,8 +195,8 @@ class Invariants:
             recorded = self.action() == "RecordLaunch"
             wanted = version_in_force(after, wishes.hashes[-1][1])
             self.rules.check_app(before, after, place.path, wanted, recorded)
-        if reason_of(before) != reason_of(after) and stands_still_for_an_edit(after, self.api.clock()):
-            self.violated(f"{place.path} stands still for an edit of which no pod can be made")
+        if reason_of(before) != reason_of(after):
+            self._check_standstill(place.path, after)
         if self.action() == "RecordLaunch" and went_on_beside_an_edit(after):
             self.count("went on beside an edit of which no pod can be made")
         if self.action() == "RecordLaunch" and 0 < old < new:
@@ -201,6 +210,13 @@ class Invariants:
             self.violated(
                 f"{place.path} is {'said to be suspended' if suspended else 'released'}, and its driver is there"
             )
+
+    def _check_standstill(self, path: str, after: Body) -> None:
+        """Look whether an application stands still now for what it does not need."""
+        if reason_of(after) in _WAITS_FOR_SNAPSHOT and self.ran.get(after["metadata"]["uid"]):
+            self.violated(f"{path} waits for the snapshot that it has long started from")
+        if stands_still_for_an_edit(after, self.api.clock()):
+            self.violated(f"{path} stands still for an edit of which no pod can be made")
 
     def _note_opening(self, before: Body, after: Body) -> None:
         """Note the launch of a lineage, and which one is left for it."""
@@ -413,6 +429,7 @@ class Invariants:
             # The one batch that a zombie may have had under way when the storage was emptied. The next one finds it.
             self._strays.add((*at, batch))
             return
+        self._check_start(prefix, holder)
         if (*at, batch - 1) not in self._strays and batch != self.committed_batches.get(at, -1) + 1:
             self.violated(f"batch {batch} of {prefix} is committed after {self.committed_batches.get(at, -1)}")
         self.committed_batches[at] = batch
@@ -429,6 +446,16 @@ class Invariants:
                 f"lineage {holder.lineage} of {prefix} does not follow {before}, and the application ran there"
             )
         self.runs_in[prefix] = holder.lineage
+
+    def _check_start(self, prefix: str, holder: Holder) -> None:
+        """Look whether a batch is the first one of an application that was not to start empty there."""
+        before = self.ran.get(holder.uid, {})
+        began = (prefix, holder.lineage) in self.committed_batches  # it goes on, or was filled
+        if not began and self.wishes[holder.uid].from_snapshot and holder.lineage == 1:
+            self.violated(f"{holder.process} starts empty in {prefix}, and is to start from a snapshot")
+        if not began and max(before.values(), default=0) >= holder.lineage:
+            self.violated(f"{holder.process} starts empty in lineage {holder.lineage} of {prefix}; it ran in {before}")
+        self.ran.setdefault(holder.uid, {})[prefix] = max(holder.lineage, before.get(prefix, 0))
 
     def _left_for(self, holder: Holder, lineage: int) -> set[int]:
         """Return the lineages that were left for another one; what people wrote in between is none that was run in."""
@@ -467,6 +494,8 @@ class Invariants:
         self._times_emptied[prefix] += 1
         self.fences.pop(prefix, None)
         self.runs_in.pop(prefix, None)
+        for places in self.ran.values():
+            places.pop(prefix, None)
         self.run_in = {at for at in self.run_in if at[0] != prefix}
         for at in [at for at in self.committed_batches if at[0] == prefix]:
             del self.committed_batches[at]

@@ -39,11 +39,19 @@ def etag_of(content: bytes) -> str:
     return f'"{hashlib.md5(content).hexdigest()}"'
 
 
-class StoreClient:
-    """One client of the store; ``cut_off`` tells whether it cannot reach it."""
+def root_of(endpoint: str) -> str:
+    """Return how keys of a store begin, among those of all stores; nothing for the one without an endpoint."""
+    return f"{endpoint.partition('://')[2]}/" if endpoint else ""
 
-    def __init__(self, store: ObjectStore, cut_off: Callable[[], bool] = lambda: False) -> None:
-        self._store, self._cut_off = store, cut_off
+
+class StoreClient:
+    """One client of the store; ``cut_off`` tells whether it cannot reach it.
+
+    With ``at``, an endpoint, it is another store, whose buckets may have the same names.
+    """
+
+    def __init__(self, store: ObjectStore, cut_off: Callable[[], bool] = lambda: False, at: str = "") -> None:
+        self._store, self._cut_off, self._root = store, cut_off, root_of(at)
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes, **condition: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
         """Write an object, if its condition holds."""
@@ -85,7 +93,7 @@ class StoreClient:
     def list_objects_v2(self, *, Bucket: str, Prefix: str = "", **_: Any) -> dict[str, Any]:  # noqa: N803
         """List keys."""
         whole = self._reach("ListObjectsV2", Bucket, Prefix)
-        found = [key.removeprefix(f"{Bucket}/") for key in self._store.keys(whole)]
+        found = [key.removeprefix(f"{self._root}{Bucket}/") for key in self._store.keys(whole)]
         return {"Contents": [{"Key": key} for key in found]} if found else {}
 
     def get_paginator(self, operation: str) -> "StoreClient":
@@ -100,7 +108,7 @@ class StoreClient:
     def _reach(self, operation: str, bucket: str, key: str) -> str:
         if self._store.down or self._cut_off():
             raise EndpointConnectionError(endpoint_url=f"http://store/{operation}")
-        return f"{bucket}/{key}"
+        return f"{self._root}{bucket}/{key}"
 
 
 class FencePort:

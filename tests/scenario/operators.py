@@ -35,6 +35,7 @@ from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.paths import collection
 from tidegate.leadership import NotLeadingError
 from tidegate.main import Operator
+from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
@@ -192,6 +193,16 @@ class OperatorProcess:
         self._spawn(self._lead(self.lines.run_timers))
         self._spawn(self._lead(self.scales.run_worker))
         self._spawn(self._lead(self.scales.run_timers))
+
+    def take_origin(self, before: StreamSnapshot | None, now: StreamSnapshot | None) -> None:
+        """Hear that a snapshot is there or gone, and look at the applications that start from it."""
+        known = self.index.snapshots
+        if before is not None and now is None:
+            known.remove(before.key, before.metadata.uid)
+        if now is not None:
+            known.put(now)
+        told = now or before
+        self._take_in(set(known.forks(told.key)) if told is not None else set())
 
     def lead(self) -> None:
         """Begin to work."""

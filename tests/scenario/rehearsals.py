@@ -29,7 +29,7 @@ class RehearsalProcess:
     def __init__(self, world: Surroundings, container: Container, pod: Body) -> None:
         self._world, self._config = world, given_config(container, pod)
         self._version: str = pod["metadata"]["annotations"][ANNOTATION_SPEC_HASH]
-        self._client: Any = StoreClient(world.store, lambda: container.node.storeless)
+        self._client: Any = StoreClient(world.store, lambda: container.node.storeless, self._config.storage.endpoint)
         self._asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 

@@ -14,7 +14,7 @@ from tests.scenario.api_server import Body
 from tests.scenario.cluster import Container, Ended
 from tests.scenario.drivers_snapshots import QUERY
 from tests.scenario.lineages import LineageLibrary
-from tests.scenario.object_store import FencePort, StoreClient
+from tests.scenario.object_store import FencePort, StoreClient, root_of
 from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import claiming, fence, storage
 from tidegate_spark.fence import Fenced, Held, Holder
@@ -64,9 +64,9 @@ class RepartitionProcess:
         self._world, self._config = world, config_of(pod)
         env = {item["name"]: item.get("value", "") for item in pod["spec"]["containers"][0]["env"]}
         self.order = from_json(Repartition, env[REPARTITION_VARIABLE].replace("$$", "$"))
-        self._client: Any = StoreClient(world.store, lambda: container.node.storeless)
+        self._client: Any = StoreClient(world.store, lambda: container.node.storeless, self._config.storage.endpoint)
         place = self._config.storage
-        self.prefix = f"{place.bucket}/{place.prefix}"
+        self.prefix = f"{root_of(place.endpoint)}{place.bucket}/{place.prefix}"
         self._port = FencePort(self._client, place)
         process = f"{container.uid}/{container.restarts}"
         self._holder = Holder(self._config.uid, self._config.epoch, self._config.lineage, container.uid, process)

@@ -77,7 +77,7 @@ class PurgeProcess:
 
     def __init__(self, world: Surroundings, container: Container, pod: Body) -> None:
         self._world, self._config = world, config_of(pod)
-        self._client: Any = StoreClient(world.store, lambda: container.node.storeless)
+        self._client: Any = StoreClient(world.store, lambda: container.node.storeless, self._config.storage.endpoint)
         self._task: asyncio.Task[None] | None = None
 
     def start(self, ended: Ended) -> None:

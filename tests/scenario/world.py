@@ -22,6 +22,7 @@ from tests.scenario.small_processes import ExecutorProcess, PurgeProcess, Refusi
 from tests.scenario.surroundings import Ledger, config_of
 from tests.scenario.weather import Weather
 from tests.scenario.wire import Asked
+from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import DEFAULT_ACCOUNT, access_name
@@ -66,6 +67,8 @@ class World(OperatorsWorld):
         self.quota, self.input = False, True
         self.statuses: dict[str, list[Body]] = {}
         """Statuses that were backed up, by the uid of their application."""
+        self.origin: StreamSnapshot | None = None
+        """The snapshot that applications start from, if there is one."""
         self.bugs: dict[str, str] = {}
         """Applications that fail, with the spec with which they do, by its hash."""
         self.to_be_emptied: dict[str, str] = {}
@@ -127,9 +130,16 @@ class World(OperatorsWorld):
         process = OperatorProcess(self, f"operator-{self.launched}")
         self.trace(process.name, "starts")
         self.operators.append(process)
+        process.take_origin(None, self.origin)
         process.start()
         if self.leader is None:
             self.elect()
+
+    def set_origin(self, origin: StreamSnapshot | None) -> None:
+        """Have a snapshot that applications start from, or none; each operator hears of it in its time."""
+        before, self.origin = self.origin, origin
+        for process in self.operators:
+            self.later(self.some(0.0, 3.0), process.take_origin, before, origin)
 
     def elect(self) -> None:
         """Give the Lease to a process that can renew it, if there is one."""

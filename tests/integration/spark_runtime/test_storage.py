@@ -17,6 +17,8 @@ from tidegate_spark.protocol import (
     ACCESS_KEY,
     EXIT_CODES,
     EXIT_STOPPED,
+    EXPECTS_BEGINNING,
+    EXPECTS_STATE,
     OPENS_EMPTY,
     OPENS_NOTHING,
     PROTOCOL,
@@ -140,6 +142,28 @@ def test_a_lineage_that_is_to_begin_with_nothing_is_not_begun_where_there_is_som
     assert fault_of_check(stateless, credentials).reason is Reason.LINEAGE_NOT_EMPTY
     object_store.client.delete_object(Bucket=config.storage.bucket, Key=left)
     preflight.check_storage(stateless, str(credentials))
+
+
+def test_an_application_that_has_run_claims_nothing_in_a_store_without_its_state_and_goes_on_where_that_is(
+    object_store: ObjectStore, config: DriverConfig, credentials: Path
+) -> None:
+    client, place = object_store.client, config.storage
+    preflight.check_storage(config, str(credentials))
+    client.put_object(Bucket=place.bucket, Key=place.key("lineages", "1", "main", "commits", "7"))
+    # Another store has the same bucket, and nothing in it; here it is another prefix.
+    has_run = dataclasses.replace(config, epoch=2, expects=EXPECTS_STATE)
+    elsewhere = dataclasses.replace(place, uri=f"{place.uri}-elsewhere")
+    refused = fault_of_check(dataclasses.replace(has_run, storage=elsewhere), credentials)
+    assert refused.reason is Reason.STORAGE_EMPTY
+    assert client.list_objects_v2(Bucket=place.bucket, Prefix=elsewhere.prefix)["KeyCount"] == 0
+    # A fork that lost its status asks, and claims nothing either.
+    lost = dataclasses.replace(config, lineage=0, opening=OPENS_NOTHING, expects=EXPECTS_BEGINNING)
+    assert fault_of_check(dataclasses.replace(lost, storage=elsewhere), credentials).reason is Reason.STORAGE_EMPTY
+    client.put_object(Bucket=place.bucket, Key=place.key("lineages", "1.json"), Body=b'{"snapshot": "nightly"}')
+    with pytest.raises(BehindError) as caught:
+        preflight.check_storage(lost, str(credentials))
+    assert (caught.value.known, caught.value.known.found) == (Known(1, 1), True)
+    preflight.check_storage(has_run, str(credentials))
 
 
 @pytest.mark.parametrize("header", ["If-None-Match", "If-Match"])

@@ -14,8 +14,8 @@ def lose_status(w: World) -> str | None:
     app = _some_app(w)
     if app is None:
         return None
-    _put_status(w, app, None)
-    return f"{_named(app)} loses its status{_with_driver(w, app)}"
+    put_status(w, app, None)
+    return f"{_named(app)} loses its status{with_driver(w, app)}"
 
 
 @happening(4)
@@ -26,9 +26,9 @@ def restore_status(w: World) -> str | None:
     if app is None or not earlier:
         return None
     status = w.rng.choice(earlier)
-    _put_status(w, app, status)
+    put_status(w, app, status)
     known = f"epoch {status.get('epoch', 0)}, lineage {status.get('lineage', 0)}"
-    return f"{_named(app)} gets its status of {known} back{_with_driver(w, app)}"
+    return f"{_named(app)} gets its status of {known} back{with_driver(w, app)}"
 
 
 @happening(1)
@@ -39,8 +39,8 @@ def edit_status(w: World) -> str | None:
         return None
     field = w.rng.choice(("lineage", "lineage", "epoch"))
     number = w.rng.choice((None, 1, 2, 3))
-    _put_status(w, app, {**app["status"], field: number} if number else _without(app["status"], field))
-    return f"somebody sets status.{field} of {_named(app)} to {number}{_with_driver(w, app)}"
+    put_status(w, app, {**app["status"], field: number} if number else _without(app["status"], field))
+    return f"somebody sets status.{field} of {_named(app)} to {number}{with_driver(w, app)}"
 
 
 @happening(4)
@@ -74,7 +74,8 @@ def _without(status: Body, field: str) -> Body:
     return {name: value for name, value in status.items() if name != field}
 
 
-def _put_status(w: World, app: Body, status: Body | None) -> None:
+def put_status(w: World, app: Body, status: Body | None) -> None:
+    """Remove an application's status, or put another one in its place."""
     uid = app["metadata"]["uid"]
     w.check.lose_status(uid, restored=status is not None)
     w.check.write_lineage(uid, app["status"].get("lineage", 0), (status or {}).get("lineage", 0))
@@ -84,7 +85,8 @@ def _put_status(w: World, app: Body, status: Body | None) -> None:
         w.api.patch(path, {"status": copy.deepcopy(status)})
 
 
-def _with_driver(w: World, app: Body) -> str:
+def with_driver(w: World, app: Body) -> str:
+    """Delete the driver, too, in half of the cases; returns what was done."""
     path = w.driver_path(app["metadata"]["name"])
     if w.rng.random() < 0.5 or w.api.find(path) is None:
         return ""

@@ -23,7 +23,7 @@ def create_app(w: World) -> str | None:
     return create(w, name)
 
 
-def create(w: World, name: str) -> str:
+def create(w: World, name: str, start_from: Body | None = None) -> str:
     """Create an application that is not there; returns what was done."""
     uri = f"s3://{BUCKET}/apps/{NAMESPACE}/{ORDERS}" if name == INNER else f"s3://{BUCKET}/apps"
     spec: Body = {
@@ -35,7 +35,9 @@ def create(w: World, name: str) -> str:
         "restart": {"policy": "OnFailure", **(_restart_rules(w) if w.rng.random() < 0.5 else {})},
         "upgrade": {name: value for name, value in _upgrade_rules(w).items() if value is not None},
     }
-    if w.store.keys(f"{uri.removeprefix('s3://')}/{NAMESPACE}/{name}/{APP_FILE}") and w.rng.random() < 0.4:
+    if start_from is not None:
+        spec["startFrom"] = start_from
+    elif w.store.keys(f"{uri.removeprefix('s3://')}/{NAMESPACE}/{name}/{APP_FILE}") and w.rng.random() < 0.4:
         spec["startFrom"] = {"adopt": True}  # restored by a backup tool, and told so
         w.count("created to adopt")
     manifest = {"apiVersion": "tidegate.dev/v1alpha1", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
