@@ -132,6 +132,8 @@ def test_forks_wait_for_it_until_they_have_begun() -> None:
         fork("new"),
         fork("filling", started=ID),
         fork("running", started=ID, begun_=True),
+        # It has long started, and its status was lost: the storage said where it is.
+        launched(fork("asked")),
         fork("of-another", started="nightly-00000000"),
         deleted(fork("going")),
     ):
