@@ -6,40 +6,59 @@ whatever error that makes: nobody could tell it from a failure.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
+import threading
 import time
-from collections.abc import Callable
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from tidegate_spark.ending import Budget
+from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.progress import Progress
 from tidegate_spark.queries import Queries
 from tidegate_spark.stopping import stop_at_boundary
 
+OTHER_THREADS_SECONDS = 10.0
+"""At most so long is waited for a batch by a thread that is not the script's first one: it may be inside that batch."""
+
 log = logging.getLogger("tidegate")
 
 
-def guard_context(queries: Queries, progress: Progress, grace_seconds: float, ends: Callable[[], bool]) -> None:
+def guard_context(queries: Queries, progress: Progress, grace_seconds: float, ending: Ending) -> None:
     """Have ``SparkContext.stop``, which every way of stopping comes to, stop the queries first.
 
     Args:
         queries: of this driver.
         progress: is told of their last batches.
         grace_seconds: what a running batch gets, as at any other stop.
-        ends: whether the driver is ending; it has looked after the queries itself then.
+        ending: of the driver; once it has begun, it looks after the queries itself.
     """
     original = SparkContext.stop
 
     @functools.wraps(original)
     def stop(context: SparkContext) -> None:
-        active = [] if ends() or context._jsc is None else queries.active()
-        if active:
-            log.info("the script stops Spark: %d running queries end first", len(active))
-            budget = Budget.of(grace_seconds)
-            for each in stop_at_boundary(active, time.monotonic() + budget.batch, budget.unwinding):
-                progress.query_ended(each.name, each.commits if each.commits is not None else -1)
+        if ending.requested.is_set():
+            ending.queries_stopped.wait()
+        elif context._jsc is not None:
+            # A JVM that is gone has no query to be stopped.
+            with contextlib.suppress(Py4JError, OSError):
+                stop_queries()
         original(context)
+
+    def stop_queries() -> None:
+        active = queries.active()
+        if not active:
+            return
+        log.info("the script stops Spark: %d running queries end first", len(active))
+        # One that is paused would wait for its release.
+        ending.before_stop()
+        budget = Budget.of(grace_seconds)
+        # In a function of the query's own (foreachBatch) it would be waited for by itself.
+        own = threading.current_thread() is threading.main_thread()
+        deadline = time.monotonic() + (budget.batch if own else min(budget.batch, OTHER_THREADS_SECONDS))
+        for each in stop_at_boundary(active, deadline, budget.unwinding):
+            progress.query_ended(each.name, each.commits if each.commits is not None else -1)
 
     SparkContext.stop = stop  # type: ignore[assignment, method-assign] # where every way of stopping passes

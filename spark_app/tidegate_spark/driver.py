@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
@@ -60,7 +61,15 @@ from tidegate_spark.queries import Queries
 from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
-from tidegate_spark.script import COMPLETED, CONNECTION_LOST, Outcome, judge, outcome_of_behind, run_script
+from tidegate_spark.script import (
+    COMPLETED,
+    CONNECTION_LOST,
+    Outcome,
+    judge,
+    outcome_of_behind,
+    outcome_of_exit,
+    run_script,
+)
 from tidegate_spark.script_end import ExitCalls, what_goes_on
 from tidegate_spark.script_entry import Sessions, guard_entry
 from tidegate_spark.signals import watch_signals
@@ -82,6 +91,16 @@ QUERY_POLL_SECONDS, QUIET_SECONDS = 0.5, 0.05
 CLEARING_SECONDS = 10.0
 
 log = logging.getLogger("tidegate")
+
+
+def undisturbed(action: Callable[[], object]) -> None:
+    """Do ``action`` to its end, although handlers of the script's own for signals raise what they like meanwhile."""
+    while True:
+        try:
+            action()
+            return
+        except BaseException:  # an end of ours has its words; these would take their place
+            traceback.print_exc()
 
 
 class Driver:
@@ -148,10 +167,10 @@ class Driver:
             failure = faults.explain(error)
             outcome = Outcome(failure.reason, f"The driver could not start: {failure.message}", failure.exception)
         self._ending.request(outcome)
-        self._ending.queries_stopped.wait()
-        self._exit_calls.call()
+        undisturbed(self._ending.queries_stopped.wait)
+        undisturbed(self._exit_calls.call)
         self._ending.script_ended.set()
-        self._ending.await_end()
+        undisturbed(self._ending.await_end)
         raise AssertionError("await_end() does not return")
 
     def _start(self) -> Outcome:
@@ -185,8 +204,15 @@ class Driver:
         self._progress.enter(DriverState.RUNNING)
         self._ending.script_started.set()
         self._exit_calls.install()
-        outcome = run_script(main, self._config.args)
-        return self._judge(self._after_script(outcome))
+        return self._judge(self._run_script(main))
+
+    def _run_script(self, main: preflight.Main) -> Outcome:
+        try:
+            return self._after_script(run_script(main, self._config.args))
+        except SystemExit as error:  # of a handler that the script set, after its last line
+            return outcome_of_exit(error.code)
+        finally:
+            self._ending.script_returned.set()
 
     def _clear_place(self) -> bool:
         """Let a rehearsal start with nothing of an earlier attempt; False if it was told to stop meanwhile."""
@@ -308,7 +334,7 @@ class Driver:
             muting.mute()
             muting.let_files_go(session)
         self._queries.install()
-        guard_context(self._queries, self._progress, self._config.stop_grace_seconds, self._ending.requested.is_set)
+        guard_context(self._queries, self._progress, self._config.stop_grace_seconds, self._ending)
         if self._config.export:
             self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
         connect = connector(self._config, self._environment.credentials_directory)

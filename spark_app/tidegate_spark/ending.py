@@ -74,6 +74,8 @@ class Ending:
         self.script_started = threading.Event()
         self.queries_stopped = threading.Event()
         """Set once no query runs any more, or the time for that is over; then the script's last calls are made."""
+        self.script_returned = threading.Event()
+        """Set after the script's last line, and those of its threads: nobody is there who could be told anything."""
         self.script_ended = threading.Event()
         self.before_stop: Callable[[], None] = lambda: None
         """Called before queries are stopped: whoever holds one lets it end."""
@@ -117,7 +119,8 @@ class Ending:
         if outcome.reason is Reason.FENCED or not self._progress.commits:
             known = self._read_last_commits()
         log.info("stopping: no query runs after %.1f s", time.monotonic() - self._began, extra=extra)
-        told = self.script_started.is_set() and not self.script_ended.is_set() and signals.tell_script()
+        runs = self.script_started.is_set() and not self.script_returned.is_set()
+        told = runs and signals.tell_script()
         if told:
             log.info("stopping: the script's own handler of SIGTERM is called", extra=extra)
         self.queries_stopped.set()

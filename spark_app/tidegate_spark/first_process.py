@@ -58,6 +58,8 @@ def go_on_in_child() -> StopLine:
     To be called while there is one thread: the child has only a copy of the one that calls.
     """
     stops = _STOPS_OF_A_CONTAINER if os.getpid() == _FIRST else _STOPS
+    # Whoever started us may have it ignored; then nobody would tell us of the child's end.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # Blocked before the child is there: a signal that comes meanwhile waits, and is not lost.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_STOPS_OF_A_CONTAINER, signal.SIGCHLD})
     reader, writer = os.pipe()
@@ -75,12 +77,21 @@ def _pass_on(child: int, writer: int, stops: frozenset[signal.Signals]) -> NoRet
     while True:
         received = signal.sigwait({*_STOPS_OF_A_CONTAINER, signal.SIGCHLD})
         if received in stops:
-            # It is told already and does not read, or has ended, which is seen next.
-            with contextlib.suppress(OSError):
-                os.write(writer, STOP)
+            _tell(child, writer)
         code = _code_of(child)
         if code is not None:
             os._exit(code)
+
+
+def _tell(child: int, writer: int) -> None:
+    try:
+        os.write(writer, STOP)
+    except BrokenPipeError:
+        # The script has another program in its place (exec), which stops as any other. If it has ended, that is next.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGTERM)
+    except BlockingIOError:
+        pass  # it is told already, and does not read
 
 
 def _code_of(child: int) -> int | None:

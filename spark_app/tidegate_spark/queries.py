@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -29,14 +28,11 @@ from tidegate_spark.outputs import Output, output_of
 from tidegate_spark.places import checkpoint_directory as checkpoint_directory  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.progress import Progress
 from tidegate_spark.reasons import Reason
+from tidegate_spark.same_query import Plan, note_functions, plan_of
 from tidegate_spark.sparkconf import SHUFFLE_PARTITIONS
 
 UNNAMED = "main"
 """The name of a script's one unnamed query."""
-
-
-_NUMBERS_OF_OBJECTS = re.compile(r"#\d+L?|@[0-9a-f]+\b")
-"""What Spark's words for a plan have of the objects in it: expressions, tables."""
 
 
 class QueryRefusedError(SystemExit):
@@ -58,37 +54,47 @@ class Entry:
     site: str
     named: bool
     query: StreamingQuery | None = None
-    plan: str = ""
-    """Stands for what an unnamed query computes, from which sources; of a named one the name does."""
+    plan: Plan | None = None
+    """What an unnamed query does; a named one goes by its name."""
+    location: str = ""
+    """The checkpointLocation that the script gave an unnamed query."""
 
 
 def refusal(
-    requested: str | None, site: str, plan: str, entries: dict[str, Entry], active: Callable[[Entry], bool]
+    wanted: Entry, entries: dict[str, Entry], active: Callable[[Entry], bool], failed: Callable[[Entry], bool]
 ) -> str | None:
     """Return why a query must not be started, None if it may.
 
     Args:
-        requested: the script's name for it, if any.
-        site: where in the script it is started.
-        plan: stands for what it computes, if it has no name.
+        wanted: the query.
         entries: those that were started before.
         active: asks whether one of them runs.
+        failed: asks whether the latest run of one of them ended with a failure.
     """
-    before = entries.get(requested or UNNAMED)
+    before, site = entries.get(wanted.name), wanted.site
     if before is None:
         return None
-    if requested is None:
-        # The same query again, after it has failed or ended: it goes on in its checkpoint.
-        if not before.named and (before.site, before.plan) == (site, plan) and not active(before):
+    if not wanted.named:
+        if not before.named and not active(before) and _goes_on(before, wanted, failed):
             return None
         # Two queries on one checkpoint would skip each other's input, even one after the other.
         whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {UNNAMED!r},"
         return messages.unnamed_shares(site, whose, before.site)
     if not before.named:
-        return messages.named_shares(requested, site, UNNAMED, before.site)
+        return messages.named_shares(wanted.name, site, UNNAMED, before.site)
     if active(before):
-        return messages.named_twice(requested, before.site, site)
+        return messages.named_twice(wanted.name, before.site, site)
     return None
+
+
+def _goes_on(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> bool:
+    """Say whether an unnamed query is the one before, started again: it goes on in its checkpoint."""
+    if before.location or wanted.location:
+        return before.location == wanted.location  # the script says so itself
+    if before.plan is None or wanted.plan is None or before.site != wanted.site:
+        return False
+    # One that has ended well has read all that there was: whoever starts another one like it may mean another.
+    return before.plan.is_same(wanted.plan) and failed(before)
 
 
 class Target(NamedTuple):
@@ -145,6 +151,7 @@ class Queries:
 
     def install(self) -> None:
         """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process."""
+        note_functions()
         original_start, original_table = DataStreamWriter.start, DataStreamWriter.toTable
 
         @functools.wraps(original_start)
@@ -210,8 +217,9 @@ class Queries:
         output = target.output(writer, {**earlier, **_texts(options)})
         locations = [key for key in options if key.lower() == "checkpointlocation"]
         own_location = [options.pop(key) for key in locations] or [earlier.get("checkpointlocation")]
-        requested = name_argument or earlier.get("queryname")
-        entry, before = self._admit(requested, site, "" if requested else plan_of(writer))
+        entry, before = self._admit(
+            _wanted(name_argument or earlier.get("queryname"), site, writer, output, own_location)
+        )
         try:
             location = f"{self._lineage_uri}/{checkpoint_directory(entry.name)}"
             self._say_redirected(entry.name, own_location[-1], location)
@@ -231,17 +239,16 @@ class Queries:
             self._progress.query_started(entry.name, batch)
         return query
 
-    def _admit(self, requested: str | None, site: str, plan: str) -> tuple[Entry, Entry | None]:
+    def _admit(self, wanted: Entry) -> tuple[Entry, Entry | None]:
         with self._lock:
             if self._closed:
                 raise DriverStoppingError(143)
-            message = refusal(requested, site, plan, self._entries, _is_active)
+            message = refusal(wanted, self._entries, _is_active, _has_failed)
             if message is None:
-                name = requested or UNNAMED
-                before = self._entries.get(name)
-                self._entries[name] = Entry(name, site, requested is not None, plan=plan)
+                before = self._entries.get(wanted.name)
+                self._entries[wanted.name] = wanted
                 self._starting += 1
-                return self._entries[name], before
+                return wanted, before
         self.on_refusal(message)
         raise QueryRefusedError(message)
 
@@ -320,14 +327,21 @@ def _is_active(entry: Entry) -> bool:
     return entry.query is None or bool(entry.query.isActive)
 
 
+def _has_failed(entry: Entry) -> bool:
+    return entry.query is not None and bool(entry.query._jsq.exception().isDefined())
+
+
+def _wanted(
+    requested: str | None, site: str, writer: DataStreamWriter, output: Output | None, own_location: list[Any]
+) -> Entry:
+    """Return a query as the script asks for it."""
+    if requested:
+        return Entry(requested, site, named=True)
+    return Entry(UNNAMED, site, named=False, plan=plan_of(writer, output), location=str(own_location[-1] or ""))
+
+
 def _texts(options: Mapping[str, Any]) -> dict[str, str | None]:
     return {key.lower(): None if value is None else str(value) for key, value in options.items()}
-
-
-def plan_of(writer: DataStreamWriter) -> str:
-    """Return what ``writer``'s query computes from what, in Spark's words; equal for one that is made again."""
-    analyzed: Any = writer._df._jdf.queryExecution().analyzed()
-    return _NUMBERS_OF_OBJECTS.sub("", analyzed.toString())
 
 
 def writer_options(writer: DataStreamWriter) -> dict[str, str]:

@@ -61,7 +61,7 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     stderr = StderrTail()
     stderr.install()
     try:
-        _run(main, arguments)
+        _run_in_this_process(main, arguments)
     except (QueryRefusedError, ScriptRefusedError) as error:
         return outcome_of_refusal(error)
     except DriverStoppingError:
@@ -117,6 +117,28 @@ def outcome_of_exit(code: object, said: str = "") -> Outcome:
     if not isinstance(code, int):
         sys.stderr.write(f"{code}\n")
     return Outcome(Reason.APPLICATION_FAILED, messages.script_exited(code, said), "SystemExit")
+
+
+def _run_in_this_process(main: Main, arguments: Sequence[str]) -> None:
+    """Run the program; a child process that it forks ends where the program does, and is no second driver."""
+    own = os.getpid()
+    try:
+        _run(main, arguments)
+    except BaseException as error:
+        if os.getpid() == own:
+            raise
+        code = error.code if isinstance(error, SystemExit) else 1
+        if not isinstance(error, SystemExit):
+            traceback.print_exc()
+        _end_child(code if isinstance(code, int) else int(code is not None))
+    if os.getpid() != own:
+        _end_child(0)
+
+
+def _end_child(code: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 def _run(main: Main, arguments: Sequence[str]) -> None:

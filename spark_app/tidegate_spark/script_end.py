@@ -8,6 +8,7 @@ threads of our own go on meanwhile. Source: ``Py_FinalizeEx``, ``threading._shut
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 import traceback
@@ -36,7 +37,7 @@ class ExitCalls:
 
     def install(self) -> None:
         """Take the place of ``atexit.register`` and ``atexit.unregister`` from now on."""
-        unregister = atexit.unregister
+        register, unregister = atexit.register, atexit.unregister
 
         def register_here(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
             self._calls.append((function, args, kwargs))
@@ -46,8 +47,12 @@ class ExitCalls:
             self._calls[:] = [call for call in self._calls if call[0] != function]
             unregister(function)
 
-        atexit.register = register_here
-        atexit.unregister = unregister_here
+        def leave_to_interpreter() -> None:
+            self._calls.clear()
+            atexit.register, atexit.unregister = register, unregister
+
+        atexit.register, atexit.unregister = register_here, unregister_here
+        os.register_at_fork(after_in_child=leave_to_interpreter)
 
     def call(self) -> None:
         """Call them, the last one first, each once; what they raise is printed, as the interpreter does.
@@ -73,7 +78,11 @@ def _waits_for_work(thread: threading.Thread) -> bool:
         return not unfinished  # looks after a pool of processes
     # The pool's own function is the innermost on its stack.
     frame = sys._current_frames().get(thread.ident or 0)
-    return frame is not None and frame.f_code is thread_pools._worker.__code__
+    if frame is None or frame.f_code is not thread_pools._worker.__code__:
+        return False
+    # It is there between two pieces of work, too.
+    queue: Any = getattr(thread_pools, "_threads_queues", {}).get(thread)
+    return queue is None or bool(queue.empty())
 
 
 def _call(module: str, name: str) -> None:

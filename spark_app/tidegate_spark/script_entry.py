@@ -7,6 +7,7 @@ Spark, ends the driver with a reason instead of an error of PySpark's, or a quer
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -33,13 +34,15 @@ class Sessions:
         """Have ``listen`` called with each session once, before its first query starts."""
         self._listen = listen
         self._known: list[Any] = []
+        self._lock = threading.Lock()
 
     def meet(self, session: SparkSession) -> None:
         """Take note of a session; one that is known already may be another object of Python."""
         java: Any = session._jsparkSession
-        if not any(known.equals(java) for known in self._known):
-            self._known.append(java)
-            self._listen(session)
+        with self._lock:  # two listeners would count everything twice
+            if not any(known.equals(java) for known in self._known):
+                self._known.append(java)
+                self._listen(session)
 
 
 def guard_entry(context: SparkContext, progress: Progress, master: str, refuse: Refuse) -> None:
@@ -57,9 +60,11 @@ def guard_entry(context: SparkContext, progress: Progress, master: str, refuse: 
         return ScriptRefusedError(message)
 
     def notice(key: str, value: str) -> None:
+        by = sparkconf.decided_by(key)
+        # Any other key may have a secret for its value, which nobody here knows to be one.
+        where = f"the script ({value})" if by else "the script"
         if value != master:
-            by = sparkconf.decided_by(key)
-            progress.notice(Reason.CONFIGURATION_IGNORED, messages.setting_ignored(key, f"the script ({value})", by))
+            progress.notice(Reason.CONFIGURATION_IGNORED, messages.setting_ignored(key, where, by))
 
     _guard_builder(context, notice, refused)
     _guard_context(context, notice, refused)
@@ -104,8 +109,9 @@ def _guard_context(context: SparkContext, notice: Notice, refused: Refused) -> N
         if _is_stopped(context):
             raise refused(messages.STOPPED_BEFORE)
         conf = kwargs.get("conf") or next((each for each in args if isinstance(each, SparkConf)), None)
+        ours = dict(context.getConf().getAll()) if conf is not None else {}
         for key, value in conf.getAll() if conf is not None else ():
-            if value != context.getConf().get(key):
+            if value != ours.get(key):
                 notice(key, value)
         # Spark has one context in a JVM: this object is another name of it, also when it is stopped.
         new.__dict__ = context.__dict__

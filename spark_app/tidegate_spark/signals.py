@@ -21,6 +21,8 @@ def watch_signals(on_terminate: Callable[[], None]) -> None:
     signal.signal(signal.SIGTERM, _note_nothing)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
 
+    os.register_at_fork(after_in_child=_forget)
+
     def read() -> None:
         _ = writer  # the descriptor is only borrowed by set_wakeup_fd and must stay open
         while received := reader.recv(64):
@@ -41,6 +43,13 @@ def tell_script() -> bool:
         return False
     os.kill(os.getpid(), signal.SIGTERM)
     return True
+
+
+def _forget() -> None:
+    """Let a child process be as any other: it ends at a SIGTERM, and does not tell this one of it."""
+    signal.set_wakeup_fd(-1)
+    if signal.getsignal(signal.SIGTERM) is _note_nothing:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _note_nothing(number: int, frame: object) -> None:

@@ -72,3 +72,22 @@ def test_a_stop_is_at_a_batch_boundary_whatever_the_script_does_with_signals(
     if TOLD in driver.output:
         assert driver.output.index(NO_QUERY) < driver.output.index(TOLD)
     assert "is ended after" not in driver.output or way not in {"asyncio", "handler"}
+
+
+def test_a_script_with_the_usual_handler_ends_as_one_without(start_driver: StartDriver, tmp_path: Path) -> None:
+    """The handler is not called once the script has come to its end: it would take the place of the last words."""
+    endless = start_driver("endless", "usual_handler.py", args=("endless",))
+    endless.await_batch(1)
+    endless.await_batch(1, "other")
+    endless.terminate()
+    assert endless.exit_code() == EXIT_STOPPED, endless.output[-3000:]
+    assert (endless.termination.reason, endless.termination.boundary) == (Reason.STOPPED, True)
+    assert endless.termination.committed > 0
+    endless.let_go()
+
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "a.txt").write_text("x\ny\n")
+    finite = start_driver("finite", "usual_handler.py", args=(str(tmp_path / "words"),))
+    assert finite.exit_code() == EXIT_OK, finite.output[-3000:]
+    assert finite.termination.reason is Reason.COMPLETED
+    assert finite.termination.batches == {"main": 0}

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from tidegate_spark.protocol import (
 from tidegate_spark.queries import Entry, checkpoint_directory, refusal, with_settings
 from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
+from tidegate_spark.same_query import Plan
 from tidegate_spark.script import COMPLETED, Outcome, judge, outcome_of_exit
 from tidegate_spark.termination import termination_text
 
@@ -76,20 +78,48 @@ def test_names_become_directories_that_differ_when_the_names_differ() -> None:
     assert "/" not in checkpoint_directory("../x")
 
 
+def no(entry: Entry) -> bool:
+    return False
+
+
+def yes(entry: Entry) -> bool:
+    return True
+
+
+def unnamed(site: str = "s.py:1", text: str = "rate", function: object = None, location: str = "") -> Entry:
+    return Entry("main", site, False, plan=Plan(text, function), location=location)
+
+
 def test_a_second_unnamed_query_is_refused_and_a_named_one_may_come_back() -> None:
-    entries = {"main": Entry("main", "s.py:1", False, plan="rate"), "x": Entry("x", "s.py:2", True)}
-    assert "s.py:1" in (refusal(None, "s.py:9", "rate", entries, lambda entry: False) or "")
-    assert refusal("x", "s.py:9", "", entries, lambda entry: False) is None
-    assert "two queries" in (refusal("x", "s.py:9", "", entries, lambda entry: True) or "")
-    assert refusal("y", "s.py:9", "", entries, lambda entry: True) is None
+    entries = {"main": unnamed(), "x": Entry("x", "s.py:2", True)}
+    assert "s.py:1" in (refusal(unnamed("s.py:9"), entries, no, yes) or "")
+    again = Entry("x", "s.py:9", True)
+    assert refusal(again, entries, no, no) is None
+    assert "two queries" in (refusal(again, entries, yes, no) or "")
+    assert refusal(Entry("y", "s.py:9", True), entries, yes, no) is None
+    assert "main" in (refusal(Entry("main", "s.py:9", True), entries, no, no) or "")
 
 
-def test_the_same_unnamed_query_may_be_started_again_when_it_has_ended_and_no_other_one() -> None:
-    entries = {"main": Entry("main", "s.py:1", False, plan="rate")}
-    assert refusal(None, "s.py:1", "rate", entries, lambda entry: False) is None
-    assert refusal(None, "s.py:1", "rate", entries, lambda entry: True) is not None
-    # A function that starts a query for each of several inputs, one after the other.
-    assert refusal(None, "s.py:1", "kafka", entries, lambda entry: False) is not None
+def test_the_same_unnamed_query_may_be_started_again_when_it_has_failed_and_no_other_one() -> None:
+    def writing(place: str) -> Callable[[], str]:
+        return lambda: place
+
+    entries = {"main": unnamed(function=writing("a"))}
+    assert refusal(unnamed(function=writing("a")), entries, no, yes) is None
+    assert refusal(unnamed(function=writing("a")), entries, yes, yes) is not None
+    # A function that starts a query for each of several inputs, or outputs, one after the other.
+    assert refusal(unnamed(function=writing("b")), entries, no, yes) is not None
+    assert refusal(unnamed(text="kafka", function=writing("a")), entries, no, yes) is not None
+    # It has read all that there was: the next one may be meant for another place, which nothing here shows.
+    assert refusal(unnamed(function=writing("a")), entries, no, no) is not None
+
+
+def test_an_unnamed_query_with_the_checkpoint_location_of_the_one_before_is_the_same() -> None:
+    entries = {"main": unnamed(location="s3a://b/c")}
+    assert refusal(unnamed("s.py:9", location="s3a://b/c"), entries, no, no) is None
+    assert refusal(unnamed("s.py:9", location="s3a://b/c"), entries, yes, no) is not None
+    assert refusal(unnamed(location="s3a://b/d"), entries, no, yes) is not None
+    assert refusal(unnamed(), entries, no, yes) is not None
 
 
 def test_faults_are_told_apart_by_class() -> None:
