@@ -97,9 +97,9 @@ class ReferenceChecks:
         silent = False
         for kind, name in list(dict.fromkeys((each.kind, each.name) for each in wanted))[:MOST_OBJECTS]:
             before = known.objects.get((kind, name))
-            if before is not None and self.clock() < before.until:
-                continue
             keys = {each.key for each in wanted if (each.kind, each.name) == (kind, name)}
+            if before is not None and self.clock() < before.until and keys <= before.found.keys():
+                continue
             # Who does not answer for one would keep the application waiting for each of the others.
             found = await self._ask(o.app, kind, name, keys) if not silent else dict.fromkeys(keys, _Found.UNANSWERED)
             silent = _Found.UNANSWERED in found.values()

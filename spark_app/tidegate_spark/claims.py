@@ -20,7 +20,7 @@ CLAIM_FIELDS = frozenset({"uid", "namespace", "app", "epoch", "lineage"})
 """Fields of ``app.json`` that are always there."""
 _MOST_AROUND = 16
 """So many places around its own a driver looks for claims in: a request each, at its first start."""
-LONGEST_CLAIM = 64 * 1024
+LONGEST_CLAIM = 256 * 1024
 """Bytes of an ``app.json`` that are read: a claim has a few hundred, and others may put anything under the name."""
 _ELSEWHERE = "an application of another namespace"
 

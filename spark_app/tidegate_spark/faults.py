@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from tidegate_spark import fault_messages as messages
@@ -239,7 +239,7 @@ def _java_link(throwable: Any) -> Link:
     condition, parameters = "", {}
     if _is_sparks(throwable, classes):
         condition = str(throwable.getCondition() or "")
-        parameters = {str(key): str(value) for key, value in throwable.getMessageParameters().items()}
+        parameters = {str(key): str(value) for key, value in (throwable.getMessageParameters() or {}).items()}
     return Link(tuple(classes), str(throwable.getMessage() or ""), status, code, condition, parameters)
 
 
@@ -270,6 +270,6 @@ def explain(error: BaseException) -> Failure:
     """Return the end that ``error``, raised by the script or a query, means; never raises."""
     try:
         return classify(chain_of(error))
-    except (Py4JError, OSError):
+    except Exception:  # an exception of a kind that nobody has seen must not hide that something failed
         # The JVM is gone, so its exceptions cannot be read any more; what Python holds of them still can.
         return Failure(Reason.APPLICATION_FAILED, _python_classes(error)[0], _shorten(str(error)))

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+LARGEST = 2**63 - 1
+"""An offset is a signed number of 64 bits."""
 TopicOffsets = Mapping[str, Mapping[str, int]]
 """By topic, then partition (a number as text, as in JSON)."""
 
@@ -24,7 +26,7 @@ def topic_offsets(text: str) -> dict[str, dict[str, int]]:
         return {}
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the second of brackets within brackets
         value = None
     if not isinstance(value, dict) or not value or not all(map(_is_topic, value.values())):
         raise ValueError('must be JSON such as {"orders":{"0":120,"1":17}}: an offset of at least 0 for each partition')
@@ -34,7 +36,9 @@ def topic_offsets(text: str) -> dict[str, dict[str, int]]:
 def _is_topic(of: Any) -> bool:
     if not isinstance(of, dict) or not of:
         return False
-    return all(number.isdecimal() and type(at) is int and at >= 0 for number, at in of.items())
+    return all(
+        number.isascii() and number.isdecimal() and type(at) is int and 0 <= at <= LARGEST for number, at in of.items()
+    )
 
 
 def with_offsets(logged: str, topics: TopicOffsets) -> str:

@@ -42,6 +42,7 @@ from tidegate_spark.protocol import (
     StartFrom,
     Storage,
     application_uri,
+    topic_offsets,
 )
 
 _LAUNCHED = frozenset({UpgradePhase.GATE, UpgradePhase.COMPLETED, UpgradePhase.FAILED})
@@ -217,7 +218,9 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
         )
     fork = began.app_uid != app.metadata.uid
     secret, start = began.credentials_secret_name, app.spec.start_from
-    offsets = start.starting_offsets if start is not None else ""
+    # Compact: it stands in app.json, whose length has a bound.
+    named = topic_offsets(start.starting_offsets) if start is not None else {}
+    offsets = json.dumps(named, separators=(",", ":")) if named else ""
     return StartFrom(place, began.id, fork_holder(app), fork=fork, credentials_secret=secret, offsets=offsets)
 
 

@@ -16,6 +16,8 @@ from tidegate.resources.refused_pod import field_behind
 
 CONFIG_MAP, SECRET, CLAIM = "ConfigMap", "Secret", "PersistentVolumeClaim"
 STORAGE_FIELD = "spec.storage.credentialsSecretRef.name"
+SECRETS_STORE = "secrets-store.csi.k8s.io"
+"""The driver of volumes that makes Secrets when the pod that names them mounts one: they cannot be there before."""
 CHANNEL_FIELD = "spec.control.channel.credentialsSecretRef.name"
 MAIN_FIELD = "spec.application.mainFrom.configMapKeyRef"
 
@@ -101,7 +103,13 @@ class _Found:
 
 
 def _of_pod(app: StreamingApp, role: str, pod: Mapping[str, Any]) -> Iterator[Reference]:
-    for each in _in_pod(_mapping(pod.get("spec"))):
+    spec = _mapping(pod.get("spec"))
+    may_be_made = any(
+        _text(_mapping(volume.get("csi")), "driver") == SECRETS_STORE for _, volume in _items(spec, "volumes")
+    )
+    for each in _in_pod(spec):
+        if may_be_made and each.kind == SECRET:
+            continue
         field = field_behind(each.path, app, role, pod)
         if field:  # else it is Tidegate's own
             yield Reference(each.kind, each.name, each.key, field, each.is_spared)

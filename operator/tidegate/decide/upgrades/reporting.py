@@ -86,6 +86,12 @@ def reason_of(upgrade: UpgradeStatus) -> Reason:
     return UPGRADE_REASONS[upgrade.phase]
 
 
+def _may_come(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
+    """Say whether what an edit lacks may still be on its way: who applies it with its Secrets has no order in it."""
+    refused = upgrade.phase is UpgradePhase.REFUSED and upgrade.reason == Reason.REFERENCE_MISSING
+    return refused and seconds_in_phase(upgrade, now) < o.app.spec.pod_start_timeout_seconds
+
+
 def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict:
     """Return a verdict about what runs as one about what was asked for.
 
@@ -109,7 +115,8 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
         return dataclasses.replace(verdict, health=Health.STALLED, reason=stuck.reason, message=stuck.message)
     if upgrade.phase not in _HEALTH or not about_it:
         return verdict
-    health = Health.RECONCILING if is_put_off(upgrade) else _HEALTH[upgrade.phase]
+    waits = is_put_off(upgrade) or _may_come(o, upgrade, now)
+    health = Health.RECONCILING if waits else _HEALTH[upgrade.phase]
     if upgrade.phase is UpgradePhase.GATE and is_idle(o, upgrade, now):
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
     message = messages.beside(upgrade.message, _progress(o, upgrade, now))
