@@ -41,6 +41,16 @@ def test_nothing_is_stopped_for_an_edit_that_names_a_config_map_which_does_not_e
     )
 
 
+def test_what_may_still_be_on_its_way_is_waited_for_before_anybody_is_called() -> None:
+    """Who applies an application with its Secrets has no order in it; a tool that sees Stalled gives up."""
+    seen = observe(EDIT, references=LACKS, **runs(old_app()))
+    assert verdict_of(decide(seen, NOW))[1] == "Reconciling"
+    refused = dataclasses.replace(seen, app=written(seen))
+    patience = refused.app.spec.pod_start_timeout_seconds
+    assert not acts(decide(refused, NOW + patience - 1), do.WriteStatus, *STOPS)
+    assert verdict_of(decide(refused, NOW + patience))[1] == "Stalled"
+
+
 def test_what_is_still_missing_is_named_and_the_upgrade_begins_by_itself_once_nothing_is() -> None:
     seen = observe(EDIT, references=LACKS, **runs(old_app()))
     refused = dataclasses.replace(seen, app=written(seen))

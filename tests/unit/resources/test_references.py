@@ -148,3 +148,19 @@ def test_a_pod_starts_without_pull_secrets_and_a_channels_credentials() -> None:
     )
     spared = {each.name for each in references_of(app, pods_of(app)) if each.is_spared}
     assert spared == spared_by(app.spec) == {"registry", "mirror", "broker"}
+
+
+def test_secrets_that_come_with_the_pod_are_not_looked_for() -> None:
+    """The driver of such a volume makes them when a container mounts it: before, there is nothing to be found."""
+    volumes = [{"name": "vault", "csi": {"driver": "secrets-store.csi.k8s.io", "readOnly": True}}]
+    variable = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "synced", "key": "token"}}}
+    rules = {"name": "RULES", "valueFrom": {"configMapKeyRef": {"name": "rules", "key": "a"}}}
+    mounts = [{"name": "vault", "mountPath": "/vault"}]
+    containers = [{"name": "driver", "volumeMounts": mounts, "env": [variable, rules]}]
+
+    def referred_to(volumes: list[dict[str, Any]]) -> set[str]:
+        return set(found_in({"driver.podTemplate": {"spec": {"volumes": volumes, "containers": containers}}}))
+
+    assert referred_to(volumes) == {"key a of ConfigMap rules"}
+    others = [{"name": "vault", "csi": {"driver": "another.example"}}]
+    assert referred_to(others) == {"key a of ConfigMap rules", "key token of Secret synced"}

@@ -119,7 +119,14 @@ def test_without_offsets_the_snapshots_own_count() -> None:
     assert lineage(scene)["offsets/2"] == ENDED
 
 
-@pytest.mark.parametrize("text", ["{", "7", "{}", '{"t":{}}', '{"t":[0]}', '{"t":{"0":-1}}', '{"t":{"0":true}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "7", "{}", '{"t":{}}', '{"t":[0]}', '{"t":{"0":-1}}', '{"t":{"0":true}}'),
+        *('{"t":{"\u0663":1}}', '{"t":{"0":9223372036854775808}}'),
+        pytest.param('{"a":' + "[" * 30_000 + "]" * 30_000 + "}", id="30,000 brackets"),
+    ],
+)
 def test_what_is_no_offset_for_each_partition_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be JSON such as"):
         topic_offsets(text)

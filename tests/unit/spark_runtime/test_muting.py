@@ -1,6 +1,7 @@
 """Whatever a script asks a query to write to, in a rehearsal Spark is asked for nothing but noop. Without a JVM."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -159,3 +160,32 @@ def test_no_source_in_python_is_told_what_was_committed(calls: list[Call]) -> No
     elsewhere = sent(reader)
     elsewhere.commit({"at": 5})
     assert elsewhere.removed == []
+
+
+@dataclass(frozen=True)
+class Frozen(DataSourceStreamReader):
+    """Has nothing set that it does not set itself."""
+
+    at: int = 3
+
+    def read(self, partition: Any) -> Any:
+        """Return no rows."""
+        return iter(())
+
+    def commit(self, end: Any) -> None:
+        """Remove what was read."""
+        raise AssertionError(end)
+
+
+class FrozenSource(DataSource):
+    """Reads with it."""
+
+    def streamReader(self, schema: Any) -> Frozen:  # noqa: N802 - Spark's name
+        """Return what reads."""
+        return Frozen()
+
+
+def test_a_reader_whose_class_lets_nothing_be_set_is_no_failure_of_the_version(calls: list[Call]) -> None:
+    DataSourceRegistration.register(object(), FrozenSource)  # type: ignore[arg-type] # no session stands behind it
+    [registered] = [call["source"] for call in calls]
+    sent(registered)({}).streamReader("value long").commit({"at": 4})
