@@ -20,6 +20,7 @@ from tidegate_spark.json_form import from_order as from_order  # noqa: PLC0414 -
 from tidegate_spark.json_form import from_report as from_report  # noqa: PLC0414 - likewise
 from tidegate_spark.json_form import to_json as to_json  # noqa: PLC0414 - likewise
 from tidegate_spark.json_form import to_order as to_order  # noqa: PLC0414 - likewise
+from tidegate_spark.named_offsets import topic_offsets as topic_offsets  # noqa: PLC0414 - likewise
 from tidegate_spark.places import APP_FILE as APP_FILE  # noqa: PLC0414 - likewise
 from tidegate_spark.places import FENCE_FILE as FENCE_FILE  # noqa: PLC0414 - likewise
 from tidegate_spark.places import FIRST_LINEAGE as FIRST_LINEAGE  # noqa: PLC0414 - likewise
@@ -34,7 +35,6 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd
 from tidegate_spark.repartition_protocol import RepartitionEnd
 from tidegate_spark.snapshot_protocol import SnapshotReport
-from tidegate_spark.starting_offsets import topic_offsets as topic_offsets  # noqa: PLC0414 - likewise
 
 # --- names in the pod ------------------------------------------------------------------------------------------------
 

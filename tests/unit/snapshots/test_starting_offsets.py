@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
+from tidegate_spark.named_offsets import with_offsets
 from tidegate_spark.objects.memory import Call, MemoryStore
 from tidegate_spark.protocol import StartFrom, Storage, topic_offsets
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.starting_offsets import with_offsets
 from tidegate_spark.starting_point import Filler
 from tidegate_spark.storage import FaultError
 from tidegate_testing.driver_process import driver_config
