@@ -1,4 +1,4 @@
-"""What scripts call by the package's name stays what it is: a module of that name would take its place once imported."""
+"""What scripts call by the package's name stays what it is: an imported module of that name would take its place."""
 
 import ast
 from pathlib import Path
