@@ -47,12 +47,17 @@ def note_functions() -> None:
         setattr(DataStreamWriter, name, functools.wraps(original)(noting))
 
 
+def leaves_of(writer: DataStreamWriter) -> list[Any]:
+    """Return the leaves of the plan of ``writer``'s query, its sources among them; asks the JVM."""
+    leaves: Any = writer._df._jdf.queryExecution().analyzed().collectLeaves()
+    return [leaves.apply(number) for number in range(leaves.size())]
+
+
 def plan_of(writer: DataStreamWriter, output: object) -> Plan:
     """Return what ``writer``'s query does; ``output``: where it writes."""
     analyzed: Any = writer._df._jdf.queryExecution().analyzed()
-    leaves = analyzed.collectLeaves()
     # A source of files has its options only there.
-    sources = [str(leaves.apply(number).productElement(0)) for number in range(leaves.size())]
+    sources = [str(leaf.productElement(0)) for leaf in leaves_of(writer)]
     words = "\n".join([analyzed.treeString(), *sources, repr(output)])
     return Plan(_NUMBERS_OF_OBJECTS.sub("", words), getattr(writer, _FUNCTION, None))
 

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from tidegate_spark import launching, sparkconf
+from tidegate_spark import entry_messages, launching, sparkconf
 from tidegate_spark import start_messages as messages
 from tidegate_spark.environment import Environment
 from tidegate_spark.fence import Held
@@ -124,4 +124,4 @@ def _connector_message(config: DriverConfig, directory: str) -> str:
 
 
 def _ignored_message(key: str, where: str) -> str:
-    return messages.setting_ignored(key, where, sparkconf.decided_by(key))
+    return entry_messages.setting_ignored(key, where, sparkconf.decided_by(key))

@@ -18,6 +18,7 @@ from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.places import checkpoint_directory
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.reasons import Reason
+from tidegate_spark.same_query import leaves_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -54,8 +55,7 @@ def cleanings(writer: DataStreamWriter) -> list[Cleaning]:
 
     The plan says it, not the calls of the program: a table brings options of its own.
     """
-    leaves = writer._df._jdf.queryExecution().analyzed().collectLeaves()
-    found = (_cleaning_of_leaf(leaves.apply(number)) for number in range(leaves.size()))
+    found = map(_cleaning_of_leaf, leaves_of(writer))
     return [cleaning for cleaning in found if cleaning is not None]
 
 
@@ -100,9 +100,7 @@ class SourceCleaning:
         """Say what a query's cleaning means before it starts; return why it must not start, empty if it may."""
         try:
             found = cleanings(writer)
-        except (
-            Exception
-        ) as error:  # whatever Py4J raises: a Spark whose plans are others runs without what is said here
+        except Exception as error:  # whatever Py4J raises: a Spark with other plans runs without what is said here
             log.warning("query %r: whether a source cleans up is not known: %s", name, error)
             return ""
         return self.judge(name, found[0]) if found else ""

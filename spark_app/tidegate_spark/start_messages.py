@@ -82,10 +82,6 @@ def s3a_class_missing(name: str, why: str) -> str:
     return f"The class path of the driver lacks {name}, which spec.storage.uri needs: {why}."
 
 
-def setting_ignored(key: str, where: str, decided_by: str) -> str:
-    return f"{key} of {where} is not used: {decided_by} decides."
-
-
 def cannot_start_from(lineage: str, snapshot: str, by: str, why: str) -> str:
     return f"{lineage} cannot start from {snapshot}{by}: {why}."
 
