@@ -61,9 +61,10 @@ def kept(world: World, app: str) -> int:
 
 
 def await_kept(world: World, app: str, numbers: int) -> None:
-    def probe() -> None:
+    def probe() -> bool:
         found = kept(world, app)
         assert found == numbers, found
+        return True
 
     wait_for(f"{app} to have {numbers} numbers", probe, timeout=600, interval=2)
 
@@ -87,9 +88,9 @@ def await_lost(world: World, app: str) -> dict[str, Any]:
     return wait_for(f"{app} to say what is lost", probe, timeout=600, interval=1)
 
 
-def is_stable(world: World, app: str) -> None:
+def is_stable(world: World, app: str) -> bool:
     status, _ = app_of(world, app)
-    assert status.get("lastStable"), status
+    return bool(status.get("lastStable"))
 
 
 @pytest.mark.long  # tests/integration/spark_runtime/test_lost_records.py has the drivers, tests/unit the gate

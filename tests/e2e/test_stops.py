@@ -28,7 +28,7 @@ class Stage:
 
         def runs() -> int:
             status = self.world.status(NAME, NAMESPACE)
-            assert status["phase"] == "Running", status
+            assert status.get("phase") == "Running", status
             assert status.get("batch", -1) >= 0, status
             return int(status["epoch"])
 
