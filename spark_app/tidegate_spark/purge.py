@@ -101,7 +101,14 @@ def main() -> int:
     log.info("%s: %s", reason, message, extra={"action": "purge", "reason": reason})
     secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
     write_termination(environment.termination_log, Termination(reason, message, config.epoch), secrets)
-    # What no driver ends for is waited for: others need a snapshot, or it cannot be known whether they do.
+    return exit_code(reason)
+
+
+def exit_code(reason: Reason) -> int:
+    """Return with which code a purge ends.
+
+    What no driver ends for is waited for: others need a snapshot, or it cannot be known whether they do.
+    """
     return EXIT_CODES.get(reason, EXIT_DEPENDENCY)
 
 

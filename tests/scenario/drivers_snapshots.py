@@ -111,8 +111,8 @@ class DriversSnapshots:
             self._world.count("disposed of a pin or its copy")
 
     def _remove(self, name: str) -> None:
-        for key in (_manifest(name), _note(name)):
-            self._client.delete_object(Bucket=self._config.storage.bucket, Key=self._config.storage.key(key))
+        self._own.retire(name)
+        self._client.delete_object(Bucket=self._config.storage.bucket, Key=self._config.storage.key(_note(name)))
         self._remove_rehearsal(name)
 
     def _remove_rehearsal(self, name: str) -> None:
@@ -145,7 +145,7 @@ class DriversSnapshots:
             known = self._read(_manifest(name))
             if known is None:
                 known = {"batch": batch if batch >= 0 else self.last_batch(self._config.lineage)}
-                self._put(_manifest(name), known)
+                self._own.publish(name, int(known["batch"]))
         except Exception:
             self._take(name, batch)  # the store does not answer; another attempt
             return
@@ -171,7 +171,7 @@ class DriversSnapshots:
             if batch < 0:
                 raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, f"there is nothing of {start.snapshot}"))
             made = {"batch": batch}
-            self._put(_manifest(start.snapshot), made)
+            self._own.publish(start.snapshot, batch)
         self._put(f"lineages/{config.lineage}/{QUERY}/commits/{made['batch']}", made)
         self._world.ledger.filled(self._prefix, self._holder, start.lineage, int(made["batch"]))
         self._put(mark, {"snapshot": start.snapshot})

@@ -1,14 +1,21 @@
 """What the runtime's own code needs of a library that says which lineages are made, and removes what is left of them.
 
-Objects are the simulated store's. Snapshots have no holders there.
+Objects are the simulated store's. Its catalog is the runtime's own: what is published stands in it from before, since
+a purge deletes nothing of an application whose catalog does not name its snapshots.
 """
 
+import dataclasses
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark import storage
 from tidegate_spark.protocol import LINEAGE_PREFIX, Storage
+from tidegate_spark.snapshots import catalog
+from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
+from tidegate_spark.snapshots.catalog_json import decode, encode
+from tidegate_spark.snapshots.library import CATALOG_FILE, MANIFEST_FILE, SNAPSHOT_PREFIX
 
 
 @dataclass(frozen=True)
@@ -38,8 +45,24 @@ class LineageLibrary:
         where = self.lineage_key(lineage, query, log) + "/"
         return max((int(each.key.removeprefix(where)) for each in self.list(where)), default=-1)
 
-    def change(self, change: Callable[[Any], Any]) -> None:
-        """Release a snapshot."""
+    def change(self, transition: Callable[[Catalog], Catalog]) -> None:
+        """Change the catalog; nobody gets in between."""
+        key = self.key(SNAPSHOT_PREFIX, CATALOG_FILE)
+        found = self.get(key)
+        before = decode(found[0]) if found is not None else Catalog()
+        after = transition(before)
+        if after != before:
+            self.put(key, encode(dataclasses.replace(after, serial=before.serial + 1)))
+
+    def publish(self, name: str, batch: int) -> None:
+        """Have a snapshot, with its entry in the catalog before its manifest."""
+        self.change(lambda known: catalog.begin(known, name, Snapshot(State.TAKING, 0.0)))
+        self.put(self.key(SNAPSHOT_PREFIX, name, MANIFEST_FILE), json.dumps({"batch": batch}).encode())
+
+    def retire(self, name: str) -> None:
+        """Remove a snapshot, and its entry last; it need not be there."""
+        self.delete([self.key(SNAPSHOT_PREFIX, name, MANIFEST_FILE)])
+        self.change(lambda known: catalog.forget(catalog.dispose(known, name), [name], 0.0))
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         """Return content and ETag."""

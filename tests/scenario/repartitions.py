@@ -123,7 +123,7 @@ class RepartitionProcess:
             raise FencedError(f"epoch {taken.epoch} has the storage")
         self._world.ledger.taken(self.prefix, self._holder, config.restart)
         self._world.entered(self.prefix, self._holder)
-        own: Any = LineageLibrary(self._client, config.storage)
+        own = self._own()
         attempts.clear_earlier(own, order)
         attempts.clear(own, order.lineage)
         batch = self._pin()
@@ -155,13 +155,15 @@ class RepartitionProcess:
             self._put(note, known)
         if int(known["batch"]) < 0:
             raise FaultError(Fault(Reason.STATE_MISSING, "nothing was committed"))
-        self._put(f"snapshots/{self.order.pin}/manifest.json", known)
+        self._own().publish(self.order.pin, int(known["batch"]))
         return int(known["batch"])
 
     def _newest(self, log: str) -> int:
         """Return the newest batch in a log of the query that is divided."""
-        library = LineageLibrary(self._client, self._config.storage)
-        return library.newest_batch(self.order.of_lineage, QUERY, log)
+        return int(self._own().newest_batch(self.order.of_lineage, QUERY, log))
+
+    def _own(self) -> Any:
+        return LineageLibrary(self._client, self._config.storage)
 
     def _check(self, held: Held) -> None:
         lost = fence.check(self._port, held)

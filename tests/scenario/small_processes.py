@@ -10,7 +10,7 @@ from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import purge, storage
 from tidegate_spark.configuration_protocol import ConfigurationChangedError
 from tidegate_spark.last_words import last_words
-from tidegate_spark.protocol import EXIT_CODES, Termination, from_json, to_json
+from tidegate_spark.protocol import Termination, from_json, to_json
 from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import FaultError
 
@@ -108,5 +108,5 @@ class PurgeProcess:
         finally:
             self._world.purging(None)
         self._world.trace("purge", f"{self._config.namespace}/{self._config.app}: {reason.value} {message}")
-        code = EXIT_CODES[reason]
+        code = purge.exit_code(reason)
         ended(code, "Completed" if code == 0 else "Error", to_json(Termination(reason, message, self._config.epoch)))

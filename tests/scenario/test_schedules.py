@@ -24,6 +24,8 @@ FRESH_SCHEDULES = 2000
 """Others each time."""
 WAKE_SEVERAL = (11, 107)
 """Schedules in which one event wakes several applications: in which order mattered to them."""
+PURGE_PINS = (3056,)
+"""Schedules beyond those in which an application is purged whose upgrade has left a snapshot."""
 
 
 def scenario(*arguments: str, hash_seed: str = "random") -> subprocess.CompletedProcess[str]:
@@ -70,6 +72,14 @@ def test_a_schedule_runs_the_same_way_in_every_process(seed: int) -> None:
     courses = [scenario("--seed", str(seed), hash_seed=hash_seed).stdout for hash_seed in ("0", "2")]
     assert f"seed {seed}: holds" in courses[0]
     assert courses[0] == courses[1]
+
+
+@pytest.mark.usefixtures("quiet_log")
+@pytest.mark.parametrize("seed", PURGE_PINS)
+def test_an_application_whose_upgrade_left_a_snapshot_is_purged_with_it(seed: int) -> None:
+    seen: list[str] = []
+    assert run(seed, lambda at, who, text: seen.append(f"{who}: {text}")).violations == []
+    assert any(line.startswith("purge: ") and "Completed" in line for line in seen)
 
 
 @pytest.mark.usefixtures("quiet_log")
