@@ -16,8 +16,8 @@ STOPPED_BEFORE = (
 )
 
 
-def setting_ignored(key: str, where: str, decided_by: str) -> str:
-    by = (
-        f"{decided_by} decides" if decided_by else "Spark's context is made before the script; set it in spec.sparkConf"
-    )
-    return f"{key} of {where} is not used: {by}."
+CONTEXT_IS_THERE = "Spark's context is there already; set it where the script first asks for Spark"
+
+
+def setting_ignored(key: str, where: str, remedy: str) -> str:
+    return f"{key} of {where} is not used: {remedy}."

@@ -29,7 +29,7 @@ from tidegate_spark.places import checkpoint_directory as checkpoint_directory  
 from tidegate_spark.progress import Progress
 from tidegate_spark.reasons import Reason
 from tidegate_spark.same_query import Plan, note_functions, plan_of
-from tidegate_spark.sparkconf import SHUFFLE_PARTITIONS
+from tidegate_spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
 
 UNNAMED = "main"
 """The name of a script's one unnamed query."""
@@ -298,14 +298,18 @@ class Queries:
 
     def _state_settings(self, conf: RuntimeConfig) -> dict[str, str]:
         # Spark fixes a new query's number of state partitions from this setting; the spec, not the script, decides it.
+        store, version = str(conf.get(STATE_STORE)), str(conf.get(CHECKPOINT_FORMAT))
+        # A store that the script names in the session: the format is ours, and only RocksDB has it.
+        fitting = format_of_store(store, version)
+        settings = {CHECKPOINT_FORMAT: fitting} if fitting != version else {}
         scripts_own = conf.get(SHUFFLE_PARTITIONS)
         if scripts_own == self._state_partitions:
-            return {}
+            return settings
         self._progress.notice(
             Reason.CONFIGURATION_IGNORED,
             messages.partitions_ignored(SHUFFLE_PARTITIONS, scripts_own, self._state_partitions),
         )
-        return {SHUFFLE_PARTITIONS: self._state_partitions}
+        return {**settings, SHUFFLE_PARTITIONS: self._state_partitions}
 
 
 def with_settings(conf: RuntimeConfig, settings: dict[str, str], call: Callable[[], StreamingQuery]) -> StreamingQuery:

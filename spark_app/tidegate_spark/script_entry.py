@@ -60,11 +60,13 @@ def guard_entry(context: SparkContext, progress: Progress, master: str, refuse: 
         return ScriptRefusedError(message)
 
     def notice(key: str, value: str) -> None:
-        by = sparkconf.decided_by(key)
+        remedy = sparkconf.remedy_for(key)
         # Any other key may have a secret for its value, which nobody here knows to be one.
-        where = f"the script ({value})" if by else "the script"
+        where = f"the script ({value})" if remedy else "the script"
         if value != master:
-            progress.notice(Reason.CONFIGURATION_IGNORED, messages.setting_ignored(key, where, by))
+            progress.notice(
+                Reason.CONFIGURATION_IGNORED, messages.setting_ignored(key, where, remedy or messages.CONTEXT_IS_THERE)
+            )
 
     _guard_builder(context, notice, refused)
     _guard_context(context, notice, refused)
@@ -84,7 +86,7 @@ def _guard_builder(context: SparkContext, notice: Notice, refused: Refused) -> N
             raise refused(messages.NO_CONNECT)
         if _is_stopped(context):
             raise refused(messages.STOPPED_BEFORE)
-        for key in [key for key in options if sparkconf.decided_by(key)]:
+        for key in [key for key in options if sparkconf.remedy_for(key)]:
             notice(key, options.pop(key))
 
     @functools.wraps(get)

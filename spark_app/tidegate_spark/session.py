@@ -124,4 +124,4 @@ def _connector_message(config: DriverConfig, directory: str) -> str:
 
 
 def _ignored_message(key: str, where: str) -> str:
-    return entry_messages.setting_ignored(key, where, sparkconf.decided_by(key))
+    return entry_messages.setting_ignored(key, where, sparkconf.remedy_for(key))

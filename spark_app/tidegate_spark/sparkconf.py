@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate_spark.environment import Environment
+from tidegate_spark.owned_settings import remedy_of
 from tidegate_spark.protocol import (
     FENCE_FILE,
     LINEAGE_PREFIX,
@@ -23,12 +24,15 @@ S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 CHECKPOINT_FILES_CLASS = "dev.tidegate.spark.CheckpointFiles"
 """Ours, in jvm/: raises what goes wrong in writing a checkpoint file, and lets one of two writers win."""
 ROCKSDB_CLASS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+HDFS_BACKED_CLASS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 ENVIRONMENT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
 DEFAULT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 CHECKPOINT_LOCATION = "spark.sql.streaming.checkpointLocation"
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+CHECKPOINT_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 DECOMMISSION = "spark.decommission.enabled"
 CONTAINER_NAME = "spark.kubernetes.executor.podTemplateContainerName"
 PIN = "spark.hadoop.tidegate.checkpoint.pin"
@@ -39,32 +43,15 @@ OF_ONE_PROCESS = frozenset({PROCESS})
 TEMPLATE_NAME = "executor-template.yaml"
 LOOPBACK = "127.0.0.1"
 
-OWNED_KEYS: dict[str, str] = {
-    "spark.master": "the cluster the application runs in",
-    "spark.submit.deployMode": "the driver's pod",
-    "spark.driver.host": "the driver's pod",
-    "spark.driver.bindAddress": "the driver's pod",
-    "spark.kubernetes.authenticate.driver.serviceAccountName": "spec.serviceAccountName",
-    "spark.kubernetes.authenticate.executor.serviceAccountName": "spec.serviceAccountName",
-    "spark.kubernetes.namespace": "metadata.namespace",
-    "spark.kubernetes.driver.pod.name": "the driver's pod",
-    "spark.kubernetes.executor.podNamePrefix": "metadata.name",
-    "spark.kubernetes.executor.podTemplateFile": "spec.executor.podTemplate",
-    "spark.kubernetes.container.image": "spec.application.image",
-    "spark.kubernetes.executor.container.image": "spec.application.image",
-    "spark.executor.instances": "spec.executor.instances",
-    "spark.executor.cores": "spec.executor.cores",
-    "spark.dynamicAllocation.enabled": "spec.executor.instances",
-    SHUFFLE_PARTITIONS: "spec.state.partitions",
-    "spark.sql.streaming.minBatchesToRetain": "spec.state.minBatchesToRetain",
-    CHECKPOINT_LOCATION: "spec.storage.uri",
-}
-"""Keys that a script or ``spec.sparkConf`` cannot set, and what decides them instead."""
+ONLY_WITH = {CHECKPOINT_FORMAT: STATE_STORE}
+"""Defaults that fit only the default of another setting: with another value of that one, Spark's own default holds."""
+
+LABELS_REMEDY = "choose another name; this label identifies pods"
 
 
-def decided_by(key: str) -> str:
-    """Return what decides a setting instead of a script or ``spec.sparkConf``, empty if they may set it."""
-    return OWNED_KEYS.get(key) or ("Tidegate" if is_reserved_label(label_set_by(key)) else "")
+def remedy_for(key: str) -> str:
+    """Return what to do instead of a setting that neither a script nor ``spec.sparkConf`` sets; empty if they may."""
+    return remedy_of(key) or (LABELS_REMEDY if is_reserved_label(label_set_by(key)) else "")
 
 
 def lineage_uri(config: DriverConfig) -> str:
@@ -79,7 +66,7 @@ def pin_uri(config: DriverConfig) -> str:
 
 def build_spark_conf(config: DriverConfig, environment: Environment, process: str) -> dict[str, str]:
     """Return the whole configuration of the driver's SparkContext; ``process`` names this driver process."""
-    user = {key: value for key, value in config.spark_conf.items() if not decided_by(key)}
+    user = {key: value for key, value in config.spark_conf.items() if key == CONTAINER_NAME or not remedy_for(key)}
     if not environment.on_kubernetes:
         # Nobody shares a secret with it: Spark makes one up for itself, and refuses to have it from a file.
         user = {key: value for key, value in user.items() if key not in SPARK_SECRET_SETTINGS}
@@ -87,6 +74,7 @@ def build_spark_conf(config: DriverConfig, environment: Environment, process: st
     conf |= _storage_defaults(config.storage, bool(config.credentials_secret))
     if environment.on_kubernetes:
         conf |= _executor_defaults(config)
+    conf = {key: value for key, value in conf.items() if not _gives_way(key, conf, user)}
     conf |= user
     conf |= _owned(config, environment)
     # Executors of two driver processes have the same ids; their logs would overwrite each other.
@@ -123,17 +111,33 @@ def fence_settings(config: DriverConfig, etag: str) -> dict[str, str]:
 
 
 def ignored_keys(config: DriverConfig) -> tuple[str, ...]:
-    """Return the keys of ``spec.sparkConf`` that have no effect."""
-    return tuple(sorted(key for key in config.spark_conf if decided_by(key)))
+    """Return the keys of ``spec.sparkConf`` that have no effect; the operator says what Spark's container is called."""
+    return tuple(sorted(key for key in config.spark_conf if key != CONTAINER_NAME and remedy_for(key)))
+
+
+def format_of_store(store: str, version: str) -> str:
+    """Return the version of the checkpoint format that a query with this state store starts with.
+
+    Args:
+        store: the class of the state store that the session names.
+        version: the session's.
+    """
+    return "1" if store == HDFS_BACKED_CLASS and version == "2" else version
+
+
+def _gives_way(key: str, defaults: dict[str, str], user: dict[str, str]) -> bool:
+    """Return whether a default goes, because it fits only another one that the user has changed."""
+    beside = ONLY_WITH.get(key)
+    return beside is not None and user.get(beside, defaults[beside]) != defaults[beside]
 
 
 def _session_defaults(config: DriverConfig, environment: Environment) -> dict[str, str]:
     return {
         "spark.app.name": config.app,
         "spark.driver.memory": f"{config.driver_heap_mib}m",
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB_CLASS,
+        STATE_STORE: ROCKSDB_CLASS,
         # File names with unique ids keep a late writer of an earlier epoch from overwriting; old lineages keep theirs.
-        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        CHECKPOINT_FORMAT: "2",
         PIN: pin_uri(config),
         "spark.local.dir": f"{environment.work_directory}/spark",
         "spark.ui.showConsoleProgress": "false",

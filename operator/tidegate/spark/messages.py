@@ -2,21 +2,6 @@
 
 from __future__ import annotations
 
-CLIENT_MODE = "Tidegate runs the driver in client mode on this cluster"
-DERIVED = "Tidegate derives it from the name and the epoch"
-POD_ADDRESS = "Tidegate sets it to the pod's address"
-DRIVER_MEMORY = "use driver.resources.requests.memory, which covers the whole container"
-EXECUTOR_MEMORY = "use executor.resources.requests.memory, which covers the whole container"
-EXECUTOR_INSTANCES = "use executor.instances, or scale the StreamingApp"
-ENDPOINT = "use storage.endpoint; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.endpoint"
-REGION = "use storage.region; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.endpoint.region"
-PATH_STYLE = (
-    "use storage.pathStyleAccess; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.path.style.access"
-)
-NAMESPACE = "an application runs in its resource's namespace"
-POD_NAMES = "Tidegate names the pods"
-PYTHON_PATH = "use application.env, whose PYTHONPATH is put behind the runtime's"
-
 
 def no_memory_left(total: int, heap: int, beside: int, key: str) -> str:
     return (

@@ -4,51 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.spark import messages
+from tidegate_spark.owned_settings import remedy_of
 from tidegate_spark.protocol import SPARK_SECRET_FILE, SPARK_SECRET_SETTINGS
 
-OWNED_KEYS: dict[str, str] = {
-    "spark.master": messages.CLIENT_MODE,
-    "spark.submit.deployMode": messages.CLIENT_MODE,
-    "spark.submit.pyFiles": "use application.pyFiles",
-    "spark.app.id": messages.DERIVED,
-    "spark.driver.host": messages.POD_ADDRESS,
-    "spark.driver.bindAddress": messages.POD_ADDRESS,
-    "spark.driver.memoryOverhead": messages.DRIVER_MEMORY,
-    "spark.driver.memoryOverheadFactor": messages.DRIVER_MEMORY,
-    "spark.executor.instances": "use executor.instances",
-    "spark.executor.cores": "use executor.cores",
-    "spark.executor.memoryOverhead": messages.EXECUTOR_MEMORY,
-    "spark.executor.memoryOverheadFactor": messages.EXECUTOR_MEMORY,
-    "spark.dynamicAllocation.enabled": messages.EXECUTOR_INSTANCES,
-    "spark.sql.shuffle.partitions": "use state.partitions",
-    "spark.sql.streaming.checkpointLocation": "use storage.uri",
-    "spark.sql.streaming.minBatchesToRetain": "use state.minBatchesToRetain",
-    "spark.hadoop.fs.s3a.endpoint": (messages.ENDPOINT),
-    "spark.hadoop.fs.s3a.endpoint.region": (messages.REGION),
-    "spark.hadoop.fs.s3a.path.style.access": (messages.PATH_STYLE),
-    "spark.kubernetes.namespace": messages.NAMESPACE,
-    "spark.kubernetes.container.image": "use application.image",
-    "spark.kubernetes.driver.container.image": "use application.image",
-    "spark.kubernetes.executor.container.image": "use application.image",
-    "spark.kubernetes.container.image.pullPolicy": "use application.imagePullPolicy",
-    "spark.kubernetes.container.image.pullSecrets": "use application.imagePullSecrets",
-    "spark.kubernetes.driver.pod.name": messages.POD_NAMES,
-    "spark.kubernetes.executor.podNamePrefix": messages.POD_NAMES,
-    "spark.kubernetes.driver.podTemplateFile": "use driver.podTemplate",
-    "spark.kubernetes.driver.podTemplateContainerName": "use driver.podTemplate",
-    "spark.kubernetes.executor.podTemplateFile": "use executor.podTemplate",
-    "spark.kubernetes.executor.podTemplateContainerName": "use executor.podTemplate",
-    "spark.kubernetes.executor.request.cores": "use executor.resources.requests.cpu",
-    "spark.kubernetes.executor.limit.cores": "use executor.resources.limits.cpu",
-    "spark.kubernetes.authenticate.driver.serviceAccountName": "use serviceAccountName",
-    "spark.kubernetes.authenticate.executor.serviceAccountName": "use serviceAccountName",
-    "spark.executorEnv.PYTHONPATH": messages.PYTHON_PATH,
-}
-"""Settings refused in ``spec.sparkConf``, each with what to do instead. The CRD holds one rule for each of them."""
-
-OWNED_PREFIX = "spark.executorEnv.TIDEGATE_"
-"""No setting may start with this: the variables of the runtime. The CRD holds a rule for it, too."""
 TASK_CPUS = "spark.task.cpus"
 _MOST_DIGITS = 9
 
@@ -84,10 +42,10 @@ def spark_settings(user: Mapping[str, str], executor_container: str) -> dict[str
     """Return the settings that go to the runtime: defaults, over them the user's, over them what Tidegate owns.
 
     Args:
-        user: ``spec.sparkConf``. Owned keys are dropped: the CRD refuses them, an older one may have let them pass.
+        user: ``spec.sparkConf``. What it cannot set is dropped: the CRD refuses it, an older one may have let it pass.
         executor_container: name of Spark's container in the executor template.
     """
-    allowed = {k: value for k, value in user.items() if k not in OWNED_KEYS and not k.startswith(OWNED_PREFIX)}
+    allowed = {key: value for key, value in user.items() if not remedy_of(key)}
     closed = CLOSED_PORTS if authenticates(user) else {}
     return DEFAULTS | closed | allowed | {"spark.kubernetes.executor.podTemplateContainerName": executor_container}
 

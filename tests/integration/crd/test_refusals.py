@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.spark.settings import OWNED_KEYS
+from tidegate_spark.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS
 from tidegate_testing.crd import REMOVED, changed, create
 from tidegate_testing.kubectl import Kubectl, KubectlError
 
@@ -563,7 +563,18 @@ def test_every_setting_that_a_field_stands_for_is_refused_with_the_name_of_that_
     with pytest.raises(KubectlError) as refusal:
         create(api_kubectl, namespace, changed("spec/sparkConf", dict.fromkeys(OWNED_KEYS, "x")))
     said = str(refusal.value)
-    assert [key for key, remedy in OWNED_KEYS.items() if f"{key} is Tidegate's: {remedy}" not in said] == []
+    assert [key for key, remedy in OWNED_KEYS.items() if f"{key} cannot be set: {remedy}" not in said] == []
+
+
+def test_every_setting_that_has_no_effect_is_refused_by_what_it_starts_with(
+    api_kubectl: Kubectl, namespace: str
+) -> None:
+    for start, remedy in OWNED_STARTS.items():
+        with pytest.raises(KubectlError) as refusal:
+            create(api_kubectl, namespace, changed("spec/sparkConf", {f"{start}x": "x"}))
+        assert f"{start}... cannot be set: {remedy}" in str(refusal.value)
+    taken = create(api_kubectl, namespace, changed("spec/sparkConf", dict.fromkeys(IN_EFFECT, "true")))
+    assert taken["spec"]["sparkConf"] == dict.fromkeys(IN_EFFECT, "true")
 
 
 def test_credentials_come_from_one_place_only(api_kubectl: Kubectl, namespace: str) -> None:

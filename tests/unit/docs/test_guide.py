@@ -13,8 +13,8 @@ from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.model.control_message import CONTROL_KIND, ControlMessageSpec
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshotSpec
 from tidegate.model.streaming_app import KIND, Phase, StreamingAppSpec
-from tidegate.spark.settings import OWNED_KEYS
 from tidegate_spark.control_protocol import BUILT_IN_TYPES
+from tidegate_spark.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
@@ -73,7 +73,11 @@ def test_the_table_of_edits_is_the_table_of_change_classes() -> None:
 
 
 def test_the_table_of_owned_settings_is_tidegates() -> None:
-    assert sorted(first_column(section("sparkConf"))) == sorted(OWNED_KEYS)
+    rows = re.findall(r"^\| (`spark\..+`) \| (.+)\. \|$", section("sparkConf"), re.MULTILINE)
+    documented = {key: remedy for keys, remedy in rows for key in re.findall(r"`([^`…]+)…?`", keys)}
+    known = {**OWNED_KEYS, **OWNED_STARTS}
+    assert documented == {key: remedy[0].upper() + remedy[1:] for key, remedy in known.items()}
+    assert [key for key in IN_EFFECT if f"`{key}`" not in section("sparkConf")] == []
 
 
 @pytest.mark.parametrize("page", ["guide.md", "install.md"])

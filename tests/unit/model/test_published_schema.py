@@ -15,7 +15,7 @@ from tidegate.model.control_message import ControlMessageSpec, ControlMessageSta
 from tidegate.model.stream_snapshot import StreamSnapshotSpec, StreamSnapshotStatus
 from tidegate.model.streaming_app import StreamingAppSpec, StreamingAppStatus
 from tidegate.resources.reserved_env import CREDENTIALS, PREFIX, PREFIX_REMEDY, SPARKS, SPARKS_REMEDY
-from tidegate.spark.settings import OWNED_KEYS, OWNED_PREFIX
+from tidegate_spark.owned_settings import OWNED_KEYS, OWNED_STARTS, keys_set_apart
 
 CRD: dict[str, Any] = yaml.safe_load(generate_reference.SOURCE.read_text())
 (VERSION,) = CRD["spec"]["versions"]
@@ -119,13 +119,23 @@ def test_each_setting_that_tidegate_owns_has_its_rule() -> None:
     rules = SPEC["properties"]["sparkConf"]["x-kubernetes-validations"]
     owned = {rule["rule"]: rule["message"] for rule in rules if rule["rule"].startswith("!(")}
     assert owned == {
-        f"!('{key}' in self)": f"sparkConf: {key} is Tidegate's: {remedy}" for key, remedy in OWNED_KEYS.items()
+        f"!('{key}' in self)": f"sparkConf: {key} cannot be set: {remedy}" for key, remedy in OWNED_KEYS.items()
     }
 
 
-def test_no_setting_may_give_executors_a_variable_of_tidegates() -> None:
-    rules = [rule["rule"] for rule in SPEC["properties"]["sparkConf"]["x-kubernetes-validations"]]
-    assert f"self.all(key, !key.startsWith('{OWNED_PREFIX}'))" in rules
+def rule_of(start: str) -> str:
+    """Return the rule that no setting starts so but for those that have an answer of their own."""
+    keys, starts = keys_set_apart(start)
+    apart = [f"key in [{', '.join(repr(key) for key in keys)}]"] if keys else []
+    others = [f"key.startsWith('{other}')" for other in starts]
+    clauses = " || ".join([f"!key.startsWith('{start}')", *apart, *others])
+    return f"self.all(key, {clauses})"
+
+
+def test_each_start_of_settings_that_have_no_effect_has_its_rule() -> None:
+    rules = rules_of("sparkConf")
+    for start, remedy in OWNED_STARTS.items():
+        assert (rule_of(start), f"sparkConf: {start}... cannot be set: {remedy}") in rules
 
 
 def rules_of(*path: str) -> list[tuple[str, str]]:
@@ -165,7 +175,7 @@ def test_each_variable_that_is_reserved_has_its_rule_for_templates(role: str) ->
 
 
 def test_each_remedy_names_a_field_that_exists() -> None:
-    remedies = [*OWNED_KEYS.values(), SPARKS_REMEDY]
+    remedies = [*OWNED_KEYS.values(), *OWNED_STARTS.values(), SPARKS_REMEDY]
     named = {match for remedy in remedies for match in re.findall(r"use ([A-Za-z.]+[A-Za-z])", remedy)}
     resources = {re.sub(r"\.resources\.(requests|limits)\.\w+$", r".resources.\1", field) for field in named}
     assert resources - set(schema_fields(SPEC)) == set()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyspark
 
-from tidegate.spark.settings import OWNED_KEYS
+from tidegate_spark.owned_settings import IN_EFFECT, remedy_of
 
 PREFIX = "spark.kubernetes."
 REFUSED = {
@@ -61,7 +61,8 @@ def settings_of_the_jar() -> set[str]:
 
 
 def test_a_new_spark_has_no_setting_of_pods_that_nobody_looked_at() -> None:
-    # The driver's pod is made by Tidegate: what Spark would do to it in cluster mode has no effect.
-    of_executors = {name for name in settings_of_the_jar() if not name.startswith(("driver.", "driverEnv."))}
-    owned = {key.removeprefix(PREFIX) for key in OWNED_KEYS if key.startswith(PREFIX)}
-    assert of_executors - owned - REFUSED - AS_A_TEMPLATE - NOTHING_OF_PODS == set()
+    # The driver's pod is made by Tidegate: what Spark would do to it in cluster mode has no effect, and is refused.
+    free = {name for name in settings_of_the_jar() if not remedy_of(PREFIX + name)}
+    in_effect = {key.removeprefix(PREFIX) for key in IN_EFFECT}
+    assert free - in_effect - REFUSED - AS_A_TEMPLATE - NOTHING_OF_PODS - {"driver.pod."} == set()
+    assert in_effect - settings_of_the_jar() == set()

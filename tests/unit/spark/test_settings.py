@@ -2,7 +2,8 @@
 
 import pytest
 
-from tidegate.spark.settings import CLOSED_PORTS, DEFAULTS, OWNED_KEYS, OWNED_PREFIX, spark_settings
+from tidegate.spark.settings import CLOSED_PORTS, DEFAULTS, spark_settings
+from tidegate_spark.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS, remedy_of
 
 HELD = DEFAULTS | CLOSED_PORTS
 NAMED = {"spark.kubernetes.executor.podTemplateContainerName": "executor"}
@@ -18,12 +19,22 @@ def test_the_user_may_change_a_default_and_add_settings() -> None:
 
 
 def test_a_setting_of_tidegates_that_an_older_schema_let_pass_is_dropped() -> None:
-    owned = [*OWNED_KEYS, f"{OWNED_PREFIX}PROCESS"]
+    owned = [*OWNED_KEYS, *(f"{start}x" for start in OWNED_STARTS)]
     assert spark_settings(dict.fromkeys(owned, "x"), "executor") == HELD | NAMED
 
 
 def test_no_default_is_a_setting_that_users_are_refused() -> None:
-    assert HELD.keys() & OWNED_KEYS.keys() == set()
+    assert [key for key in HELD if remedy_of(key)] == []
+
+
+def test_a_setting_without_effect_is_known_by_what_it_starts_with_and_has_the_field_that_does_it() -> None:
+    assert remedy_of("spark.kubernetes.driver.annotation.team") == "use driver.podTemplate"
+    assert remedy_of("spark.kubernetes.driver.secretKeyRef.TOKEN") == "use application.env, with valueFrom.secretKeyRef"
+    assert remedy_of("spark.kubernetes.driverEnv.A") == "use application.env"
+    assert remedy_of("spark.driver.cores") == "use driver.resources.requests.cpu"
+    assert remedy_of("spark.kubernetes.node.selector.disk") == "use podTemplate, which is for driver and executors"
+    for key in (*IN_EFFECT, "spark.kubernetes.executor.node.selector.disk", "spark.sql.streaming.stopTimeout"):
+        assert not remedy_of(key), key
 
 
 @pytest.mark.parametrize("off", ["false", " False "])

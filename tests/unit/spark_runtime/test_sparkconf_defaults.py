@@ -4,10 +4,20 @@ import dataclasses
 
 from tidegate_spark.environment import Environment
 from tidegate_spark.protocol import SPARK_SECRET_FILE, Storage
-from tidegate_spark.sparkconf import DECOMMISSION, build_spark_conf, executor_template
+from tidegate_spark.sparkconf import (
+    CHECKPOINT_FORMAT,
+    DECOMMISSION,
+    HDFS_BACKED_CLASS,
+    ROCKSDB_CLASS,
+    STATE_STORE,
+    build_spark_conf,
+    executor_template,
+    format_of_store,
+)
 from tidegate_testing.driver_process import driver_config
 
 LIMIT, INTERVAL = "spark.executor.maxNumFailures", "spark.executor.failuresValidityInterval"
+KEYS = {"store": STATE_STORE, "version": CHECKPOINT_FORMAT}
 CONFIG = driver_config("orders", "local:///opt/main.py", Storage("s3://bucket/apps/shop/orders"))
 
 
@@ -66,3 +76,21 @@ def test_a_driver_with_executors_listens_where_they_reach_it_and_has_the_file_th
     conf = build_spark_conf(own, Environment.read({"TIDEGATE_POD_IP": "10.0.0.7"}), "process")
     assert (conf["spark.driver.bindAddress"], conf["spark.driver.host"]) == ("10.0.0.7", "10.0.0.7")
     assert conf["spark.authenticate.secret.file"] == SPARK_SECRET_FILE
+
+
+def test_another_state_store_has_the_checkpoint_format_that_spark_gives_it() -> None:
+    def store_and_format(**own: str) -> tuple[str | None, str | None]:
+        config = dataclasses.replace(CONFIG, spark_conf={KEYS[name]: value for name, value in own.items()})
+        conf = build_spark_conf(config, Environment.read({}), "process")
+        return conf.get(STATE_STORE), conf.get(CHECKPOINT_FORMAT)
+
+    assert store_and_format() == (ROCKSDB_CLASS, "2")
+    assert store_and_format(store=ROCKSDB_CLASS) == (ROCKSDB_CLASS, "2")
+    assert store_and_format(store=HDFS_BACKED_CLASS) == (HDFS_BACKED_CLASS, None)
+    assert store_and_format(store="org.example.Other", version="2") == ("org.example.Other", "2")
+    assert store_and_format(version="1") == (ROCKSDB_CLASS, "1")
+
+
+def test_a_store_that_only_the_session_names_starts_its_queries_in_the_format_it_has() -> None:
+    assert format_of_store(HDFS_BACKED_CLASS, "2") == "1"
+    assert (format_of_store(ROCKSDB_CLASS, "2"), format_of_store("org.example.Other", "2")) == ("2", "2")

@@ -1,0 +1,119 @@
+"""Which of Spark's settings a spec or a script cannot set, each with what to do instead: one table for all. Pure.
+
+Some belong to Tidegate or to a field of the spec. Others are read by ``spark-submit`` in cluster mode, or by another
+cluster manager, and would be accepted without any effect: Tidegate makes the driver's pod itself. The CRD refuses both
+in ``spec.sparkConf`` (its rules are compared with this table), the runtime reports those that a script sets, and the
+guide's tables are compared with it. Part of the contract between operator and runtime.
+"""
+
+from __future__ import annotations
+
+CLIENT_MODE = "Tidegate runs the driver in client mode on this cluster"
+NO_SUBMISSION = "Tidegate creates the driver's pod itself, and nothing is submitted"
+APP_ID = "Spark makes one for each driver process, which keeps its executors apart from those of an earlier one"
+POD_ADDRESS = "Tidegate sets it to the pod's address"
+DRIVER_MEMORY = "use driver.resources.requests.memory, which covers the whole container"
+EXECUTOR_MEMORY = "use executor.resources.requests.memory, which covers the whole container"
+EXECUTOR_INSTANCES = "use executor.instances, or scale the StreamingApp"
+ENDPOINT = "use storage.endpoint; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.endpoint"
+REGION = "use storage.region; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.endpoint.region"
+PATH_STYLE = (
+    "use storage.pathStyleAccess; for inputs in another bucket, spark.hadoop.fs.s3a.bucket.BUCKET.path.style.access"
+)
+NAMESPACE = "an application runs in its resource's namespace"
+POD_NAMES = "Tidegate names the pods"
+PYTHON_PATH = "use application.env, whose PYTHONPATH is put behind the runtime's"
+BOTH_TEMPLATES = "use podTemplate, which is for driver and executors"
+DRIVER_TEMPLATE, EXECUTOR_TEMPLATE = "use driver.podTemplate", "use executor.podTemplate"
+DRIVER_CPU, DRIVER_CPU_LIMIT = "use driver.resources.requests.cpu", "use driver.resources.limits.cpu"
+IMAGE, SERVICE_ACCOUNT = "use application.image", "use serviceAccountName"
+
+OWNED_KEYS: dict[str, str] = {
+    "spark.master": CLIENT_MODE,
+    "spark.submit.deployMode": CLIENT_MODE,
+    "spark.submit.pyFiles": "use application.pyFiles",
+    "spark.app.id": APP_ID,
+    "spark.driver.host": POD_ADDRESS,
+    "spark.driver.bindAddress": POD_ADDRESS,
+    "spark.driver.cores": DRIVER_CPU,
+    "spark.driver.supervise": "use restart.policy",
+    "spark.driver.memoryOverhead": DRIVER_MEMORY,
+    "spark.driver.memoryOverheadFactor": DRIVER_MEMORY,
+    "spark.executor.instances": "use executor.instances",
+    "spark.executor.cores": "use executor.cores",
+    "spark.cores.max": EXECUTOR_INSTANCES,
+    "spark.executor.memoryOverhead": EXECUTOR_MEMORY,
+    "spark.executor.memoryOverheadFactor": EXECUTOR_MEMORY,
+    "spark.kubernetes.memoryOverheadFactor": EXECUTOR_MEMORY,
+    "spark.sql.shuffle.partitions": "use state.partitions",
+    "spark.sql.streaming.checkpointLocation": "use storage.uri",
+    "spark.sql.streaming.minBatchesToRetain": "use state.minBatchesToRetain",
+    "spark.hadoop.fs.s3a.endpoint": ENDPOINT,
+    "spark.hadoop.fs.s3a.endpoint.region": REGION,
+    "spark.hadoop.fs.s3a.path.style.access": PATH_STYLE,
+    "spark.kubernetes.namespace": NAMESPACE,
+    "spark.kubernetes.container.image": IMAGE,
+    "spark.kubernetes.driver.container.image": IMAGE,
+    "spark.kubernetes.executor.container.image": IMAGE,
+    "spark.kubernetes.container.image.pullPolicy": "use application.imagePullPolicy",
+    "spark.kubernetes.container.image.pullSecrets": "use application.imagePullSecrets",
+    "spark.kubernetes.driver.pod.name": POD_NAMES,
+    "spark.kubernetes.driver.resourceNamePrefix": POD_NAMES,
+    "spark.kubernetes.executor.podNamePrefix": POD_NAMES,
+    "spark.kubernetes.driver.request.cores": DRIVER_CPU,
+    "spark.kubernetes.driver.limit.cores": DRIVER_CPU_LIMIT,
+    "spark.kubernetes.driver.master": CLIENT_MODE,
+    "spark.kubernetes.executor.podTemplateFile": EXECUTOR_TEMPLATE,
+    "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_TEMPLATE,
+    "spark.kubernetes.executor.request.cores": "use executor.resources.requests.cpu",
+    "spark.kubernetes.executor.limit.cores": "use executor.resources.limits.cpu",
+    "spark.kubernetes.scheduler.name": BOTH_TEMPLATES,
+    "spark.kubernetes.authenticate.driver.serviceAccountName": SERVICE_ACCOUNT,
+    "spark.kubernetes.authenticate.executor.serviceAccountName": SERVICE_ACCOUNT,
+    "spark.kubernetes.submitInDriver": NO_SUBMISSION,
+    "spark.kubernetes.file.upload.path": NO_SUBMISSION,
+    "spark.kubernetes.report.interval": NO_SUBMISSION,
+    "spark.kubernetes.resource.type": NO_SUBMISSION,
+    "spark.executorEnv.PYTHONPATH": PYTHON_PATH,
+}
+"""Settings, each with what to do instead."""
+
+OWNED_STARTS: dict[str, str] = {
+    "spark.kubernetes.driver.secretKeyRef.": "use application.env, with valueFrom.secretKeyRef",
+    "spark.kubernetes.driver.": DRIVER_TEMPLATE,
+    "spark.kubernetes.driverEnv.": "use application.env",
+    "spark.kubernetes.node.selector.": BOTH_TEMPLATES,
+    "spark.kubernetes.submission.": NO_SUBMISSION,
+    "spark.kubernetes.authenticate.submission.": NO_SUBMISSION,
+    "spark.dynamicAllocation.": EXECUTOR_INSTANCES,
+    "spark.yarn.": CLIENT_MODE,
+    "spark.streaming.": "this is of DStreams; Structured Streaming has spark.sql.streaming",
+    "spark.hadoop.tidegate.": "it is of the runtime",
+    "spark.executorEnv.TIDEGATE_": "choose another name; these variables belong to Tidegate",
+}
+"""What settings start with, of which none has an effect or belongs to anybody else; the first that fits holds."""
+
+IN_EFFECT = (
+    "spark.kubernetes.driver.connectionTimeout",
+    "spark.kubernetes.driver.requestTimeout",
+    "spark.kubernetes.driver.service.deleteOnTermination",
+    "spark.kubernetes.driver.ownPersistentVolumeClaim",
+    "spark.kubernetes.driver.reusePersistentVolumeClaim",
+    "spark.kubernetes.driver.waitToReusePersistentVolumeClaim",
+)
+"""What Spark reads in client mode, too, although it starts like one that has no effect."""
+
+
+def remedy_of(key: str) -> str:
+    """Return what to do instead of setting ``key``; empty if it may be set."""
+    if key in OWNED_KEYS:
+        return OWNED_KEYS[key]
+    if key in IN_EFFECT:
+        return ""
+    return next((remedy for start, remedy in OWNED_STARTS.items() if key.startswith(start)), "")
+
+
+def keys_set_apart(start: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the keys, and the longer starts, that have an answer of their own although they start so, too."""
+    keys = tuple(key for key in (*OWNED_KEYS, *IN_EFFECT) if key.startswith(start))
+    return keys, tuple(other for other in OWNED_STARTS if other != start and other.startswith(start))
