@@ -41,8 +41,8 @@ def guard_context(queries: Queries, progress: Progress, grace_seconds: float, en
     def stop(context: SparkContext) -> None:
         if ending.requested.is_set():
             ending.queries_stopped.wait()
-        elif context._jsc is not None:
-            # A JVM that is gone has no query to be stopped.
+        elif getattr(context, "_jsc", None) is not None:
+            # A JVM that is gone has no query to be stopped, nor has a context that could not be made.
             with contextlib.suppress(Py4JError, OSError):
                 stop_queries()
         original(context)

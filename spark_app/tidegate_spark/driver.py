@@ -10,8 +10,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyspark
 
@@ -51,13 +51,14 @@ from tidegate_spark.outputs import Outputs
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import (
     EXIT_CODES,
+    EXIT_STOPPED,
     FIRST_LINEAGE,
     DriverConfig,
     DriverState,
     Fault,
     Termination,
 )
-from tidegate_spark.queries import Queries
+from tidegate_spark.queries import DriverStoppingError, Queries
 from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
@@ -71,13 +72,15 @@ from tidegate_spark.script import (
     run_script,
 )
 from tidegate_spark.script_end import ExitCalls, what_goes_on
-from tidegate_spark.script_entry import Sessions, guard_entry
+from tidegate_spark.script_entry import Entry, Host, ScriptRefusedError, Sessions
+from tidegate_spark.script_settings import judge as judge_settings
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.source_cleaning import SourceCleaning
+from tidegate_spark.spark_start import SparkStart
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import Credentials, FaultError
@@ -139,6 +142,7 @@ class Driver:
         gate = gate_of(config, environment)
         self._agent = Agent(environment, self._progress, registry, commands, output.secrets, gate)
         self._session: SparkSession | None = None
+        self._sessions = Sessions(self._listen)
         self._watch: watch.Watch | None = None
         self._wanted: int | None = None
         self._claimed = False
@@ -196,12 +200,9 @@ class Driver:
         self._snapshots.start()
         self._control.desk.start()
         process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead)
-        self._session = spark_session.start_session(config, environment, self._progress, process)
-        spark_session.add_python_files(self._session, paths, environment.work_directory)
-        self._observe(self._session)
+        self._await_script(process, paths)
         if self._ending.requested.is_set():
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
-        self._progress.enter(DriverState.RUNNING)
         self._ending.script_started.set()
         self._exit_calls.install()
         return self._judge(self._run_script(main))
@@ -324,17 +325,41 @@ class Driver:
             log.warning("waiting: %s: %s", fault.reason, fault.message, extra=extra)
         self._progress.enter(DriverState.STARTING if fault is None else DriverState.WAITING, fault)
 
-    def _observe(self, session: SparkSession) -> None:
-        sessions = Sessions(self._listen)
-        sessions.meet(session)
-        self._queries.before_session = sessions.meet
-        self._control.meet(session)
-        guard_entry(session.sparkContext, self._progress, self._environment.master, self._refuse_script)
+    def _await_script(self, process: spark_session.Process, paths: tuple[str, ...]) -> None:
+        """Have Spark started when the script first asks for it, and its queries looked after."""
+        config, environment, keep_secret = self._config, self._environment, self._output.secrets.add
+        start = SparkStart(config, environment, self._progress, process, python_files=paths, keep_secret=keep_secret)
+
+        def prepare(script: Mapping[str, str]) -> tuple[pyspark.SparkConf, Any]:
+            if self._ending.requested.is_set():
+                raise DriverStoppingError(EXIT_STOPPED)
+            try:
+                return start.prepare(script)
+            except FaultError as error:  # the script is not to make anything else of it
+                self._ending.request(Outcome(error.fault.reason, error.fault.message))
+                raise ScriptRefusedError(error.fault.message) from error
+
+        judge = functools.partial(judge_settings, config=config)
+        host = Host(judge, prepare, start.meet_context, self._observe, self._refuse_script)
+        Entry(host, self._progress, environment.master).guard()
         if self._rehearsing is not None:
             muting.mute()
-            muting.let_files_go(session)
+
+        def before_query(session: SparkSession) -> None:
+            self._sessions.meet(session)
+            start.hold_path(session)
+
+        self._queries.before_session = before_query
         self._queries.install()
-        guard_context(self._queries, self._progress, self._config.stop_grace_seconds, self._ending)
+        guard_context(self._queries, self._progress, config.stop_grace_seconds, self._ending)
+
+    def _observe(self, session: SparkSession) -> None:
+        """Look after the script's first session; the script does not have it yet."""
+        self._session = session
+        self._sessions.meet(session)
+        self._control.meet(session)
+        if self._rehearsing is not None:
+            muting.let_files_go(session)
         if self._config.export:
             self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
         connect = connector(self._config, self._environment.credentials_directory)
@@ -370,6 +395,8 @@ class Driver:
         if self._wanted is not None:
             self._watch.want_executors(self._wanted)
         self._watch.start()
+        if not self._ending.requested.is_set():
+            self._progress.enter(DriverState.RUNNING)
 
     def _refuse_script(self, message: str) -> None:
         self._ending.request(Outcome(Reason.SCRIPT_UNSUPPORTED, message))
@@ -443,11 +470,11 @@ class Driver:
         log.info("end: %s: %s", termination.reason, termination.message, extra=extra)
         write_termination(self._environment.termination_log, termination, self._output.secrets)
         budget = Budget.of(self._config.stop_grace_seconds)
-        session = self._session
-        if session is not None and spark_session.jvm_exit_code() is None:
+        context = pyspark.SparkContext._active_spark_context
+        if context is not None and spark_session.jvm_exit_code() is None:
             # Removes the executors; without it their pods stay behind in state Error.
             began = time.monotonic()
-            stopped = logs.within(budget.session, session.stop)
+            stopped = logs.within(budget.session, context.stop)
             words = "stopped in" if stopped else "did not stop within"
             log.info("stopping: the session %s %.1f s", words, time.monotonic() - began)
         for stream in (sys.stdout, sys.stderr):

@@ -5,6 +5,8 @@ only waits meanwhile: nothing is asked of it before the fence is ours. It is sta
 in this pod (:mod:`tidegate_spark.kept_command`), with the settings, variables and credentials of this moment. Whoever
 comes for it says what they are by then: if they are others, it is ended, and another one started.
 
+What the script asked of Spark last time (:mod:`tidegate_spark.last_script`) is in its command.
+
 It waits at the other end of a pipe for this process, and ends when that does, however that comes about. Starts
 processes, does file I/O. Standard library only: PySpark's import is what it must not wait for.
 """
@@ -24,7 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_spark import sparkconf, storage
+from tidegate_spark import last_script, sparkconf, storage
 from tidegate_spark.environment import Environment
 from tidegate_spark.kept_command import KeptCommand, arguments_of, digest_of
 from tidegate_spark.protocol import DriverConfig
@@ -70,8 +72,9 @@ def begin(
         home = _spark_home(variables)
     except (FaultError, ImportError, ValueError):
         return None  # whoever needs them says so
-    its = {**variables, **(credentials.variables() if credentials else {})}
-    settings = sparkconf.build_spark_conf(config, environment, process)
+    asked = last_script.read(environment.work_directory)
+    its = asked.over({**variables, **(credentials.variables() if credentials else {})})
+    settings = sparkconf.build_spark_conf(config, environment, process, asked.settings)
     lasting = {key: value for key, value in settings.items() if key not in sparkconf.OF_ONE_PROCESS}
     digest = digest_of(home, lasting, its)
     kept = KeptCommand(Path(environment.work_directory), digest)
@@ -134,11 +137,13 @@ class HeadStart:
             log.info("the JVM that was started ahead has other settings or credentials than are wanted now")
             self.end()
             return None
-        while self._process.poll() is None and time.monotonic() - self._began < LIMIT_SECONDS:
+        while self._process.poll() is None:
             if self._door.exists():
                 words = (came - self._began, time.monotonic() - came)
                 log.info("a JVM was started %.1f s ahead, and waited for another %.1f s", *words)
                 return self._read_door()
+            if time.monotonic() - self._began >= LIMIT_SECONDS:
+                break
             time.sleep(LOOK_SECONDS)
         log.warning("the JVM that was started ahead did not come up: %s", self._process.poll())
         self.end(worked=False)

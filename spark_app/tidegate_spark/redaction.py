@@ -72,6 +72,11 @@ def values_of_launch(settings: Mapping[str, str], arguments: Sequence[str]) -> t
     return tuple(value for value in (*found, *shapes) if len(value) >= SHORTEST_BY_NAME)
 
 
+def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of which neither name nor value tells of a secret."""
+    return {key: value for key, value in settings.items() if not values_of_launch({key: value}, ())}
+
+
 def spellings(value: str) -> set[str]:
     """Return the ways in which a value may appear: as it is, inside JSON, inside a URL, and line by line."""
     stripped = value.strip()

@@ -1,26 +1,34 @@
-"""How a script comes to Spark: its ways to a session or a context lead to the ones that are there. Talks to the JVM.
+"""How a script comes to Spark: the first way to a context or a session that it takes starts Spark. Talks to the JVM.
 
-They are made before the script runs, with fence, storage and listeners. What would make others, or speaks to another
-Spark, ends the driver with a reason instead of an error of PySpark's, or a query that nobody looks after.
+Spark is started when the script first asks for it, with the settings of its builder or its SparkConf, as under
+``spark-submit``; fence, storage and agent are there before. Whatever else it asks for leads to the context that is
+there. What would make another one, or speaks to another Spark, ends the driver with a reason instead of an error of
+PySpark's, or a query that nobody looks after.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidegate_spark import entry_messages as messages
-from tidegate_spark import sparkconf
 from tidegate_spark.progress import Progress
 from tidegate_spark.reasons import Reason
+from tidegate_spark.script_settings import Judged, Unused
 
 Refuse = Callable[[str], None]
 """Is told why; the driver ends with it."""
+
+
+_OF_THE_FIRST = ("spark.sql.", "spark.hadoop.", "spark.app.name", "spark.master")
+"""Whoever asks for the session again, with these, gets what Spark gives, or has been answered already."""
 
 
 class ScriptRefusedError(SystemExit):
@@ -45,90 +53,158 @@ class Sessions:
                 self._listen(session)
 
 
-def guard_entry(context: SparkContext, progress: Progress, master: str, refuse: Refuse) -> None:
-    """Lead every way to Spark to ``context`` and its sessions.
+@dataclass(frozen=True)
+class Host:
+    """What the driver does about a script that asks for Spark."""
 
-    Args:
-        context: the one that the script gets, whatever it asks for.
-        progress: is told of settings that are not used.
-        master: Spark's, which a script may name without a word of ours.
-        refuse: is told what does not run here.
-    """
+    judge: Callable[[Mapping[str, str]], Judged]
+    """Says which settings are used."""
+    prepare: Callable[[Mapping[str, str]], tuple[SparkConf, Any]]
+    """Starts the JVM with the script's settings, and returns all of them and the gateway to it."""
+    meet_context: Callable[[SparkContext], None]
+    """Called with the one context, before the script has it."""
+    meet_session: Callable[[SparkSession], None]
+    """Likewise with its first session."""
+    refuse: Refuse
 
-    def refused(message: str) -> ScriptRefusedError:
-        refuse(message)
+
+class Entry:
+    """Every way to Spark."""
+
+    def __init__(self, host: Host, progress: Progress, master: str) -> None:
+        """Prepare.
+
+        Args:
+            host: starts Spark.
+            progress: is told of settings that are not used.
+            master: Spark's, which a script may name without a word of ours.
+        """
+        self._host, self._progress, self._master = host, progress, master
+        self._context: SparkContext | None = None
+        self._met = False
+
+    def guard(self) -> None:
+        """Have every way lead here."""
+        self._guard_builder()
+        self._guard_context()
+        self._guard_session()
+        self._guard_dstreams()
+
+    def _refused(self, message: str) -> ScriptRefusedError:
+        self._host.refuse(message)
         return ScriptRefusedError(message)
 
-    def notice(key: str, value: str) -> None:
-        remedy = sparkconf.remedy_for(key)
-        # Any other key may have a secret for its value, which nobody here knows to be one.
-        where = f"the script ({value})" if remedy else "the script"
-        if value != master:
-            progress.notice(
-                Reason.CONFIGURATION_IGNORED, messages.setting_ignored(key, where, remedy or messages.CONTEXT_IS_THERE)
-            )
+    def _used(self, asked: Mapping[str, str]) -> dict[str, str]:
+        judged = self._host.judge(asked)
+        for each in judged.unused:
+            self._notice(each)
+        return judged.used
 
-    _guard_builder(context, notice, refused)
-    _guard_context(context, notice, refused)
-    _guard_dstreams(refused)
+    def _notice(self, each: Unused) -> None:
+        if each.value == self._master:
+            return
+        # A setting that nobody owns may have a secret for its value, which nobody here knows to be one.
+        where = f"the script ({each.value})" if each.owned else "the script"
+        self._progress.notice(Reason.CONFIGURATION_IGNORED, messages.setting_ignored(each.key, where, each.why))
 
+    def _refuse_if_stopped(self) -> None:
+        if self._context is not None and self._context._jsc is None:
+            raise self._refused(messages.STOPPED_BEFORE)
 
-Notice = Callable[[str, str], None]
-Refused = Callable[[str], ScriptRefusedError]
+    # --- sessions -----------------------------------------------------------------------------------------------------
 
+    def _guard_builder(self) -> None:
+        get, create = SparkSession.Builder.getOrCreate, SparkSession.Builder.create
 
-def _guard_builder(context: SparkContext, notice: Notice, refused: Refused) -> None:
-    get, create = SparkSession.Builder.getOrCreate, SparkSession.Builder.create
+        @functools.wraps(get)
+        def get_or_create(builder: SparkSession.Builder) -> SparkSession:
+            self._look(builder)
+            return get(builder)
 
-    def look(builder: SparkSession.Builder) -> None:
+        @functools.wraps(create)
+        def create_one(builder: SparkSession.Builder) -> SparkSession:
+            self._look(builder)
+            return create(builder)
+
+        SparkSession.Builder.getOrCreate = get_or_create  # type: ignore[assignment, method-assign] # where every script gets its session
+        SparkSession.Builder.create = create_one  # type: ignore[assignment, method-assign] # likewise
+
+    def _look(self, builder: SparkSession.Builder) -> None:
         options = builder._options
         if "spark.remote" in options or options.get("spark.api.mode", "").lower() == "connect":
-            raise refused(messages.NO_CONNECT)
-        if _is_stopped(context):
-            raise refused(messages.STOPPED_BEFORE)
-        for key in [key for key in options if sparkconf.remedy_for(key)]:
-            notice(key, options.pop(key))
+            raise self._refused(messages.NO_CONNECT)
+        self._refuse_if_stopped()
+        used = self._used(_settings(options.items()))
+        for key in [key for key in options if key not in used]:
+            del options[key]
+        if self._context is not None:
+            self._report_late({key: value for key, value in used.items() if not key.startswith(_OF_THE_FIRST)})
 
-    @functools.wraps(get)
-    def get_or_create(builder: SparkSession.Builder) -> SparkSession:
-        look(builder)
-        return get(builder)
+    def _guard_session(self) -> None:
+        original = SparkSession.__init__
 
-    @functools.wraps(create)
-    def create_one(builder: SparkSession.Builder) -> SparkSession:
-        look(builder)
-        return create(builder)
+        @functools.wraps(original)
+        def make(session: SparkSession, *args: Any, **kwargs: Any) -> None:
+            original(session, *args, **kwargs)
+            with SparkContext._lock:
+                if not self._met:
+                    self._met = True
+                    self._host.meet_session(session)
 
-    SparkSession.Builder.getOrCreate = get_or_create  # type: ignore[assignment, method-assign] # where every script gets its session
-    SparkSession.Builder.create = create_one  # type: ignore[assignment, method-assign] # likewise
+        SparkSession.__init__ = make  # type: ignore[assignment, method-assign] # the first is looked after before the script has it
+
+    # --- contexts -----------------------------------------------------------------------------------------------------
+
+    def _guard_context(self) -> None:
+        original = SparkContext.__init__
+        signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def make(new: SparkContext, *args: Any, **kwargs: Any) -> None:
+            self._refuse_if_stopped()
+            bound = signature.bind(new, *args, **kwargs)
+            with SparkContext._lock:
+                asked = _asked_of_context(bound.arguments)
+                if self._context is not None:
+                    self._report_late(self._used(asked))
+                    # Spark has one context in a JVM: this object is another name of it, also when it is stopped.
+                    new.__dict__ = self._context.__dict__
+                    return
+                bound.arguments["conf"], bound.arguments["gateway"] = self._host.prepare(self._used(asked))
+                original(*bound.args, **bound.kwargs)
+                self._context = new
+                self._host.meet_context(new)
+
+        SparkContext.__init__ = make  # type: ignore[assignment, method-assign] # the way of every session to Spark, too
+
+    def _report_late(self, asked: Mapping[str, str]) -> None:
+        """Say which settings come too late: the context is there, and has others."""
+        assert self._context is not None
+        its = dict(self._context.getConf().getAll()) if asked else {}
+        for key, value in asked.items():
+            if value != its.get(key):
+                self._notice(Unused(key, value, messages.CONTEXT_IS_THERE, False))
+
+    def _guard_dstreams(self) -> None:
+        from pyspark.streaming import StreamingContext  # noqa: PLC0415 - made only to be refused
+
+        def make(new: object, *args: object, **kwargs: object) -> None:
+            raise self._refused(messages.NO_DSTREAMS)
+
+        StreamingContext.__init__ = make  # type: ignore[assignment, method-assign] # every way to DStreams
 
 
-def _guard_context(context: SparkContext, notice: Notice, refused: Refused) -> None:
-    original = SparkContext.__init__
-
-    @functools.wraps(original)
-    def make(new: SparkContext, *args: Any, **kwargs: Any) -> None:
-        if _is_stopped(context):
-            raise refused(messages.STOPPED_BEFORE)
-        conf = kwargs.get("conf") or next((each for each in args if isinstance(each, SparkConf)), None)
-        ours = dict(context.getConf().getAll()) if conf is not None else {}
-        for key, value in conf.getAll() if conf is not None else ():
-            if value != ours.get(key):
-                notice(key, value)
-        # Spark has one context in a JVM: this object is another name of it, also when it is stopped.
-        new.__dict__ = context.__dict__
-
-    SparkContext.__init__ = make  # type: ignore[assignment, method-assign] # the script's own comes second, always
+def _settings(pairs: Any) -> dict[str, str]:
+    return {str(key): str(value) for key, value in pairs if value is not None}
 
 
-def _guard_dstreams(refused: Refused) -> None:
-    from pyspark.streaming import StreamingContext  # noqa: PLC0415 - made only to be refused
-
-    def make(new: object, *args: object, **kwargs: object) -> None:
-        raise refused(messages.NO_DSTREAMS)
-
-    StreamingContext.__init__ = make  # type: ignore[assignment, method-assign] # every way to DStreams
-
-
-def _is_stopped(context: SparkContext) -> bool:
-    return context._jsc is None
+def _asked_of_context(arguments: dict[str, Any]) -> dict[str, str]:
+    """Take the settings out of a context's arguments and return them: Spark is made with all of them at once."""
+    conf = arguments.pop("conf", None)
+    asked = _settings(conf.getAll()) if conf is not None else {}
+    for name, key in (("master", "spark.master"), ("appName", "spark.app.name")):
+        value = arguments.pop(name, None)
+        if value:
+            asked[key] = str(value)
+    variables = arguments.pop("environment", None) or {}
+    return {**asked, **_settings((f"spark.executorEnv.{name}", value) for name, value in variables.items())}

@@ -6,7 +6,7 @@ import contextlib
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from tidegate_spark.head_start import HeadStart
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig, Fault
 from tidegate_spark.reasons import Reason
+from tidegate_spark.redaction import without_secrets
 from tidegate_spark.storage import FaultError
 
 _CLASS_MISSING = messages.checkpoint_class_missing(sparkconf.CHECKPOINT_FILES_CLASS)
@@ -44,38 +45,70 @@ class Process:
     """The JVM that was started ahead."""
 
 
+RESOLVED = ("spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles")
+"""What the JVM has made more of when it is up: packages are resolved to jars, and what is far away is fetched."""
+
+
 def start_session(config: DriverConfig, environment: Environment, progress: Progress, process: Process) -> SparkSession:
-    """Start Spark for a driver process that holds the fence, and return the session.
+    """Start Spark for a process that holds the fence and runs no script, and return the session.
+
+    Raises:
+        FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
+    """
+    conf, gateway = prepare_context(config, environment, progress, process)
+    SparkContext(conf=conf, gateway=gateway)
+    return SparkSession.builder.getOrCreate()
+
+
+def prepare_context(
+    config: DriverConfig,
+    environment: Environment,
+    progress: Progress,
+    process: Process,
+    script: Mapping[str, str] = sparkconf.NOTHING,
+) -> tuple[SparkConf, Any]:
+    """Start the JVM, unless it runs, and return what a context is made of: its settings, and the gateway to the JVM.
+
+    Args:
+        config: of the driver.
+        environment: where it finds things.
+        progress: is told what is missing, and what has no effect.
+        process: of the driver.
+        script: what of the script's own settings is used.
 
     Raises:
         FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
     """
     _write_template(config, environment)
-    settings = sparkconf.build_spark_conf(config, environment, process.name)
-    conf = SparkConf().setAll(list(settings.items()))
-    gateway = launching.launch(conf, environment.work_directory, sparkconf.OF_ONE_PROCESS, process.ahead)
+    settings = sparkconf.build_spark_conf(config, environment, process.name, script)
+    gateway = SparkContext._gateway
+    if gateway is None:
+        # Whoever sees the pod's processes sees their commands.
+        hidden = script.keys() - without_secrets(script).keys()
+        conf = SparkConf().setAll([(key, value) for key, value in settings.items() if key not in hidden])
+        gateway = launching.launch(conf, environment.work_directory, sparkconf.OF_ONE_PROCESS, process.ahead)
+        if gateway.proc is not None:  # it was started with all of them
+            settings = {key: value for key, value in settings.items() if key not in RESOLVED}
     if not _has_class(gateway.jvm, sparkconf.S3A_CLASS):
         raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config, environment.jars_directory)))
     available = _has_class(gateway.jvm, sparkconf.CHECKPOINT_FILES_CLASS)
     if not available:
         progress.notice(Reason.CHECKPOINT_CLASS_MISSING, _CLASS_MISSING, warning=True)
-    conf.setAll(list(sparkconf.checkpoint_files(settings, available).items()))
-    conf.setAll(list(sparkconf.fence_settings(config, process.held.etag).items()))
+    settings |= sparkconf.checkpoint_files(settings, available)
+    settings |= sparkconf.fence_settings(config, process.held.etag)
     process.before_executors()
-    SparkContext(conf=conf, gateway=gateway)
-    session = SparkSession.builder.getOrCreate()
     for key in sparkconf.ignored_keys(config):
         progress.notice(Reason.CONFIGURATION_IGNORED, _ignored_message(key, "spec.sparkConf"))
-    return session
+    return SparkConf().setAll(list(settings.items())), gateway
 
 
-def add_python_files(session: SparkSession, paths: tuple[str, ...], work_directory: str) -> None:
+def add_python_files(context: SparkContext, paths: tuple[str, ...], work_directory: str) -> None:
     """Make ``pyFiles`` importable in the driver and in the executors' Python workers; a directory is zipped first."""
     for number, path in enumerate(paths):
         sent = path
         if Path(path).is_dir():
             sent = shutil.make_archive(f"{work_directory}/pyfiles-{number}", "zip", path)
-        session.sparkContext.addPyFile(sent)
+        context.addPyFile(sent)
 
 
 def python_path_entry(path: str) -> str:

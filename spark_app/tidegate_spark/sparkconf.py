@@ -1,12 +1,15 @@
 """Spark's configuration for one driver process, from the driver's configuration. Pure.
 
-Order of precedence: what Tidegate owns, then ``spec.sparkConf``, then Tidegate's defaults.
+Order of precedence: what Tidegate owns, then ``spec.sparkConf``, then the script's own, then Tidegate's defaults.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
+from tidegate_spark import executor_memory, s3a_settings
 from tidegate_spark.environment import Environment
 from tidegate_spark.owned_settings import remedy_of
 from tidegate_spark.protocol import (
@@ -15,18 +18,16 @@ from tidegate_spark.protocol import (
     PROCESS_VARIABLE,
     SPARK_SECRET_SETTINGS,
     DriverConfig,
-    Storage,
     is_reserved_label,
     label_set_by,
 )
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 CHECKPOINT_FILES_CLASS = "dev.tidegate.spark.CheckpointFiles"
 """Ours, in jvm/: raises what goes wrong in writing a checkpoint file, and lets one of two writers win."""
 ROCKSDB_CLASS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 HDFS_BACKED_CLASS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-ENVIRONMENT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
-DEFAULT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
@@ -64,18 +65,31 @@ def pin_uri(config: DriverConfig) -> str:
     return f"{lineage_uri(config)}.pin"
 
 
-def build_spark_conf(config: DriverConfig, environment: Environment, process: str) -> dict[str, str]:
-    """Return the whole configuration of the driver's SparkContext; ``process`` names this driver process."""
-    user = {key: value for key, value in config.spark_conf.items() if key == CONTAINER_NAME or not remedy_for(key)}
+def build_spark_conf(
+    config: DriverConfig, environment: Environment, process: str, script: Mapping[str, str] = NOTHING
+) -> dict[str, str]:
+    """Return the whole configuration of the driver's SparkContext.
+
+    Args:
+        config: of the driver.
+        environment: where it finds things.
+        process: names this driver process.
+        script: what of the script's own settings is used (:mod:`tidegate_spark.script_settings`).
+    """
+    spec = {key: value for key, value in config.spark_conf.items() if key == CONTAINER_NAME or not remedy_for(key)}
+    user = {**script, **spec}
     if not environment.on_kubernetes:
         # Nobody shares a secret with it: Spark makes one up for itself, and refuses to have it from a file.
         user = {key: value for key, value in user.items() if key not in SPARK_SECRET_SETTINGS}
     conf = _session_defaults(config, environment)
-    conf |= _storage_defaults(config.storage, bool(config.credentials_secret))
+    conf |= s3a_settings.defaults(config.storage, bool(config.credentials_secret))
     if environment.on_kubernetes:
         conf |= _executor_defaults(config)
     conf = {key: value for key, value in conf.items() if not _gives_way(key, conf, user)}
     conf |= user
+    conf |= s3a_settings.own_path(config.storage, bool(config.credentials_secret), spec)
+    if environment.on_kubernetes and executor_memory.KEYS & script.keys():
+        conf["spark.executor.memoryOverhead"] = f"{executor_memory.overhead_beside(config, script)}m"
     conf |= _owned(config, environment)
     # Executors of two driver processes have the same ids; their logs would overwrite each other.
     conf[PROCESS] = process
@@ -140,6 +154,8 @@ def _session_defaults(config: DriverConfig, environment: Environment) -> dict[st
         CHECKPOINT_FORMAT: "2",
         PIN: pin_uri(config),
         "spark.local.dir": f"{environment.work_directory}/spark",
+        # What packages are resolved to. The home directory of the image's user cannot be written to.
+        "spark.jars.ivy": f"{environment.work_directory}/ivy",
         "spark.ui.showConsoleProgress": "false",
         # Spark ends a driver after max(3, 2 x executors) failed executors, and counts each pod that the API server
         # refuses to create: a full quota would end it in seconds. Executors that never come show as a stall instead.
@@ -148,20 +164,6 @@ def _session_defaults(config: DriverConfig, environment: Environment) -> dict[st
         # by ordinary losses.
         "spark.executor.failuresValidityInterval": "1h",
     }
-
-
-def _storage_defaults(storage: Storage, has_secret: bool) -> dict[str, str]:
-    conf = {
-        "spark.hadoop.fs.s3a.endpoint.region": storage.region,
-        "spark.hadoop.fs.s3a.path.style.access": str(storage.path_style_access).lower(),
-        "spark.hadoop.fs.s3a.aws.credentials.provider": ENVIRONMENT_CREDENTIALS if has_secret else DEFAULT_CREDENTIALS,
-        # The analytics stream prefetches whole objects, which checkpoints' small files do not repay.
-        "spark.hadoop.fs.s3a.input.stream.type": "classic",
-    }
-    if storage.endpoint:
-        conf["spark.hadoop.fs.s3a.endpoint"] = storage.endpoint
-        conf["spark.hadoop.fs.s3a.connection.ssl.enabled"] = str(not storage.endpoint.startswith("http://")).lower()
-    return conf
 
 
 def _executor_defaults(config: DriverConfig) -> dict[str, str]:

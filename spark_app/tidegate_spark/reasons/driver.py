@@ -403,8 +403,11 @@ AREA = Area(
             Reason.CONFIGURATION_IGNORED,
             Fault.NONE,
             (Place.EVENT,),
-            "The script sets something that Tidegate decides; the message names it.",
-            remedy="Remove the setting from the script.",
+            (
+                "The script sets something that the spec or Tidegate decides, or that has no effect here. The message "
+                "names it, and what to use."
+            ),
+            remedy="Use what the message names, and remove the setting from the script.",
             page="guide.md#write-your-application",
         ),
         Entry(

@@ -1,8 +1,14 @@
 """Settings of a script, and of the spec, are in force as under spark-submit; what Tidegate needs stays as it is."""
 
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tidegate_spark import sparkconf
+from tidegate_testing.driver_process import DriverProcess
 
 from .conftest import StartDriver
 
@@ -19,3 +25,59 @@ def test_the_state_store_that_spark_has_by_default_works_for_whoever_names_it(
     start_driver: StartDriver, settings: dict[str, str], arguments: tuple[str, ...]
 ) -> None:
     start_driver("hdfs", "hdfs_store.py", spark_conf=settings, args=arguments).await_batch(2)
+
+
+def found_by(driver: DriverProcess) -> dict[str, Any]:
+    lines = [line for line in driver.output.splitlines() if line.startswith("found ")]
+    found: dict[str, Any] = json.loads(lines[-1].removeprefix("found "))
+    return found
+
+
+def test_the_settings_of_a_scripts_builder_are_in_force_and_the_spec_beats_them(
+    start_driver: StartDriver, tmp_path: Path
+) -> None:
+    jar = tmp_path / "asked.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("asked/for.txt", "")
+    driver = start_driver(
+        "own",
+        "own_settings.py",
+        own_jvm=True,
+        args=(str(jar), "elsewhere"),
+        spark_conf={"spark.sql.session.timeZone": "Europe/Rome"},
+    )
+    # Its checkpoint is where the spec says, with the spec's credentials, whatever the script says of S3A.
+    driver.await_batch(2)
+    found = found_by(driver)
+    assert jar.name in found.pop("jars")
+    assert found == {
+        "name": "own settings",
+        "serializer": "KryoSerializer",
+        "java": "script",
+        "resource": True,
+        "hidden": True,
+        "id": False,
+        "variable": "of-the-script",
+        "extensions": "org.example.Nope",
+        "catalog.mine": "org.example.Catalog",
+        "session.timeZone": "Europe/Rome",
+        "streaming.stopTimeout": "7s",
+    }
+    assert "org.example.Nope" in driver.output.partition("found ")[0]
+    report = driver.report()
+    assert report is not None
+    said = {each.message.partition(" ")[0]: each.message for each in report.notices if "is not used" in each.message}
+    path = f"fs.s3a.bucket.{driver.config.storage.bucket}.endpoint"
+    assert said.keys() == {
+        *("spark.sql.session.timeZone", "spark.kubernetes.driverEnv.A", "spark.app.id", "spark.master", path)
+    }
+    assert "hunter2" not in Path(f"/proc/{driver.jvm_pid}/cmdline").read_text() + driver.output
+    assert "use application.env" in said["spark.kubernetes.driverEnv.A"]
+    assert "spec.sparkConf sets it" in said["spark.sql.session.timeZone"]
+
+    # The next process of the pod has its JVM started ahead, with what the script asked for.
+    driver.kill()
+    driver.start()
+    driver.await_batch(4)
+    assert "a JVM was started" in driver.output
+    assert found_by(driver)["serializer"] == "KryoSerializer"

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from tidegate_spark import head_start, launching, sparkconf
+from tidegate_spark import head_start, last_script, launching, sparkconf
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.head_start import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
 from tidegate_spark.kept_command import FORESEEN, digest_of
+from tidegate_spark.last_script import Asked
 from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, DriverConfig, ExecutorSettings, Storage, to_json
 from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_testing.waiting import wait_for
@@ -79,9 +80,10 @@ class World:
 
     def digest(self, secret: str = SECRET) -> str:
         """What PySpark's process comes to, which has the credentials in its own variables by then."""
-        settings = sparkconf.build_spark_conf(CONFIG, self.environment, "another")
+        asked = last_script.read(str(self.folder / "work"))
+        settings = sparkconf.build_spark_conf(CONFIG, self.environment, "another", asked.settings)
         settings = {key: value for key, value in settings.items() if key not in sparkconf.OF_ONE_PROCESS}
-        known = {**self.variables, ACCESS_KEY: "access", SECRET_KEY: secret}
+        known = asked.over({**self.variables, ACCESS_KEY: "access", SECRET_KEY: secret})
         return digest_of(self.folder / "spark", settings, known)
 
     @property
@@ -151,6 +153,33 @@ def test_the_jvm_gets_this_processs_settings_and_credentials_and_no_secret_on_it
     assert world.kept == [f"launch-{world.digest()}"]
     process.communicate()
     assert process.returncode == 0
+
+
+def test_the_jvm_has_what_the_script_asked_for_in_the_process_before(world: World) -> None:
+    last_script.keep(str(world.folder / "work"), Asked({"spark.serializer": "x.Own"}, {"TZ": "UTC", "PATH": None}))
+    world.keep()
+    ahead = world.begun()
+    told, variables = json.loads(world.read("told"))
+    assert "spark.serializer=x.Own" in told
+    assert (variables["TZ"], "PATH" in variables) == ("UTC", False)
+    # One that the script asks for nothing any more is another one.
+    wanted = world.digest()
+    last_script.keep(str(world.folder / "work"), Asked())
+    assert world.digest() != wanted
+    assert ahead.await_up(world.digest()) is None
+    assert not world.runs()
+
+
+def test_a_jvm_that_is_up_is_used_however_late_the_script_asks_for_spark(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.keep()
+    ahead = world.begun()
+    _, variables = json.loads(world.read("told"))
+    wait_for("the door", Path(variables[head_start.DOOR_VARIABLE]).exists, 60, 0.01)
+    monkeypatch.setattr(head_start, "LIMIT_SECONDS", 0.0)
+    assert ahead.await_up(world.digest()) is not None
+    ahead.end()
 
 
 def test_no_jvm_is_started_without_a_command_that_worked_here_and_arguments_that_are_foreseen(world: World) -> None:

@@ -1,0 +1,66 @@
+"""Which settings of a script's builder or SparkConf are used, and why the others are not. Pure.
+
+Each is in force as under ``spark-submit``, but for those that a field of the spec owns, and those that the spec sets
+as well: the spec beats the script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate_spark import entry_messages as messages
+from tidegate_spark import executor_memory, s3a_settings, sparkconf
+from tidegate_spark.protocol import DriverConfig, is_reserved_label
+
+DRIVER_HEAP = "spark.driver.memory"
+NAMES_A_LABEL = "spark.kubernetes.executor.decommissionLabel"
+
+
+@dataclass(frozen=True)
+class Unused:
+    """A setting that is not used."""
+
+    key: str
+    value: str
+    why: str
+    """What decides, or what to use."""
+    owned: bool
+    """Whether a field, or Tidegate, has it for its own: then its value is no secret."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The settings of a script."""
+
+    used: dict[str, str]
+    unused: tuple[Unused, ...]
+
+
+def judge(asked: Mapping[str, str], config: DriverConfig) -> Judged:
+    """Return which of the settings that a script asks for are used.
+
+    Args:
+        asked: the script's.
+        config: of the driver.
+    """
+    unused = [found for key, value in asked.items() if (found := _unused(key, value, config)) is not None]
+    used = {key: value for key, value in asked.items() if key not in {each.key for each in unused}}
+    memory = {key: used[key] for key in executor_memory.KEYS & used.keys()}
+    if memory and not executor_memory.fits(config, memory):
+        unused += [Unused(key, value, messages.MEMORY_IS_THE_SPECS, True) for key, value in sorted(memory.items())]
+        used = {key: value for key, value in used.items() if key not in memory}
+    return Judged(used, tuple(unused))
+
+
+def _unused(key: str, value: str, config: DriverConfig) -> Unused | None:
+    if s3a_settings.is_of_own_path(key, config.storage):
+        return Unused(key, value, messages.STORAGE_IS_THE_SPECS, True)
+    remedy = "" if key in s3a_settings.FOR_ALL else sparkconf.remedy_for(key)
+    if key == NAMES_A_LABEL and is_reserved_label(value.strip()):
+        remedy = sparkconf.LABELS_REMEDY
+    if remedy:
+        return Unused(key, value, remedy, True)
+    if key in config.spark_conf:
+        return None if config.spark_conf[key] == value else Unused(key, value, messages.SPEC_DECIDES, False)
+    return Unused(key, value, messages.DRIVER_HEAP_IS_THE_SPECS, True) if key == DRIVER_HEAP else None

@@ -1,0 +1,105 @@
+"""The start of Spark in a driver, when the script first asks for it. Starts the JVM."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tidegate_spark import entry_messages as messages
+from tidegate_spark import last_script, s3a_settings
+from tidegate_spark import session as spark_session
+from tidegate_spark.environment import Environment
+from tidegate_spark.kept_command import OF_ONE_PROCESS
+from tidegate_spark.last_script import Asked
+from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.reasons import Reason
+from tidegate_spark.redaction import values_of_launch
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+CREDENTIALS = "AWS_"
+"""Variables that start so are S3A's: by those of this process's start it reaches the application's own storage."""
+
+
+class SparkStart:
+    """Makes what a context is made of."""
+
+    def __init__(  # noqa: PLR0913 - those beyond are by name
+        self,
+        config: DriverConfig,
+        environment: Environment,
+        progress: Progress,
+        process: spark_session.Process,
+        *,
+        python_files: tuple[str, ...],
+        keep_secret: Callable[..., None],
+    ) -> None:
+        """Take note of the variables as they are before the script runs.
+
+        Args:
+            config: of the driver.
+            environment: where it finds things.
+            progress: is told what is missing.
+            process: of the driver.
+            python_files: for the context.
+            keep_secret: is told of secrets that are not to be shown.
+        """
+        self._config, self._environment, self._progress, self._process = config, environment, progress, process
+        self._python_files, self._keep_secret = python_files, keep_secret
+        self._before = dict(os.environ)
+        self._asked = Asked()
+
+    def prepare(self, script: Mapping[str, str]) -> tuple[SparkConf, Any]:
+        """Start the JVM with the script's settings; return those of the context, and the gateway.
+
+        Raises:
+            FaultError: the image lacks what Spark needs here.
+        """
+        self._keep_secret(*values_of_launch(script, ()))
+        with self._own_credentials():
+            made = last_script.difference(self._before, os.environ)
+            changed = {name: value for name, value in made.items() if name not in OF_ONE_PROCESS}
+            self._asked = Asked(dict(script), changed)
+            return spark_session.prepare_context(self._config, self._environment, self._progress, self._process, script)
+
+    def meet_context(self, context: SparkContext) -> None:
+        """Give the context what the spec has for it."""
+        # The next process of the pod can have its JVM started so. Not before: this one came up.
+        last_script.keep(self._environment.work_directory, self._asked)
+        spark_session.add_python_files(context, self._python_files, self._environment.work_directory)
+
+    def hold_path(self, session: SparkSession) -> None:
+        """Have the path to the application's own storage as it was, before a query starts; asks the JVM.
+
+        It is set for the storage's bucket, so only a script that names that bucket's own settings changes it.
+        """
+        hadoop: Any = session._jsc.hadoopConfiguration()
+        storage, has_secret = self._config.storage, bool(self._config.credentials_secret)
+        for key, value in s3a_settings.own_path(storage, has_secret, self._config.spark_conf).items():
+            name = key.removeprefix(s3a_settings.HADOOP)
+            if hadoop.get(name) != value:
+                hadoop.set(name, value)
+                message = messages.setting_ignored(name, "the script", messages.STORAGE_IS_THE_SPECS)
+                self._progress.notice(Reason.CONFIGURATION_IGNORED, message)
+
+    @contextlib.contextmanager
+    def _own_credentials(self) -> Iterator[None]:
+        """Have the variables of the storage's credentials as they were: a script may have set others for its inputs."""
+        scripts = {name: value for name, value in os.environ.items() if name.startswith(CREDENTIALS)}
+        ours = {name: value for name, value in self._before.items() if name.startswith(CREDENTIALS)}
+        _replace(scripts, ours)
+        try:
+            yield
+        finally:
+            _replace(ours, scripts)
+
+
+def _replace(there: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    for name in there.keys() - wanted.keys():
+        del os.environ[name]
+    os.environ.update(wanted)

@@ -1,0 +1,151 @@
+"""Which settings of a script are used, what becomes of them, and what is kept of them for the next process. Pure."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from tidegate_spark import last_script, s3a_settings
+from tidegate_spark.environment import Environment
+from tidegate_spark.last_script import Asked
+from tidegate_spark.owned_settings import OWNED_KEYS, OWNED_STARTS
+from tidegate_spark.protocol import ExecutorSettings, Storage
+from tidegate_spark.script_settings import judge
+from tidegate_spark.sparkconf import STATE_STORE, build_spark_conf
+from tidegate_testing.driver_process import driver_config
+
+S3A = "spark.hadoop.fs.s3a"
+PLACE = Storage("s3://bucket/apps/shop/orders", "http://s3:9000", "eu-1", True)
+EXECUTOR = ExecutorSettings(2, "image", "IfNotPresent", "account", "orders-e1", heap_mib=1200, overhead_mib=800)
+CONFIG = driver_config(
+    "orders", "local:///opt/main.py", PLACE, executor=EXECUTOR, spark_conf={"spark.sql.session.timeZone": "UTC"}
+)
+IN_A_POD = Environment.read({"TIDEGATE_POD_IP": "10.0.0.7"})
+
+
+def conf_with(**asked: str) -> dict[str, str]:
+    settings = {key.replace("_", "."): value for key, value in asked.items()}
+    return build_spark_conf(CONFIG, IN_A_POD, "process", judge(settings, CONFIG).used)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.serializer",
+        "spark.sql.extensions",
+        "spark.sql.catalog.lake",
+        "spark.jars",
+        "spark.jars.packages",
+        "spark.driver.extraJavaOptions",
+        "spark.sql.streaming.stopTimeout",
+        "spark.app.name",
+        "spark.local.dir",
+        STATE_STORE,
+        f"{S3A}.endpoint",
+        f"{S3A}.bucket.inputs.endpoint",
+        "spark.kubernetes.executor.label.team",
+    ],
+)
+def test_a_setting_that_nobody_owns_is_in_force_and_beats_the_defaults(key: str) -> None:
+    judged = judge({key: "mine"}, CONFIG)
+    assert judged.unused == ()
+    assert build_spark_conf(CONFIG, IN_A_POD, "process", judged.used)[key] == "mine"
+
+
+def test_the_spec_beats_the_script_which_is_told_so_where_they_differ() -> None:
+    judged = judge({"spark.sql.session.timeZone": "Asia/Tokyo"}, CONFIG)
+    assert judged.used == {}
+    assert [(each.key, each.owned) for each in judged.unused] == [("spark.sql.session.timeZone", False)]
+    assert judge({"spark.sql.session.timeZone": "UTC"}, CONFIG).unused == ()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(key for key in OWNED_KEYS if key not in s3a_settings.FOR_ALL),
+        *(f"{start}x" for start in OWNED_STARTS),
+        "spark.driver.memory",
+        "spark.kubernetes.executor.label.tidegate.dev/app",
+        f"{S3A}.bucket.bucket.endpoint",
+    ],
+)
+def test_a_setting_that_a_field_owns_or_that_has_no_effect_is_not_used_and_named(key: str) -> None:
+    judged = judge({key: "x", "spark.serializer": "y"}, CONFIG)
+    assert judged.used == {"spark.serializer": "y"}
+    assert [(each.key, bool(each.why)) for each in judged.unused] == [(key, True)]
+
+
+def test_no_script_labels_executors_that_go_as_anothers() -> None:
+    key = "spark.kubernetes.executor.decommissionLabel"
+    assert judge({key: "tidegate.dev/app"}, CONFIG).used == {}
+    assert judge({key: "going"}, CONFIG).used == {key: "going"}
+
+
+@pytest.mark.parametrize(
+    ("heap", "off_heap", "overhead"), [("600m", None, 1400), ("1g", None, 976), ("600m", "200m", 1200)]
+)
+def test_an_executor_takes_the_memory_of_the_spec_whatever_heap_the_script_gives_it(
+    heap: str, off_heap: str | None, overhead: int
+) -> None:
+    asked = {"spark.executor.memory": heap}
+    if off_heap is not None:
+        asked |= {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": off_heap}
+    conf = build_spark_conf(CONFIG, IN_A_POD, "process", judge(asked, CONFIG).used)
+    assert (conf["spark.executor.memory"], conf["spark.executor.memoryOverhead"]) == (heap, f"{overhead}m")
+
+
+@pytest.mark.parametrize("heap", ["3g", "2000m", "100m", "much"])
+def test_a_heap_that_does_not_fit_into_the_memory_of_the_spec_is_not_used(heap: str) -> None:
+    judged = judge({"spark.executor.memory": heap}, CONFIG)
+    assert ([each.key for each in judged.unused], judged.used) == (["spark.executor.memory"], {})
+    assert conf_with(spark_executor_memory=heap)["spark.executor.memoryOverhead"] == "800m"
+
+
+def test_the_path_to_the_applications_own_storage_is_the_specs_whatever_is_said_of_s3a() -> None:
+    asked = {f"{S3A}.endpoint": "http://elsewhere", f"{S3A}.aws.credentials.provider": "org.example.Other"}
+    conf = build_spark_conf(CONFIG, IN_A_POD, "process", judge(asked, CONFIG).used)
+    own = f"{S3A}.bucket.bucket"
+    assert {key.removeprefix(own): value for key, value in conf.items() if key.startswith(own)} == {
+        ".endpoint": "http://s3:9000",
+        ".endpoint.region": "eu-1",
+        ".path.style.access": "true",
+        ".connection.ssl.enabled": "false",
+        ".aws.credentials.provider": s3a_settings.ENVIRONMENT_CREDENTIALS,
+    }
+    assert conf[f"{S3A}.endpoint"] == "http://elsewhere"
+
+
+def test_a_spec_that_says_how_the_storage_is_reached_is_obeyed_for_its_bucket() -> None:
+    provider = f"{S3A}.aws.credentials.provider"
+    config = dataclasses.replace(CONFIG, spark_conf={provider: "org.example.Ours"})
+    conf = build_spark_conf(config, IN_A_POD, "process")
+    assert conf[f"{S3A}.bucket.bucket.aws.credentials.provider"] == "org.example.Ours"
+    aws = dataclasses.replace(CONFIG, storage=Storage("s3://bucket/apps/shop/orders"))
+    conf = build_spark_conf(aws, IN_A_POD, "process")
+    assert conf[f"{S3A}.bucket.bucket.endpoint"] == ""
+    assert f"{S3A}.endpoint" not in conf
+
+
+# --- the next process ------------------------------------------------------------------------------------------------
+
+
+def test_what_a_script_asked_for_is_there_for_the_next_process_of_the_pod(tmp_path: Path) -> None:
+    asked = Asked({"spark.serializer": "x"}, {"TZ": "UTC", "GONE": None})
+    last_script.keep(str(tmp_path), asked)
+    assert last_script.read(str(tmp_path)) == asked
+    assert asked.over({"GONE": "1", "HOME": "/"}) == {"HOME": "/", "TZ": "UTC"}
+    assert last_script.difference({"GONE": "1", "HOME": "/"}, {"HOME": "/", "TZ": "UTC"}) == asked.variables
+
+
+def test_no_secret_is_kept_of_what_a_script_sets(tmp_path: Path) -> None:
+    last_script.keep(str(tmp_path), Asked({"spark.serializer": "x", "spark.my.password": "hunter2hunter2"}))
+    assert last_script.read(str(tmp_path)) == Asked({"spark.serializer": "x"})
+    assert "hunter2" not in (tmp_path / last_script.NAME).read_text()
+    last_script.keep(str(tmp_path), Asked({"spark.serializer": "x"}, {"API_TOKEN": "hunter2hunter2"}))
+    assert (last_script.read(str(tmp_path)), list(tmp_path.iterdir())) == (Asked(), [])
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"settings": 3, "variables": {}}'])
+def test_what_cannot_be_read_is_as_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / last_script.NAME).write_text(content)
+    assert last_script.read(str(tmp_path)) == Asked()
