@@ -10,8 +10,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
@@ -51,14 +51,13 @@ from tidegate_spark.outputs import Outputs
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import (
     EXIT_CODES,
-    EXIT_STOPPED,
     FIRST_LINEAGE,
     DriverConfig,
     DriverState,
     Fault,
     Termination,
 )
-from tidegate_spark.queries import DriverStoppingError, Queries
+from tidegate_spark.queries import Queries
 from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
@@ -72,8 +71,7 @@ from tidegate_spark.script import (
     run_script,
 )
 from tidegate_spark.script_end import ExitCalls, what_goes_on
-from tidegate_spark.script_entry import Entry, Host, ScriptRefusedError, Sessions
-from tidegate_spark.script_settings import judge as judge_settings
+from tidegate_spark.script_entry import Entry, Sessions
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
@@ -327,21 +325,10 @@ class Driver:
 
     def _await_script(self, process: spark_session.Process, paths: tuple[str, ...]) -> None:
         """Have Spark started when the script first asks for it, and its queries looked after."""
-        config, environment, keep_secret = self._config, self._environment, self._output.secrets.add
-        start = SparkStart(config, environment, self._progress, process, python_files=paths, keep_secret=keep_secret)
-
-        def prepare(script: Mapping[str, str]) -> tuple[pyspark.SparkConf, Any]:
-            if self._ending.requested.is_set():
-                raise DriverStoppingError(EXIT_STOPPED)
-            try:
-                return start.prepare(script)
-            except FaultError as error:  # the script is not to make anything else of it
-                self._ending.request(Outcome(error.fault.reason, error.fault.message))
-                raise ScriptRefusedError(error.fault.message) from error
-
-        judge = functools.partial(judge_settings, config=config)
-        host = Host(judge, prepare, start.meet_context, self._observe, self._refuse_script)
-        Entry(host, self._progress, environment.master).guard()
+        config, environment = self._config, self._environment
+        start = SparkStart(config, environment, self._progress, process, python_files=paths, ending=self._ending)
+        start.keep_secret = self._output.secrets.add
+        Entry(start.host(self._observe), self._progress, environment.master).guard()
         if self._rehearsing is not None:
             muting.mute()
 
@@ -397,9 +384,6 @@ class Driver:
         self._watch.start()
         if not self._ending.requested.is_set():
             self._progress.enter(DriverState.RUNNING)
-
-    def _refuse_script(self, message: str) -> None:
-        self._ending.request(Outcome(Reason.SCRIPT_UNSUPPORTED, message))
 
     def _listen(self, session: SparkSession) -> None:
         before_first = functools.partial(self._control.before_first, session)

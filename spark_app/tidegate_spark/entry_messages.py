@@ -16,7 +16,7 @@ STOPPED_BEFORE = (
 )
 
 
-SPEC_DECIDES = "spec.sparkConf sets it, and beats the script"
+SPEC_DECIDES = "set it in spec.sparkConf, which beats the script"
 STORAGE_IS_THE_SPECS = "use storage, which says where the application's own storage is"
 MEMORY_IS_THE_SPECS = "executor.resources.requests.memory, which is for all of an executor, has no room for it"
 DRIVER_HEAP_IS_THE_SPECS = "use driver.resources.requests.memory, or set it in spec.sparkConf"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ Refuse = Callable[[str], None]
 """Is told why; the driver ends with it."""
 
 
+_CONNECT_VARIABLES = frozenset({"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"})
 _OF_THE_FIRST = ("spark.sql.", "spark.hadoop.", "spark.app.name", "spark.master")
 """Whoever asks for the session again, with these, gets what Spark gives, or has been answered already."""
 
@@ -66,6 +68,7 @@ class Host:
     meet_session: Callable[[SparkSession], None]
     """Likewise with its first session."""
     refuse: Refuse
+    """Ends the driver."""
 
 
 class Entry:
@@ -94,11 +97,18 @@ class Entry:
         self._host.refuse(message)
         return ScriptRefusedError(message)
 
-    def _used(self, asked: Mapping[str, str]) -> dict[str, str]:
-        judged = self._host.judge(asked)
+    def _judge(self, asked: Mapping[str, str]) -> Judged:
+        """Report what is not used. A SparkConf that is made when the JVM is up has all that is there."""
+        there = self._there()
+        judged = self._host.judge({key: value for key, value in asked.items() if (key, value) not in there})
         for each in judged.unused:
             self._notice(each)
-        return judged.used
+        return judged
+
+    def _there(self) -> set[tuple[str, str]]:
+        """Return the settings of the JVM, and those of the context."""
+        pairs = SparkConf().getAll() if SparkContext._jvm is not None else []
+        return {*pairs, *(self._context.getConf().getAll() if self._context is not None else [])}
 
     def _notice(self, each: Unused) -> None:
         if each.value == self._master:
@@ -131,14 +141,14 @@ class Entry:
 
     def _look(self, builder: SparkSession.Builder) -> None:
         options = builder._options
-        if "spark.remote" in options or options.get("spark.api.mode", "").lower() == "connect":
+        if _wants_connect(options):
             raise self._refused(messages.NO_CONNECT)
         self._refuse_if_stopped()
-        used = self._used(_settings(options.items()))
-        for key in [key for key in options if key not in used]:
-            del options[key]
+        judged = self._judge(_settings(options.items()))
+        for each in judged.unused:
+            del options[each.key]
         if self._context is not None:
-            self._report_late({key: value for key, value in used.items() if not key.startswith(_OF_THE_FIRST)})
+            self._report_late({key: value for key, value in judged.used.items() if not key.startswith(_OF_THE_FIRST)})
 
     def _guard_session(self) -> None:
         original = SparkSession.__init__
@@ -164,13 +174,13 @@ class Entry:
             self._refuse_if_stopped()
             bound = signature.bind(new, *args, **kwargs)
             with SparkContext._lock:
-                asked = _asked_of_context(bound.arguments)
+                judged = self._judge(_asked_of_context(bound.arguments))
                 if self._context is not None:
-                    self._report_late(self._used(asked))
+                    self._report_late(judged.used)
                     # Spark has one context in a JVM: this object is another name of it, also when it is stopped.
                     new.__dict__ = self._context.__dict__
                     return
-                bound.arguments["conf"], bound.arguments["gateway"] = self._host.prepare(self._used(asked))
+                bound.arguments["conf"], bound.arguments["gateway"] = self._host.prepare(judged.used)
                 original(*bound.args, **bound.kwargs)
                 self._context = new
                 self._host.meet_context(new)
@@ -179,11 +189,8 @@ class Entry:
 
     def _report_late(self, asked: Mapping[str, str]) -> None:
         """Say which settings come too late: the context is there, and has others."""
-        assert self._context is not None
-        its = dict(self._context.getConf().getAll()) if asked else {}
         for key, value in asked.items():
-            if value != its.get(key):
-                self._notice(Unused(key, value, messages.CONTEXT_IS_THERE, False))
+            self._notice(Unused(key, value, messages.CONTEXT_IS_THERE, False))
 
     def _guard_dstreams(self) -> None:
         from pyspark.streaming import StreamingContext  # noqa: PLC0415 - made only to be refused
@@ -192,6 +199,13 @@ class Entry:
             raise self._refused(messages.NO_DSTREAMS)
 
         StreamingContext.__init__ = make  # type: ignore[assignment, method-assign] # every way to DStreams
+
+
+def _wants_connect(options: Mapping[str, Any]) -> bool:
+    """Return whether PySpark would make a session of Spark Connect: by the builder, or by the environment."""
+    mode = str(options.get("spark.api.mode") or os.environ.get("SPARK_API_MODE", ""))
+    named = "spark.remote" in options or not os.environ.keys().isdisjoint(_CONNECT_VARIABLES)
+    return named or mode.lower() == "connect"
 
 
 def _settings(pairs: Any) -> dict[str, str]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import entry_messages as messages
-from tidegate_spark import last_script, s3a_settings
+from tidegate_spark import last_script, s3a_settings, script_settings
 from tidegate_spark import session as spark_session
+from tidegate_spark.ending import Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.kept_command import OF_ONE_PROCESS
 from tidegate_spark.last_script import Asked
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.protocol import EXIT_STOPPED, DriverConfig
+from tidegate_spark.queries import DriverStoppingError
 from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import values_of_launch
+from tidegate_spark.script import Outcome
+from tidegate_spark.script_entry import Host, ScriptRefusedError
+from tidegate_spark.storage import FaultError
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
@@ -27,7 +33,7 @@ CREDENTIALS = "AWS_"
 
 
 class SparkStart:
-    """Makes what a context is made of."""
+    """Starts Spark for the script."""
 
     def __init__(  # noqa: PLR0913 - those beyond are by name
         self,
@@ -37,7 +43,7 @@ class SparkStart:
         process: spark_session.Process,
         *,
         python_files: tuple[str, ...],
-        keep_secret: Callable[..., None],
+        ending: Ending,
     ) -> None:
         """Take note of the variables as they are before the script runs.
 
@@ -47,27 +53,45 @@ class SparkStart:
             progress: is told what is missing.
             process: of the driver.
             python_files: for the context.
-            keep_secret: is told of secrets that are not to be shown.
+            ending: of the driver.
         """
         self._config, self._environment, self._progress, self._process = config, environment, progress, process
-        self._python_files, self._keep_secret = python_files, keep_secret
+        self._python_files, self._ending = python_files, ending
+        self.keep_secret: Callable[..., None] = lambda *values: None
+        """Told of secrets that are not to be shown."""
         self._before = dict(os.environ)
         self._asked = Asked()
 
-    def prepare(self, script: Mapping[str, str]) -> tuple[SparkConf, Any]:
-        """Start the JVM with the script's settings; return those of the context, and the gateway.
+    def host(self, meet_session: Callable[[SparkSession], None]) -> Host:
+        """Return what the driver does about a script that asks for Spark.
 
-        Raises:
-            FaultError: the image lacks what Spark needs here.
+        Args:
+            meet_session: called with its first session.
         """
-        self._keep_secret(*values_of_launch(script, ()))
+        judge = functools.partial(script_settings.judge, config=self._config)
+        return Host(judge, self._prepare, self._meet_context, meet_session, self._refuse)
+
+    def _refuse(self, message: str) -> None:
+        self._ending.request(Outcome(Reason.SCRIPT_UNSUPPORTED, message))
+
+    def _prepare(self, script: Mapping[str, str]) -> tuple[SparkConf, Any]:
+        """Start the JVM with the script's settings; return those of the context, and the gateway."""
+        if self._ending.requested.is_set():
+            raise DriverStoppingError(EXIT_STOPPED)
+        self.keep_secret(*values_of_launch(script, ()))
         with self._own_credentials():
             made = last_script.difference(self._before, os.environ)
             changed = {name: value for name, value in made.items() if name not in OF_ONE_PROCESS}
             self._asked = Asked(dict(script), changed)
-            return spark_session.prepare_context(self._config, self._environment, self._progress, self._process, script)
+            try:
+                return spark_session.prepare_context(
+                    self._config, self._environment, self._progress, self._process, script
+                )
+            except FaultError as error:  # the script is not to make anything else of it
+                self._ending.request(Outcome(error.fault.reason, error.fault.message))
+                raise ScriptRefusedError(error.fault.message) from error
 
-    def meet_context(self, context: SparkContext) -> None:
+    def _meet_context(self, context: SparkContext) -> None:
         """Give the context what the spec has for it."""
         # The next process of the pod can have its JVM started so. Not before: this one came up.
         last_script.keep(self._environment.work_directory, self._asked)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tidegate_spark import sparkconf
+from tidegate_spark.protocol import EXIT_OK
+from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess
 
 from .conftest import StartDriver
@@ -73,7 +75,7 @@ def test_the_settings_of_a_scripts_builder_are_in_force_and_the_spec_beats_them(
     }
     assert "hunter2" not in Path(f"/proc/{driver.jvm_pid}/cmdline").read_text() + driver.output
     assert "use application.env" in said["spark.kubernetes.driverEnv.A"]
-    assert "spec.sparkConf sets it" in said["spark.sql.session.timeZone"]
+    assert "which beats the script" in said["spark.sql.session.timeZone"]
 
     # The next process of the pod has its JVM started ahead, with what the script asked for.
     driver.kill()
@@ -81,3 +83,20 @@ def test_the_settings_of_a_scripts_builder_are_in_force_and_the_spec_beats_them(
     driver.await_batch(4)
     assert "a JVM was started" in driver.output
     assert found_by(driver)["serializer"] == "KryoSerializer"
+
+
+def test_a_script_that_spark_refuses_a_setting_may_try_another_one(start_driver: StartDriver) -> None:
+    driver = start_driver("second", "second_try.py", own_jvm=True)
+    driver.await_batch(1)
+    assert found_by(driver) == {"serializer": "KryoSerializer"}
+    report = driver.report()
+    assert report is not None
+    # What is in force already is not said to be unused.
+    assert [each.message.partition(" ")[0] for each in report.notices] == ["spark.executor.extraJavaOptions"]
+
+
+def test_a_script_that_never_asks_for_spark_ends_as_it_would_and_no_jvm_is_left(start_driver: StartDriver) -> None:
+    driver = start_driver("none", "no_spark.py", own_jvm=True)
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert driver.termination.reason is Reason.COMPLETED
+    assert "done without Spark" in driver.output

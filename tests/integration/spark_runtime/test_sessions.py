@@ -33,6 +33,7 @@ def test_queries_of_every_session_are_told_of_and_stop_at_a_batch_boundary(start
         ("again", "after it has stopped it"),
         pytest.param("context", "after it has stopped it", marks=pytest.mark.long),
         pytest.param("connect", "Spark Connect", marks=pytest.mark.long),
+        pytest.param("variable", "Spark Connect", marks=pytest.mark.long),
         pytest.param("dstreams", "DStreams", marks=pytest.mark.long),
     ],
 )

@@ -1,0 +1,3 @@
+"""Never asks for Spark."""
+
+print("done without Spark")
