@@ -34,6 +34,7 @@ from tidegate_spark import start_messages as messages
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.context_stop import guard_context
 from tidegate_spark.control.driving import Control
+from tidegate_spark.empty_starts import EmptyStarts
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.failure_account import FailureAccount
@@ -350,6 +351,7 @@ class Driver:
         if self._config.export:
             self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
         connect = connector(self._config, self._environment.credentials_directory)
+        self._queries.directory_of = EmptyStarts(self._config, connect, self._progress).directory_of
         if self._rehearsing is None:
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
         look_for, notice = source_cleaning.file_looker(session), self._progress.notice

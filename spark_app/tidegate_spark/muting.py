@@ -1,7 +1,8 @@
 """In a rehearsal, streaming queries have no effect on the world, whatever source or sink they have. Talks to the JVM.
 
 Each query writes to Spark's sink ``noop``, which takes the rows and forgets them; so everything is computed that would
-be, sources are read and state is kept. Functions of foreachBatch and foreach are part of a sink and not called.
+be, sources are read and state is kept. The sink ``memory`` is left as it is: its rows stay in the rehearsal's driver,
+and the script may ask for its table. Functions of foreachBatch and foreach are part of a sink and not called.
 Sources that do something about what was read do not: files are not cleaned up, and no Python data source is told what
 was committed. Nothing else of a script is changed: its other functions do what they do, and so does it beside its
 queries.
@@ -10,6 +11,7 @@ queries.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceRegistration
@@ -17,6 +19,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from tidegate_spark import source_cleaning
+from tidegate_spark.empty_starts import MEMORY
+from tidegate_spark.writers import writer_format
 
 NOOP = "noop"
 GROUP = "kafka.group.id"
@@ -24,9 +28,13 @@ GROUP_SUFFIX = "-rehearsal"
 """Behind the name of a consumer group: grants by prefix go on to hold."""
 
 
-def mute() -> None:
-    """Change Spark's classes in this process; before anything else wraps them."""
-    _mute_writers()
+def mute(format_of: Callable[[DataStreamWriter], str] = writer_format) -> None:
+    """Change Spark's classes in this process; before anything else wraps them.
+
+    Args:
+        format_of: returns the format that was set on a writer.
+    """
+    _mute_writers(format_of)
     _leave_inputs_alone()
     _tell_no_source_what_was_committed()
 
@@ -68,7 +76,7 @@ def _ignore(end: Any) -> None:
     pass
 
 
-def _mute_writers() -> None:
+def _mute_writers(format_of: Callable[[DataStreamWriter], str]) -> None:
     original = DataStreamWriter.start
 
     @functools.wraps(original)
@@ -81,15 +89,29 @@ def _mute_writers() -> None:
         queryName: str | None = None,  # noqa: N803 - Spark's name
         **options: Any,
     ) -> StreamingQuery:
+        if (format or format_of(writer)) == MEMORY:
+            return original(writer, path, format, outputMode, partitionBy, queryName, **options)
+        return to_noop(writer, outputMode, queryName, options)
+
+    def to_noop(
+        writer: DataStreamWriter, mode: str | None, name: str | None, options: dict[str, Any]
+    ) -> StreamingQuery:
         kept = {key: value for key, value in options.items() if key.lower() != "path"}
-        return original(writer, None, NOOP, outputMode, None, queryName, **kept)
+        return original(writer, None, NOOP, mode, None, name, **kept)
 
     @functools.wraps(DataStreamWriter.toTable)
-    def to_table(writer: DataStreamWriter, tableName: str, *arguments: Any, **options: Any) -> StreamingQuery:  # noqa: N803 - Spark's name
+    def to_table(  # noqa: PLR0913, PLR0917 - Spark's signature
+        writer: DataStreamWriter,
+        tableName: str,  # noqa: N803 - Spark's name
+        format: str | None = None,  # noqa: A002 - Spark's name
+        outputMode: str | None = None,  # noqa: N803 - Spark's name
+        partitionBy: Any = None,  # noqa: N803 - Spark's name
+        queryName: str | None = None,  # noqa: N803 - Spark's name
+        **options: Any,
+    ) -> StreamingQuery:
         if not isinstance(tableName, str):
             raise TypeError(f"tableName must be a string, not {type(tableName).__name__}")
-        kept = {key: value for key, value in options.items() if key.lower() != "path"}
-        return start(writer, None, *arguments, **kept)
+        return to_noop(writer, outputMode, queryName, options)
 
     DataStreamWriter.start = start  # type: ignore[assignment, method-assign] # the one way to a sink, with the next
     DataStreamWriter.toTable = to_table  # type: ignore[assignment, method-assign] # likewise

@@ -119,9 +119,26 @@ def application_uri(base_uri: str, namespace: str, name: str) -> str:
     return f"{base_uri.rstrip('/')}/{namespace}/{name}"
 
 
+EMPTY_START = ".empty-start-"
+"""Behind a query's directory and before a word of one start: the checkpoint of a query that starts empty each time."""
+
+
 def checkpoint_directory(name: str) -> str:
-    """Return the directory's name for query ``name``: itself if it is a plain word, else made plain and kept unique."""
-    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+    """Return the directory's name for query ``name``: itself if it is a plain word, else made plain and kept unique.
+
+    The name of such a directory, also of one of :func:`start_directory`, is returned as it is.
+    """
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(\.empty-start-[0-9a-f]+)?", name):
         return name
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:80] or "query"
     return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def start_directory(name: str, start: int) -> str:
+    """Return the directory's name of one start of a query that starts empty each time; ``start``: no two are equal."""
+    return f"{checkpoint_directory(name)}{EMPTY_START}{start:x}"
+
+
+def directory_of_query(directory: str) -> str:
+    """Return what :func:`checkpoint_directory` returns for the query that has its checkpoint in ``directory``."""
+    return directory.partition(EMPTY_START)[0]

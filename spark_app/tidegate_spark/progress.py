@@ -140,6 +140,14 @@ class Progress:
             self._queries[name] = dataclasses.replace(before, batch_id=batch)
         self.observer.started(name)
 
+    def query_starts_empty(self, name: str) -> None:
+        """Note that query ``name`` is about to start without what it was: its batches are numbered from 0 again."""
+        with self._lock:
+            known = self._queries.get(name)
+            if known is not None:
+                self._queries[name] = dataclasses.replace(known, batch_id=-1)
+                self._begun[name] = -1
+
     def query_committed(self, name: str, commit: Commit) -> None:
         """Note a finished batch."""
         with self._lock:

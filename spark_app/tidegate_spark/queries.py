@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from tidegate_spark.progress import Progress
 from tidegate_spark.reasons import Reason
 from tidegate_spark.same_query import Plan, note_functions, plan_of
 from tidegate_spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
+from tidegate_spark.writers import texts, writer_format, writer_mode, writer_options
 
 UNNAMED = "main"
 """The name of a script's one unnamed query."""
@@ -58,6 +59,8 @@ class Entry:
     """What an unnamed query does; a named one goes by its name."""
     location: str = ""
     """The checkpointLocation that the script gave an unnamed query."""
+    directory: str = ""
+    """The name of its checkpoint's directory in the lineage."""
 
 
 def refusal(
@@ -104,6 +107,7 @@ class Target(NamedTuple):
     kind: str | None
     """The format."""
     table: str = ""
+    mode: str | None = None
 
     def output(self, writer: DataStreamWriter, options: dict[str, str | None]) -> Output | None:
         """Return where that is, with what was set before; asks the JVM."""
@@ -125,6 +129,11 @@ class Queries:
         self._starting = 0
         self._closed = False
         self.on_refusal: Callable[[str], None] = lambda message: None
+        self.directory_of: Callable[[DataStreamWriter, str, str, str], str] = lambda writer, name, kind, mode: (
+            checkpoint_directory(name)
+        )
+        """Called with what starts a query, its name, format and output mode; returns its checkpoint's directory."""
+
         self.before_files: Callable[[str, Sink], None] | None = None
         """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nobody looks.
 
@@ -165,7 +174,8 @@ class Queries:
             **options: Any,
         ) -> StreamingQuery:
             call = functools.partial(original_start, writer, path, format, outputMode, partitionBy)
-            return self._start_query(writer, queryName, options, call, Target(path or options.get("path"), format))
+            target = Target(path or options.get("path"), format, mode=outputMode)
+            return self._start_query(writer, queryName, options, call, target)
 
         @functools.wraps(original_table)
         def to_table(  # noqa: PLR0913, PLR0917 - Spark's signature
@@ -178,7 +188,8 @@ class Queries:
             **options: Any,
         ) -> StreamingQuery:
             call = functools.partial(original_table, writer, tableName, format, outputMode, partitionBy)
-            return self._start_query(writer, queryName, options, call, Target(None, format, tableName))
+            target = Target(options.get("path"), format, tableName, outputMode)
+            return self._start_query(writer, queryName, options, call, target)
 
         DataStreamWriter.start = start  # type: ignore[assignment, method-assign] # the one place where a script's queries pass
         DataStreamWriter.toTable = to_table  # type: ignore[assignment, method-assign] # likewise
@@ -214,14 +225,16 @@ class Queries:
         site = call_site()
         self.before_session(writer._spark)
         earlier = writer_options(writer)
-        output = target.output(writer, {**earlier, **_texts(options)})
+        output = target.output(writer, {**earlier, **texts(options)})
         locations = [key for key in options if key.lower() == "checkpointlocation"]
         own_location = [options.pop(key) for key in locations] or [earlier.get("checkpointlocation")]
         entry, before = self._admit(
             _wanted(name_argument or earlier.get("queryname"), site, writer, output, own_location)
         )
         try:
-            location = f"{self._lineage_uri}/{checkpoint_directory(entry.name)}"
+            kind, mode = target.kind or writer_format(writer), target.mode or writer_mode(writer)
+            entry = self._place(entry, self.directory_of(writer, entry.name, kind, mode.lower()))
+            location = f"{self._lineage_uri}/{entry.directory}"
             self._say_redirected(entry.name, own_location[-1], location)
             self._ask_before(writer, entry.name, location, output, site)
             if self.before_files is not None and not target.table:
@@ -251,6 +264,17 @@ class Queries:
                 return wanted, before
         self.on_refusal(message)
         raise QueryRefusedError(message)
+
+    def _place(self, entry: Entry, directory: str) -> Entry:
+        with self._lock:
+            self._entries[entry.name] = placed = dataclasses.replace(entry, directory=directory)
+        return placed
+
+    def directory(self, name: str) -> str:
+        """Return the name of the directory of a query's checkpoint, as far as it was started."""
+        with self._lock:
+            entry = self._entries.get(name)
+        return entry.directory if entry is not None and entry.directory else checkpoint_directory(name)
 
     def _settle(self, name: str, entry: Entry | None) -> None:
         with self._lock:
@@ -342,31 +366,6 @@ def _wanted(
     if requested:
         return Entry(requested, site, named=True)
     return Entry(UNNAMED, site, named=False, plan=plan_of(writer, output), location=str(own_location[-1] or ""))
-
-
-def _texts(options: Mapping[str, Any]) -> dict[str, str | None]:
-    return {key.lower(): None if value is None else str(value) for key, value in options.items()}
-
-
-def writer_options(writer: DataStreamWriter) -> dict[str, str]:
-    """Return the options set on ``writer`` so far, keys in lower case; the query's name is one of them."""
-    java_writer: Any = writer._jwrite
-    field = java_writer.getClass().getDeclaredField("extraOptions")
-    field.setAccessible(True)
-    options = field.get(java_writer).iterator()
-    found: dict[str, str] = {}
-    while options.hasNext():
-        pair = options.next()
-        found[str(pair._1()).lower()] = pair._2()
-    return found
-
-
-def writer_format(writer: DataStreamWriter) -> str:
-    """Return the format that was set on ``writer``, or Spark's default."""
-    java_writer: Any = writer._jwrite
-    field = java_writer.getClass().getDeclaredField("source")
-    field.setAccessible(True)
-    return str(field.get(java_writer))
 
 
 def committed_batch(query: StreamingQuery) -> int | None:

@@ -19,6 +19,19 @@ EXPORT_FORGOTTEN = (
     "query starts, or leave startFrom out."
 )
 
+MEMORY_FORGETS = (
+    "the sink 'memory' keeps its rows in the driver, and Spark continues it only with outputMode('complete'). To "
+    "continue, write to another sink"
+)
+SOCKET_FORGETS = (
+    "the source 'socket' cannot send again what it has sent, and Spark cannot continue its offsets in another process. "
+    "To continue, read from another source"
+)
+
+
+def starts_empty(query: str, why: str) -> str:
+    return f"Query {query!r} starts without its state, at batch 0, whenever the driver starts: {why}."
+
 
 def file_sink_stuck(path: str, batch: int, error: Exception) -> str:
     return (

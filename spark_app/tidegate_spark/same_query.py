@@ -14,6 +14,8 @@ from typing import Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidegate_spark.writers import leaves_of
+
 _NUMBERS_OF_OBJECTS = re.compile(r"#\d+L?|@[0-9a-f]+\b")
 """What Spark's words for a plan have of the objects in it: expressions, tables."""
 _FUNCTION = "_tidegate_function"
@@ -45,12 +47,6 @@ def note_functions() -> None:
             return done
 
         setattr(DataStreamWriter, name, functools.wraps(original)(noting))
-
-
-def leaves_of(writer: DataStreamWriter) -> list[Any]:
-    """Return the leaves of the plan of ``writer``'s query, its sources among them; asks the JVM."""
-    leaves: Any = writer._df._jdf.queryExecution().analyzed().collectLeaves()
-    return [leaves.apply(number) for number in range(leaves.size())]
 
 
 def plan_of(writer: DataStreamWriter, output: object) -> Plan:

@@ -18,7 +18,7 @@ from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.places import checkpoint_directory
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.reasons import Reason
-from tidegate_spark.same_query import leaves_of
+from tidegate_spark.writers import leaves_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter

@@ -57,6 +57,13 @@ def is_noted(library: Library, name: str) -> bool:
     return library.store.get(_key(library, name)) is not None
 
 
+def noted(library: Library, name: str) -> frozenset[str]:
+    """Return the directories of the queries whose batches are written down for a pin; raises as the client does."""
+    found = library.store.get(_key(library, name))
+    batches = json.loads(found[0]).get("batches") if found is not None else None
+    return frozenset(batches) if isinstance(batches, dict) else frozenset()
+
+
 def forget(library: Library, name: str) -> None:
     """Remove what was written down for a pin that is disposed of; there need not be anything."""
     library.store.delete([_key(library, name)])

@@ -30,7 +30,7 @@ from tidegate_spark.control_log.offsets import SOURCE, Positions, joins_late
 from tidegate_spark.control_protocol import LINE_FILE, RELOAD_MODEL, ChannelSettings, ControlReport
 from tidegate_spark.environment import Environment
 from tidegate_spark.logs import within
-from tidegate_spark.places import checkpoint_directory
+from tidegate_spark.places import checkpoint_directory, directory_of_query
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, DriverState
 from tidegate_spark.queries import Queries
@@ -83,6 +83,7 @@ class Control:
             is_open=self._is_open,
             inspection=self._inspection,
             message_seconds=seconds,
+            directory_of=queries.directory,
         )
         self.log_level = self._works.log_level
         channel = config.channel if config.rehearsal is None else None
@@ -90,7 +91,7 @@ class Control:
         self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers, message_seconds=seconds)
         self._intake = self._intake_of(channel) if channel is not None else None
         self._secrets = Secrets()
-        self._positions = Positions(config.lineage, self._planned)
+        self._positions = Positions(config.lineage, self._planned, queries.directory)
         self._session: SparkSession | None = None
         self._pauser: Pauser | None = None
         self._port: Port | None = None
@@ -155,7 +156,7 @@ class Control:
             return ""
         library = self._connect()
         if self._before is None:
-            self._before = self._positions.asked(library)
+            self._before = frozenset(map(directory_of_query, self._positions.asked(library)))
         text = self._positions.newest_text(library, name)
         if text is not None and joins_late(text):
             return JOINS_LATE

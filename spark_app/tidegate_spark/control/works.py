@@ -54,12 +54,13 @@ class DriverWorks:
         is_open: Callable[[], bool],
         inspection: Callable[[Entry], Callable[[], Entry] | None],
         message_seconds: float = 60.0,
+        directory_of: Callable[[str], str] = checkpoint_directory,
     ) -> None:
         """Prepare; there is no session yet, and no query. Spark's part of a message may take ``message_seconds``."""
         self._progress, self._snapshots, self.is_open, self.inspection = progress, snapshots, is_open, inspection
         self._deadlines = Deadlines(message_seconds)
         self.log_level = LogLevel()
-        self._positions = Positions(lineage)
+        self._positions = Positions(lineage, directory_of=directory_of)
         self.names: set[str] = set()
         """Of queries that ask what is in force, whether they run or not."""
         self._session: SparkSession | None = None

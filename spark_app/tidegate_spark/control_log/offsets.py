@@ -57,14 +57,20 @@ def joins_late(text: str) -> bool:
 class Positions:
     """Positions of one lineage's batches, read from its checkpoints; remembered once read. Thread safe."""
 
-    def __init__(self, lineage: int, planned: Callable[[str, int], str] = lambda query, batch: "") -> None:
+    def __init__(
+        self,
+        lineage: int,
+        planned: Callable[[str, int], str] = lambda query, batch: "",
+        directory_of: Callable[[str], str] = checkpoint_directory,
+    ) -> None:
         """Look at a lineage.
 
         Args:
             lineage: its number.
             planned: returns what Spark knows of the offsets of a query's batch that runs, empty if nothing.
+            directory_of: returns the name of the directory of a query's checkpoint.
         """
-        self._lineage, self._of_spark = lineage, planned
+        self._lineage, self._of_spark, self._directory_of = lineage, planned, directory_of
         self._known: OrderedDict[tuple[str, int], int | None] = OrderedDict()
         self._listed: dict[str, list[int]] = {}
         self._lock = threading.Lock()
@@ -75,7 +81,7 @@ class Positions:
         Raises:
             LookupError: there is no such batch.
         """
-        key = (query, batch)
+        key = (self._directory_of(query), batch)
         with self._lock:
             if key in self._known:
                 return self._known[key]
@@ -86,7 +92,7 @@ class Positions:
 
     def of_running(self, query: str, batch: int) -> int | None:
         """Return the position of a batch that runs now; None if Spark does not say, or there is none."""
-        key = (query, batch)
+        key = (self._directory_of(query), batch)
         with self._lock:
             if key in self._known:
                 return self._known[key]
@@ -120,10 +126,10 @@ class Positions:
         found = None
         # Asked for many messages at a time: what was listed before tells of most of them.
         with contextlib.suppress(LookupError):
-            found = self._first(library, query, self._listed.get(query, []), sequence)
+            found = self._first(library, query, self._listed.get(self._directory_of(query), []), sequence)
         if found is None:
-            self._listed[query] = self._batches(library, query)
-            found = self._first(library, query, self._listed[query], sequence)
+            listed = self._listed[self._directory_of(query)] = self._batches(library, query)
+            found = self._first(library, query, listed, sequence)
         return found
 
     def _first(self, library: AppObjects, query: str, batches: Sequence[int], sequence: int) -> int | None:
@@ -169,4 +175,4 @@ class Positions:
         return {int(name) for name in names if name.isdigit()}
 
     def _directory(self, library: AppObjects, query: str, *parts: str) -> str:
-        return library.lineage_key(self._lineage, checkpoint_directory(query), *parts)
+        return library.lineage_key(self._lineage, self._directory_of(query), *parts)

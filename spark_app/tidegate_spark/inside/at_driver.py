@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidegate_spark.inside.figures import LastProgress
 from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.queries import Queries, checkpoint_directory
+from tidegate_spark.queries import Queries
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.sparkconf import lineage_uri
 
@@ -70,4 +70,4 @@ class Inside:
 
     def _places(self) -> dict[str, str]:
         root = lineage_uri(self._config)
-        return {entry.name: f"{root}/{checkpoint_directory(entry.name)}" for entry in self._queries.entries()}
+        return {entry.name: f"{root}/{entry.directory}" for entry in self._queries.entries()}

@@ -57,6 +57,9 @@ class Reason(str, Enum):
     CONFIGURATION_IGNORED = "ConfigurationIgnored"
     CHECKPOINT_CLASS_MISSING = "CheckpointClassMissing"
 
+    # Queries, by their sources, sinks and triggers
+    STARTS_EMPTY = "StartsEmpty"
+
     # Pods, nodes and the API server
     EXECUTORS_MISSING = "ExecutorsMissing"
     EXECUTORS_FAILING = "ExecutorsFailing"

@@ -14,6 +14,7 @@ from tidegate_spark.reasons import (
     forks,
     messages,
     pods,
+    queries,
     rehearsals,
     snapshots,
     storage,
@@ -23,6 +24,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREAS: tuple[Area, ...] = (
     driver.AREA,
+    queries.AREA,
     pods.AREA,
     storage.AREA,
     deletion.AREA,

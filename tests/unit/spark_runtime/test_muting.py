@@ -60,7 +60,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     monkeypatch.setattr(DataStreamReader, "option", option)
     monkeypatch.setattr(DataStreamReader, "options", options)
     monkeypatch.setattr(DataSourceRegistration, "register", lambda self, source: made.append({"source": source}))
-    muting.mute()
+    muting.mute(lambda writer: getattr(writer, "set_format", "parquet"))
     return made
 
 
@@ -88,6 +88,17 @@ def test_no_way_to_start_a_query_leads_to_its_sink(
 ) -> None:
     assert start(Writer()) == "query"
     assert calls == [expected]
+
+
+def test_the_sink_memory_which_stays_in_the_driver_is_left_to_the_script(calls: list[Call]) -> None:
+    set_before = Writer()
+    set_before.set_format = "memory"  # type: ignore[attr-defined] # what stands for the JVM's field
+    set_before.start(queryName="newest")
+    Writer().start(format="memory", queryName="counts", outputMode="complete")
+    assert [(call["format"], call["name"]) for call in calls] == [(None, "newest"), ("memory", "counts")]
+    calls.clear()
+    set_before.toTable("orders")
+    assert calls == [NOTHING]
 
 
 def test_a_name_of_a_table_that_is_none_is_refused_as_spark_does(calls: list[Call]) -> None:

@@ -1,0 +1,86 @@
+"""Queries that Spark cannot continue: each start of one gets a checkpoint of its own, and an event says so.
+
+Which those are stands in Spark's source. ``DataStreamWriter`` starts the sink ``memory`` without recovery unless its
+mode is complete, and ``ResolveWriteToStream`` then refuses a checkpoint with offsets. ``TextSocketMicroBatchStream``
+keeps in the driver what it has read: in another process its offsets begin at 0 again, before those that are committed,
+and the query fails ("Offsets committed out of order") or reads nothing.
+
+The checkpoint stands in the lineage beside the others, so that snapshots and the pins of upgrades find what they are
+asked for; nothing continues from it. Talks to the JVM, and to the object store through its port.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable
+
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tidegate_spark import query_messages as messages
+from tidegate_spark import upgrade_pin
+from tidegate_spark.places import EMPTY_START, checkpoint_directory, start_directory
+from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshots.library import Library
+from tidegate_spark.writers import sources_of
+
+MEMORY, COMPLETE = "memory", "complete"
+SOCKET = frozenset({"TextSocketTable"})
+"""Spark's class of the source ``socket``."""
+
+log = logging.getLogger("tidegate")
+
+
+def why_empty(kind: str, mode: str, sources: set[str]) -> str:
+    """Return why Spark cannot continue a query, empty if it can. Pure.
+
+    Args:
+        kind: the format that it writes in.
+        mode: its output mode, in lower case.
+        sources: as :func:`tidegate_spark.writers.sources_of`.
+    """
+    if kind == MEMORY and mode != COMPLETE:
+        return messages.MEMORY_FORGETS
+    return messages.SOCKET_FORGETS if sources & SOCKET else ""
+
+
+class EmptyStarts:
+    """Where the queries of one driver process have their checkpoints."""
+
+    def __init__(self, config: DriverConfig, connect: Callable[[], Library], progress: Progress) -> None:
+        """Prepare; ``connect`` reaches the application's storage."""
+        self._config, self._connect, self._progress = config, connect, progress
+        # Of this process, which is the only one of its time.
+        self._starts = itertools.count(time.time_ns() // 1_000_000)
+
+    def directory_of(self, writer: DataStreamWriter, name: str, kind: str, mode: str) -> str:
+        """Return the name of the directory of a query's checkpoint; if it is a new one, say why."""
+        try:
+            why = why_empty(kind, mode, sources_of(writer))
+        except Exception as error:  # whatever Py4J raises: a Spark with other plans says itself what it cannot continue
+            log.warning("query %r: whether Spark can continue it is not known: %s", name, error)
+            why = why_empty(kind, mode, set())
+        return self.start(name, why) if why else checkpoint_directory(name)
+
+    def start(self, name: str, why: str) -> str:
+        """Return the directory of a query that starts empty, and remove those of its starts before."""
+        directory = start_directory(name, next(self._starts))
+        self._progress.query_starts_empty(name)
+        self._progress.notice(Reason.STARTS_EMPTY, messages.starts_empty(name, why), warning=True)
+        try:
+            self._remove_earlier(name)
+        except Exception as error:  # whatever the store's client raises: it is done again at the next start
+            log.warning("query %r: checkpoints of earlier starts are not removed: %s", name, error)
+        return directory
+
+    def _remove_earlier(self, name: str) -> None:
+        library = self._connect()
+        root = library.lineage_key(self._config.lineage) + "/"
+        pinned = upgrade_pin.noted(library, self._config.pin.snapshot) if self._config.pin is not None else frozenset()
+        listed = library.store.list(f"{root}{checkpoint_directory(name)}{EMPTY_START}")
+        going = [entry.key for entry in listed if entry.key[len(root) :].partition("/")[0] not in pinned]
+        # Backwards: stores that keep objects as files have the directories empty by the time they come to them.
+        library.store.delete(sorted(going, reverse=True))

@@ -1,0 +1,28 @@
+"""What Tidegate says of a query when it starts, by its source, its sink and its trigger. No I/O."""
+
+from __future__ import annotations
+
+from tidegate_spark.reasons import Reason
+from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
+
+AREA = Area(
+    "Queries",
+    "sources-and-sinks.md",
+    (
+        Entry(
+            Reason.STARTS_EMPTY,
+            Fault.VERSION,
+            (Place.EVENT,),
+            (
+                "Spark cannot continue a query: its sink is memory (in another output mode than complete), or it reads "
+                "a socket. It runs, and starts without its state, at batch 0, whenever the driver starts. The message "
+                "says which query, and why."
+            ),
+            remedy="Where its results have to outlast the driver, use another sink or source.",
+            after=(
+                "The other queries continue as always. An upgrade, a rehearsal and a rollback start such a query in "
+                "the same way, and no version is blamed for it."
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,52 @@
+"""What a script has set on a query that it is about to start: format, mode, options, sources. Asks the JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+def writer_options(writer: DataStreamWriter) -> dict[str, str]:
+    """Return the options set on ``writer`` so far, keys in lower case; the query's name is one of them."""
+    options = _field(writer, "extraOptions").iterator()
+    found: dict[str, str] = {}
+    while options.hasNext():
+        pair = options.next()
+        found[str(pair._1()).lower()] = pair._2()
+    return found
+
+
+def writer_format(writer: DataStreamWriter) -> str:
+    """Return the format that was set on ``writer``, or Spark's default."""
+    return str(_field(writer, "source"))
+
+
+def writer_mode(writer: DataStreamWriter) -> str:
+    """Return the output mode that was set on ``writer``, or Spark's default, in lower case."""
+    return str(_field(writer, "outputMode").toString()).lower()
+
+
+def texts(options: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return options as Spark gets them, keys in lower case."""
+    return {key.lower(): None if value is None else str(value) for key, value in options.items()}
+
+
+def leaves_of(writer: DataStreamWriter) -> list[Any]:
+    """Return the leaves of the plan of ``writer``'s query, its sources among them."""
+    leaves: Any = writer._df._jdf.queryExecution().analyzed().collectLeaves()
+    return [leaves.apply(number) for number in range(leaves.size())]
+
+
+def sources_of(writer: DataStreamWriter) -> set[str]:
+    """Return the names of the classes of tables that the query reads by Spark's second interface for sources."""
+    relations = (leaf for leaf in leaves_of(writer) if leaf.getClass().getSimpleName() == "StreamingRelationV2")
+    return {str(leaf.table().getClass().getSimpleName()) for leaf in relations}
+
+
+def _field(writer: DataStreamWriter, name: str) -> Any:
+    java_writer: Any = writer._jwrite
+    field = java_writer.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(java_writer)

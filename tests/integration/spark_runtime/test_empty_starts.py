@@ -1,0 +1,122 @@
+"""Queries that Spark cannot continue start empty, and keep nothing else from going on; real S3 server, real Spark.
+
+The launches are those that the operator makes.
+"""
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tidegate_spark.protocol import EXIT_OK, Pin, StartFrom
+from tidegate_spark.reasons import Reason
+from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalResult, rehearsal_place
+from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
+from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.local_apps import await_end, order
+from tidegate_testing.waiting import wait_for
+
+from .conftest import StartDriver
+
+COPY, PIN = "up-uid-1-1-copy", "up-uid-1-1"
+
+
+class Lines(socketserver.BaseRequestHandler):
+    """Sends a line now and again, to whoever listens."""
+
+    def handle(self) -> None:
+        """Send until nobody listens or the test is over."""
+        number = 0
+        while not self.server.over.wait(0.05):  # type: ignore[attr-defined] # set by whoever made the server
+            number += 1
+            try:
+                self.request.sendall(f"line {number}\n".encode())
+            except OSError:
+                return
+
+
+@pytest.fixture
+def lines() -> Iterator[int]:
+    """The port of a server of lines."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Lines) as server:
+        server.daemon_threads = True
+        server.over = threading.Event()  # type: ignore[attr-defined] # for its handlers
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.over.set()  # type: ignore[attr-defined] # likewise
+        server.shutdown()
+
+
+def announced(driver: DriverProcess) -> list[str]:
+    report = driver.report()
+    assert report is not None
+    return [notice.message for notice in report.notices if notice.reason == Reason.STARTS_EMPTY]
+
+
+def least(driver: DriverProcess) -> list[str]:
+    """Return what the script found in memory at each look."""
+    found = [line.rpartition(": ")[2] for line in driver.output.split("\n")[:-1] if "least in memory" in line]
+    return [value for value in found if value != "None"]
+
+
+def run(start: StartDriver, port: int = 0, batch: int = 2, **fields: Any) -> DriverProcess:
+    """Start a driver and wait for batches of each query that it has, counted in each from its own first one on."""
+    driver = start("app", "forgetting.py", args=(str(port),), **fields)
+    for query in ("lasting", "newest", *(["lines"] if port else [])):
+        driver.await_batch(batch, query)
+    wait_for("a look at the rows in memory", lambda: driver.ended() or bool(least(driver)), 600, 0.2)
+    return driver
+
+
+def test_a_query_that_spark_cannot_continue_starts_empty_each_time_and_the_others_go_on(
+    start_driver: StartDriver, lines: int
+) -> None:
+    first = run(start_driver, lines)
+    said = announced(first)
+    assert ["the source 'socket'" in said[0], "the sink 'memory'" in said[1], len(said)] == [True, True, 2]
+    first.terminate()
+    first.exit_code()
+    last = first.termination.batches
+    second = run(start_driver, lines, epoch=2)
+    second.await_batch(last["lasting"] + 1, "lasting")
+    assert announced(second) == said
+    assert set(least(second)) == {"0"}
+    second.terminate()
+    second.exit_code()
+    assert second.termination.reason is Reason.STOPPED
+
+
+def test_an_upgrade_a_rehearsal_and_a_rollback_blame_no_version_for_it(
+    start_driver: StartDriver, object_store: ObjectStore
+) -> None:
+    old = run(start_driver)
+    order(old, SnapshotOrders(take=(SnapshotOrder(COPY, holders=(COPY,)),)))
+    assert await_end(old, COPY).state is SnapshotState.READY
+    place = old.config.storage
+    tried = start_driver(
+        "app",
+        "forgetting.py",
+        args=("0",),
+        storage=rehearsal_place(place, COPY),
+        start_from=StartFrom(place, COPY, COPY),
+        rehearsal=Rehearsal(3, 900, ("lasting", "newest")),
+        stop_grace_seconds=30,
+    )
+    assert tried.exit_code() == EXIT_OK, tried.output[-3000:]
+    end = tried.termination.rehearsal
+    assert end is not None
+    assert (end.result, end.committed["newest"] >= 3) == (RehearsalResult.PASSED, True)
+    old.terminate()
+    old.exit_code()
+
+    new = run(start_driver, epoch=2, pin=Pin(PIN, "v1"))
+    manifest = place.key(f"snapshots/{PIN}/manifest.json")
+    wait_for("the pin", lambda: manifest in object_store.keys(place.bucket, place.key("snapshots") + "/"), 300, 0.2)
+    new.kill()
+    start_from = StartFrom(place, PIN, f"rollback-{PIN}", lineage=1, image="v1")
+    last = old.termination.batches
+    back = run(start_driver, epoch=3, lineage=2, start_from=start_from)
+    back.await_batch(last["lasting"] + 1, "lasting")
+    assert set(least(back)) == {"0"}

@@ -1,0 +1,125 @@
+"""Queries that Spark cannot continue: which, and where each start has its checkpoint. The store is in memory."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tidegate_spark.empty_starts import EmptyStarts, why_empty
+from tidegate_spark.objects.memory import Buckets, MemoryStore
+from tidegate_spark.places import EMPTY_START, checkpoint_directory, directory_of_query, start_directory
+from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.protocol import Pin, Storage
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshots.library import Library
+from tidegate_testing.driver_process import driver_config
+
+PLACE = Storage("s3://here/apps/orders")
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "sources", "why"),
+    [
+        ("memory", "append", set(), "sink 'memory'"),
+        ("memory", "update", set(), "sink 'memory'"),
+        ("memory", "complete", set(), ""),
+        ("memory", "complete", {"TextSocketTable"}, "source 'socket'"),
+        ("parquet", "append", {"KafkaTable", "TextSocketTable"}, "source 'socket'"),
+        ("parquet", "append", {"RateStreamTable", "KafkaTable"}, ""),
+        ("console", "append", set(), ""),
+        ("noop", "update", set(), ""),
+    ],
+)
+def test_what_spark_cannot_continue_is_known_by_sink_mode_and_source(
+    kind: str, mode: str, sources: set[str], why: str
+) -> None:
+    said = why_empty(kind, mode, sources)
+    assert why in said
+    assert bool(said) == bool(why)
+
+
+class World:
+    """An application's storage, and its driver."""
+
+    def __init__(self, **config: Any) -> None:
+        self.library = Library(MemoryStore(Buckets(), "here"), "apps/orders")
+        self.config = driver_config("app", "main.py", PLACE, **config)
+        self.progress = Progress(self.config)
+
+    def put(self, directory: str) -> None:
+        for path in ("metadata", "commits/0"):
+            self.library.store.put(self.library.lineage_key(1, directory, path), b"v1")
+
+    def start(self, name: str = "newest") -> str:
+        return EmptyStarts(self.config, lambda: self.library, self.progress).start(name, "because")
+
+    @property
+    def directories(self) -> set[str]:
+        root = self.library.lineage_key(1) + "/"
+        return {entry.key[len(root) :].partition("/")[0] for entry in self.library.store.list(root)}
+
+
+def test_each_start_has_a_checkpoint_of_its_own_and_is_announced() -> None:
+    world = World()
+    empty = EmptyStarts(world.config, lambda: world.library, world.progress)
+    first, second = empty.start("newest", "because"), empty.start("newest", "because")
+    assert first != second
+    assert {directory_of_query(each) for each in (first, second)} == {"newest"}
+    [notice] = world.progress.report().notices
+    assert (notice.reason, notice.warning) == (Reason.STARTS_EMPTY, True)
+    assert "Query 'newest' starts without its state, at batch 0, whenever the driver starts: because." in notice.message
+
+
+def test_checkpoints_of_earlier_starts_go_and_those_of_other_queries_stay() -> None:
+    world = World()
+    earlier, other = start_directory("newest", 7), start_directory("newest-2", 7)
+    for directory in (earlier, other, "newest", "main"):
+        world.put(directory)
+    world.start()
+    assert world.directories == {other, "newest", "main"}
+
+
+def test_a_checkpoint_that_an_upgrade_goes_back_to_stays_until_its_pin_is_disposed_of() -> None:
+    world = World(pin=Pin("up-1", "v1"))
+    pinned, between = start_directory("newest", 7), start_directory("newest", 8)
+    for directory in (pinned, between):
+        world.put(directory)
+    note = world.library.key("upgrades", "up-1.json")
+    world.library.store.put(note, json.dumps({"lineage": 1, "batches": {pinned: 0}}).encode())
+    world.start()
+    assert world.directories == {pinned}
+    world.library.store.delete([note])
+    world.start()
+    assert world.directories == set()
+
+
+def test_a_store_that_does_not_answer_keeps_no_query_from_starting() -> None:
+    world = World()
+
+    def fail() -> Library:
+        raise OSError("no answer")
+
+    assert EmptyStarts(world.config, fail, world.progress).start("newest", "because").startswith(f"newest{EMPTY_START}")
+
+
+def commit(batch: int) -> Commit:
+    return Commit(batch, 5, 1.0, 1.0, 100, 0, 0, 1.0)
+
+
+def test_batches_are_counted_from_the_first_again_when_a_query_is_started_again_in_one_process() -> None:
+    world = World()
+    world.progress.query_started("newest", -1)
+    for batch in range(4):
+        world.progress.query_committed("newest", commit(batch))
+    world.start()
+    world.progress.query_started("newest", -1)
+    world.progress.query_committed("newest", commit(0))
+    [query] = world.progress.report().queries
+    assert (query.batch_id, query.committed, world.progress.commits) == (0, 5, 5)
+
+
+@pytest.mark.parametrize("name", ["main", "a" * 100, "not plain", "newest.1"])
+def test_the_directory_of_a_start_is_taken_for_no_other_query(name: str) -> None:
+    directory = start_directory(name, 1_764_000_000_000)
+    assert checkpoint_directory(directory) == directory
+    assert directory_of_query(directory) == checkpoint_directory(name)
