@@ -83,6 +83,7 @@ from tidegate_spark.spark_start import SparkStart
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.tables import Tables
 from tidegate_spark.termination import write_termination
 
 if TYPE_CHECKING:
@@ -356,8 +357,18 @@ class Driver:
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
         look_for, notice = source_cleaning.file_looker(session), self._progress.notice
         self._queries.before_input = SourceCleaning(self._config, connect, look_for, notice).before_query
-        if file_sinks.may_know_other_batches(self._config, FIRST_LINEAGE):
-            self._queries.before_files = functools.partial(self._take_files_back, session)
+        take_back = functools.partial(self._take_files_back, session)
+        self._queries.before_files = (
+            take_back if file_sinks.may_know_other_batches(self._config, FIRST_LINEAGE) else None
+        )
+        if self._rehearsing is None:
+            self._queries.before_table = Tables(
+                session,
+                notice,
+                self._queries.before_files,
+                apart=self._environment.on_kubernetes,
+                pinned=self._config.pin is not None,
+            ).before_query
         timeout = self._config.restart.stall_timeout_seconds
         stalls = StallWatch(session, self._queries, self._progress, timeout, self._dependencies_up)
         self._watch = watch.Watch(

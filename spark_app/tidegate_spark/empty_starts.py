@@ -20,6 +20,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark import query_messages as messages
 from tidegate_spark import upgrade_pin
+from tidegate_spark.file_sinks import FORMATS, SinkRefusedError
 from tidegate_spark.places import EMPTY_START, checkpoint_directory, start_directory
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig
@@ -57,12 +58,18 @@ class EmptyStarts:
         self._starts = itertools.count(time.time_ns() // 1_000_000)
 
     def directory_of(self, writer: DataStreamWriter, name: str, kind: str, mode: str) -> str:
-        """Return the name of the directory of a query's checkpoint; if it is a new one, say why."""
+        """Return the name of the directory of a query's checkpoint; if it is a new one, say why.
+
+        Raises:
+            SinkRefusedError: it writes files, and Spark leaves out batches whose numbers the sink's log has.
+        """
         try:
             why = why_empty(kind, mode, sources_of(writer))
         except Exception as error:  # whatever Py4J raises: a Spark with other plans says itself what it cannot continue
             log.warning("query %r: whether Spark can continue it is not known: %s", name, error)
             why = why_empty(kind, mode, set())
+        if why and kind.lower() in FORMATS:
+            raise SinkRefusedError(messages.empty_into_files(why))
         return self.start(name, why) if why else checkpoint_directory(name)
 
     def start(self, name: str, why: str) -> str:

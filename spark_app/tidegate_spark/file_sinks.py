@@ -158,13 +158,24 @@ def note_without_output(session: Any, sink: Sink, batch: int, notice: Callable[[
 
 def lacks(names: Iterable[str], batch: int) -> bool:
     """Return whether a sink's log ends right before a batch, so that the next one would leave a gap. Pure."""
-    known = [int(found[1]) for found in map(_BATCH.fullmatch, names) if found]
+    known = [number for number in map(batch_in, names) if number is not None]
     return bool(known) and max(known) == batch - 1
 
 
+def batch_in(name: str) -> int | None:
+    """Return the batch of an entry of a sink's log, None if it is none. Pure."""
+    found = _BATCH.fullmatch(name)
+    return int(found[1]) if found else None
+
+
 def _names(session: Any, directory: str) -> list[str]:
+    return names_in(session, directory) or []
+
+
+def names_in(session: Any, directory: str) -> list[str] | None:
+    """Return the names in a directory, None if there is none; asks the JVM."""
     place = session._jvm.org.apache.hadoop.fs.Path(directory)
     store = place.getFileSystem(session._jsc.hadoopConfiguration())
     if not store.exists(place):
-        return []
+        return None
     return [str(status.getPath().getName()) for status in store.listStatus(place)]

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from tidegate_spark.progress import Progress
 from tidegate_spark.reasons import Reason
 from tidegate_spark.same_query import Plan, note_functions, plan_of
 from tidegate_spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
+from tidegate_spark.tables import Given
 from tidegate_spark.writers import texts, writer_format, writer_mode, writer_options
 
 UNNAMED = "main"
@@ -132,13 +133,19 @@ class Queries:
         self.directory_of: Callable[[DataStreamWriter, str, str, str], str] = lambda writer, name, kind, mode: (
             checkpoint_directory(name)
         )
-        """Called with what starts a query, its name, format and output mode; returns its checkpoint's directory."""
+        """Called with what starts a query, its name, format and output mode; returns its checkpoint's directory.
+
+        Raises SinkRefusedError as :attr:`before_files`.
+        """
 
         self.before_files: Callable[[str, Sink], None] | None = None
         """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nobody looks.
 
         Raises SinkRefusedError if it must not start.
         """
+
+        self.before_table: Callable[[DataStreamWriter, str, str, str, Given], None] | None = None
+        """Likewise for a table: with what starts the query, its name, its checkpoint, the table, what is said of it."""
 
         self.before_start: Callable[[str, str], str] | None = None
         """Called with name and checkpoint of a query before it starts; returns why it must not, empty if it may."""
@@ -233,13 +240,19 @@ class Queries:
         )
         try:
             kind, mode = target.kind or writer_format(writer), target.mode or writer_mode(writer)
-            entry = self._place(entry, self.directory_of(writer, entry.name, kind, mode.lower()))
+            with self._refusing(site):
+                entry = self._place(entry, self.directory_of(writer, entry.name, kind, mode.lower()))
             location = f"{self._lineage_uri}/{entry.directory}"
             self._say_redirected(entry.name, own_location[-1], location)
             self._ask_before(writer, entry.name, location, output, site)
-            if self.before_files is not None and not target.table:
-                files = sink_of(target.path, target.kind, earlier, writer_format(writer))
-                self._look_at_files(location, files, site)
+            with self._refusing(site):
+                if target.table and self.before_table is not None:
+                    given = Given(kind, target.path or earlier.get("path") or "")
+                    self.before_table(writer, entry.name, location, target.table, given)
+                elif self.before_files is not None and not target.table:
+                    files = sink_of(target.path, target.kind, earlier, writer_format(writer))
+                    if files is not None:
+                        self.before_files(location, files)
             writer.queryName(entry.name).option("checkpointLocation", location)
             with self.around(entry.name) if self.around is not None else contextlib.nullcontext():
                 query = self._start(writer._spark.conf, functools.partial(call, **options))
@@ -297,11 +310,10 @@ class Queries:
             self.on_refusal(message)
             raise QueryRefusedError(message)
 
-    def _look_at_files(self, location: str, sink: Sink | None, site: str) -> None:
-        if sink is None or self.before_files is None:
-            return
+    @contextlib.contextmanager
+    def _refusing(self, site: str) -> Iterator[None]:
         try:
-            self.before_files(location, sink)
+            yield
         except SinkRefusedError as error:
             message = f"the query started at {site}: {error}"
             self.on_refusal(message)

@@ -33,6 +33,53 @@ def starts_empty(query: str, why: str) -> str:
     return f"Query {query!r} starts without its state, at batch 0, whenever the driver starts: {why}."
 
 
+def empty_into_files(why: str) -> str:
+    return (
+        "it would start at batch 0 whenever the driver starts, and a file sink leaves out batches whose numbers it "
+        f"has: {why}."
+    )
+
+
+CATALOG_IN_MEMORY = "in the memory of the driver, which it does not outlast"
+CATALOG_IN_DERBY = "in a Derby database of the driver's pod, which it does not outlast"
+
+
+def metastore(addresses: str) -> str:
+    return f"in the Hive metastore {addresses}".rstrip()
+
+
+def catalog_of_class(name: str) -> str:
+    return f"where its class, {name}, keeps it"
+
+
+def table_location(query: str, table: str, catalog: str, location: str) -> str:
+    where = f"in {location}" if location else "where its catalog puts them"
+    return f"Query {query!r} writes to the table {table}: its catalog is {catalog}; its data are {where}."
+
+
+def table_created_by_script(location: str) -> str:
+    return (
+        " The script creates the table without a path, which Spark refuses at the next start (LOCATION_ALREADY_EXISTS):"
+        f" add LOCATION '{location}' to it, or leave it to toTable()."
+    )
+
+
+def table_in_pod(table: str, location: str) -> str:
+    return (
+        f"the data of the table {table} would be in {location}, a folder that each pod has for itself, so rows of "
+        "executors would be lost. Set spec.sparkConf spark.sql.warehouse.dir to a place in object storage (s3a://…), "
+        "or give the table one with .option('path', 's3a://…')."
+    )
+
+
+def table_without_catalog(table: str, kind: str, catalog: str) -> str:
+    return (
+        f"the catalog of the table {table} is {catalog}, so Spark could not continue at the next start: it would "
+        f"create the table of format {kind} again. Give it a place with .option('path', 's3a://…'), or use a catalog "
+        "that outlasts the driver (spec.sparkConf spark.sql.catalog.…, or a Hive metastore)."
+    )
+
+
 def file_sink_stuck(path: str, batch: int, error: Exception) -> str:
     return (
         f"The file sink {path} cannot continue after batch {batch}: {error}. Spark would leave batches out "

@@ -24,5 +24,19 @@ AREA = Area(
                 "the same way, and no version is blamed for it."
             ),
         ),
+        Entry(
+            Reason.TABLE_LOCATION,
+            Fault.NONE,
+            (Place.EVENT,),
+            (
+                "A query writes to a table (toTable). The message says where its catalog and its data are: the catalog "
+                "of a session is in the memory of the driver unless spec.sparkConf names another one."
+            ),
+            after=(
+                "Where the catalog does not outlast the driver, and the data are plain files in object storage, "
+                "Tidegate names the table's place to Spark at each start, and the query continues."
+            ),
+            page="guide.md#write-your-application",
+        ),
     ),
 )

@@ -1,0 +1,214 @@
+"""Tables of ``toTable``: where their catalog and their data are, and whether Spark can continue a query into one.
+
+The session catalog of a script is in the memory of the driver, unless the script or ``spec.sparkConf`` says otherwise.
+At the next start the table is not in it, and Spark would create it again: ``SessionCatalog.validateTableLocation``
+refuses that where its folder has files (LOCATION_ALREADY_EXISTS), and does not ask where the writer names a path. So a
+query is given the path of a folder that is its own. Talks to the JVM.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tidegate_spark import query_messages as messages
+from tidegate_spark.file_sinks import FORMATS, METADATA, Sink, SinkRefusedError, batch_in, names_in
+from tidegate_spark.reasons import Reason
+
+SESSION_CATALOG = "spark_catalog"
+SPARKS_OWN = "org.apache.spark.sql.execution.datasources.v2.V2SessionCatalog"
+IN_MEMORY = "in-memory"
+_IMPLEMENTATION = "spark.sql.catalogImplementation"
+_METASTORE, _DATABASE = "hive.metastore.uris", "javax.jdo.option.ConnectionURL"
+
+log = logging.getLogger("tidegate")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that a query is about to write to, as its catalog knows it or would create it."""
+
+    name: str
+    """With catalog and namespace."""
+    catalog: str
+    """Where the catalog is, in words."""
+    lasts: bool
+    """Whether the catalog is known to outlast the driver; of one that is not Spark's own that is not known."""
+    provider: str
+    """The format of its data, in lower case."""
+    location: str
+    """Its folder; empty if its catalog says none."""
+    exists: bool
+    own_path: bool = False
+    """Whether the script names the path."""
+    managed: bool = False
+    """Whether it was created without a path."""
+
+    @property
+    def sink(self) -> Sink | None:
+        """The files that a query writes there, None if it writes none of Spark's own file sink."""
+        return Sink(self.location) if self.location and self.provider in FORMATS else None
+
+
+def refusal(table: Table, is_pods_own: Callable[[str], bool]) -> str:
+    """Return why no query may write to a table, empty if one may.
+
+    Args:
+        table: which.
+        is_pods_own: returns whether a folder is of one pod alone.
+    """
+    if table.sink is not None and is_pods_own(table.location):
+        return messages.table_in_pod(table.name, table.location)
+    if table.lasts or table.exists or table.own_path or table.sink is not None:
+        return ""
+    return messages.table_without_catalog(table.name, table.provider, table.catalog)
+
+
+def is_queries_own(entries: Iterable[str] | None, last: int) -> bool:
+    """Return whether a folder is of the query that is about to write there: it has a log, of its batches alone. Pure.
+
+    Args:
+        entries: names in the log of the folder's sink; None: it has no log.
+        last: the last batch that the query has begun, -1 if there is none.
+    """
+    if entries is None:
+        return False
+    batches = (batch_in(name) for name in entries)
+    return max((batch for batch in batches if batch is not None), default=-1) <= last
+
+
+def folder_of_pod(location: str) -> str:
+    """Return the folder in the driver's pod that a location is, empty if it is elsewhere. Pure."""
+    scheme, found, rest = location.partition(":")
+    if not found or scheme.lower() != "file":
+        return "" if found else location
+    return "/" + rest.lstrip("/")
+
+
+def is_mounted(folder: str) -> bool:
+    """Return whether a folder is, or will be, on a volume of the driver's pod: whoever mounted it shares it."""
+    return any(os.path.ismount(path) for path in (Path(folder), *Path(folder).parents) if str(path) != "/")
+
+
+class Tables:
+    """Looks at the tables of one driver's queries before they start."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        notice: Callable[[str, str, bool], None],
+        take_back: Callable[[str, Sink], None] | None,
+        *,
+        apart: bool,
+        pinned: bool,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            session: the Spark session.
+            notice: tells the user something once: reason, message, whether it is a warning.
+            take_back: called with a checkpoint and a file sink that may know batches of another history.
+            apart: executors have folders of their own.
+            pinned: this is the first launch of a version.
+        """
+        self._session, self._notice, self._take_back = session, notice, take_back
+        self._apart, self._pinned = apart, pinned
+
+    def before_query(self, writer: DataStreamWriter, query: str, checkpoint: str, table: str, given: Given) -> None:
+        """Prepare a table for a query that is about to write to it; say where it is.
+
+        Args:
+            writer: starts it.
+            query: its name.
+            checkpoint: its location.
+            table: as the script names it.
+            given: what else the script says of it.
+
+        Raises:
+            SinkRefusedError: the query must not start.
+        """
+        try:
+            found = find(writer, table, given)
+        except Exception as error:  # whatever Py4J raises: Spark says itself what it does not find
+            log.warning("query %r: where table %s is, is not known: %s", query, table, error)
+            return
+        why = refusal(found, self._is_pods_own)
+        if why:
+            raise SinkRefusedError(why)
+        if found.sink is not None and self._take_back is not None:
+            self._take_back(checkpoint, found.sink)
+        last = max(map(int, filter(str.isdigit, names_in(self._session, f"{checkpoint}/offsets") or ())), default=-1)
+        if found.sink is not None and not found.exists and not found.own_path:
+            log_names = names_in(self._session, f"{found.location.rstrip('/')}/{METADATA}")
+            if is_queries_own(log_names, last):
+                writer.option("path", found.location)
+        if last < 0 or self._pinned:
+            self._say(query, found)
+
+    def _say(self, query: str, table: Table) -> None:
+        created = table.exists and table.managed and not table.lasts
+        words = messages.table_location(query, table.name, table.catalog, table.location)
+        if created:
+            words += messages.table_created_by_script(table.location)
+        self._notice(Reason.TABLE_LOCATION, words, created)
+
+    def _is_pods_own(self, location: str) -> bool:
+        folder = folder_of_pod(location)
+        return bool(folder) and self._apart and not is_mounted(folder)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a script says of a table."""
+
+    kind: str
+    """The format."""
+    path: str = ""
+
+
+def find(writer: DataStreamWriter, name: str, given: Given) -> Table:
+    """Return what Spark will find, or create, under the name of a table; asks the JVM, which asks the catalog."""
+    spark: Any = writer._spark
+    state = spark._jsparkSession.sessionState()
+    resolved = state.analyzer().CatalogAndIdentifier().unapply(state.sqlParser().parseMultipartIdentifier(name)).get()
+    catalog, identifier = resolved._1(), resolved._2()
+    namespace = [str(part) for part in identifier.namespace()]
+    full = ".".join([str(catalog.name()), *namespace, str(identifier.name())])
+    kind = str(catalog.getClass().getName())
+    if str(catalog.name()) != SESSION_CATALOG:
+        exists = bool(catalog.tableExists(identifier))
+        place = str(catalog.loadTable(identifier).properties().get("location") or "") if exists else given.path
+        return Table(full, messages.catalog_of_class(kind), True, given.kind.lower(), place, exists, bool(given.path))
+    words, lasts = _session_catalog(spark, kind)
+    quoted = ".".join(f"`{part.replace('`', '``')}`" for part in (*namespace[-1:], str(identifier.name())))
+    known, plain = state.catalog(), state.sqlParser().parseTableIdentifier(quoted)
+    if not known.tableExists(plain):
+        place = given.path or _text(spark, known.defaultTablePath(plain))
+        return Table(full, words, lasts, given.kind.lower(), place, exists=False, own_path=bool(given.path))
+    found = known.getTableMetadata(plain)
+    provider = str(found.provider().get()) if found.provider().isDefined() else given.kind
+    managed = str(found.tableType().name()) == "MANAGED"
+    return Table(full, words, lasts, provider.lower(), _text(spark, found.location()), exists=True, managed=managed)
+
+
+def _session_catalog(spark: SparkSession, kind: str) -> tuple[str, bool]:
+    """Return where the session catalog is, in words, and whether it outlasts the driver."""
+    if (spark.conf.get(_IMPLEMENTATION, IN_MEMORY) or IN_MEMORY) == IN_MEMORY:
+        return messages.CATALOG_IN_MEMORY, False
+    hadoop: Any = spark._jsparkSession.sessionState().newHadoopConf()
+    metastore, database = (str(hadoop.get(key) or "") for key in (_METASTORE, _DATABASE))
+    if metastore or (database and ":derby:" not in database):
+        return messages.metastore(metastore), True
+    return messages.CATALOG_IN_DERBY, False
+
+
+def _text(spark: Any, uri: Any) -> str:
+    # As Spark writes a location where it is an option: without what an address escapes.
+    return str(spark._jvm.org.apache.hadoop.fs.Path(uri).toString())

@@ -1,0 +1,87 @@
+"""Tables of ``toTable``: which a query may not write to, and whose the folder of one is. Pure."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from tidegate_spark import query_messages as messages
+from tidegate_spark.file_sinks import Sink
+from tidegate_spark.tables import Table, folder_of_pod, is_mounted, is_queries_own, refusal
+
+IN_BUCKET, IN_POD = "s3a://bucket/warehouse/events", "file:/opt/spark/work-dir/spark-warehouse/events"
+
+
+def table(
+    provider: str = "parquet",
+    location: str = IN_BUCKET,
+    *,
+    lasts: bool = False,
+    exists: bool = False,
+    own_path: bool = False,
+) -> Table:
+    catalog = "in the Hive metastore" if lasts else messages.CATALOG_IN_MEMORY
+    return Table("spark_catalog.default.events", catalog, lasts, provider, location, exists, own_path)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (table(), ""),
+        (table(lasts=True), ""),
+        (table(location=IN_POD), "a folder that each pod has for itself"),
+        (table(location=IN_POD, exists=True), "a folder that each pod has for itself"),
+        (table(location=IN_POD, lasts=True), "a folder that each pod has for itself"),
+        (table("delta"), "could not continue at the next start"),
+        (table("delta", own_path=True), ""),
+        (table("delta", exists=True), ""),
+        (table("delta", lasts=True), ""),
+        (table("iceberg", "", lasts=True), ""),
+    ],
+)
+def test_a_table_is_refused_that_would_not_outlast_the_driver(found: Table, words: str) -> None:
+    said = refusal(found, lambda location: location.startswith("file:"))
+    assert words in said
+    assert bool(said) == bool(words)
+    assert not said or "spark_catalog.default.events" in said
+
+
+def test_only_plain_files_have_the_log_of_a_file_sink() -> None:
+    assert [table(provider).sink for provider in ("json", "delta")] == [Sink(IN_BUCKET), None]
+    assert table(location="").sink is None
+
+
+@pytest.mark.parametrize(
+    ("entries", "last", "own"),
+    [
+        (None, 5, False),
+        ([], -1, True),
+        (["0", "1"], 1, True),
+        (["0", "1", ".1.crc"], 2, True),
+        (["9.compact", "10"], 10, True),
+        (["9.compact", "10", "11"], 10, False),
+        (["0"], -1, False),
+    ],
+)
+def test_a_folder_is_a_querys_own_if_its_log_has_no_batch_that_the_checkpoint_has_not(
+    entries: Iterable[str] | None, last: int, own: bool
+) -> None:
+    assert is_queries_own(entries, last) is own
+
+
+@pytest.mark.parametrize(
+    ("location", "folder"),
+    [
+        ("s3a://bucket/warehouse", ""),
+        ("file:/work/warehouse", "/work/warehouse"),
+        ("file:///work/warehouse", "/work/warehouse"),
+        ("FILE:/work", "/work"),
+        ("/work/warehouse", "/work/warehouse"),
+    ],
+)
+def test_a_folder_of_the_pod_is_known_by_its_address(location: str, folder: str) -> None:
+    assert folder_of_pod(location) == folder
+
+
+def test_a_volume_counts_as_shared_and_the_pods_own_file_system_does_not() -> None:
+    assert is_mounted("/proc/sub/folder")
+    assert not is_mounted("/no/such/folder")
