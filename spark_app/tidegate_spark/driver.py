@@ -33,6 +33,7 @@ from tidegate_spark import session as spark_session
 from tidegate_spark import start_messages as messages
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.context_stop import guard_context
+from tidegate_spark.continuous import Epochs
 from tidegate_spark.control.driving import Control
 from tidegate_spark.empty_starts import EmptyStarts
 from tidegate_spark.ending import Budget, Ending
@@ -379,10 +380,12 @@ class Driver:
             living_of(self._config, self._environment),
         )
 
+        epochs = Epochs(self._progress)
         assert self._fence is not None
         clearing = Clearing(self._config.lineage, connect, self._fence.is_held, self._ending.requested)
 
         def look() -> None:
+            epochs.look(self._queries.active())
             self._progress.failures = self._account.look(self._progress.commits > 0)
             stalls.look()
             self._control.log_level.tell_new_executors()

@@ -137,6 +137,8 @@ class Progress:
                 self._begun.setdefault(name, batch)
             if known is None or last_committed_batch is None:
                 before = dataclasses.replace(before, active=True, failed=False)
+            if last_committed_batch is None:
+                before = dataclasses.replace(before, continuous=False)
             self._queries[name] = dataclasses.replace(before, batch_id=batch)
         self.observer.started(name)
 
@@ -147,6 +149,11 @@ class Progress:
             if known is not None:
                 self._queries[name] = dataclasses.replace(known, batch_id=-1)
                 self._begun[name] = -1
+
+    def query_continuous(self, name: str) -> None:
+        """Note that query ``name``, which runs, has a continuous trigger."""
+        with self._lock:
+            self._queries[name] = dataclasses.replace(self._queries.get(name, QueryReport(name=name)), continuous=True)
 
     def query_committed(self, name: str, commit: Commit) -> None:
         """Note a finished batch."""

@@ -391,6 +391,8 @@ class QueryReport:
     """Of its sources that count rows; -1 if there are others that may have any number."""
     state_partitions: int = 0
     """Of its state; 0 without one."""
+    continuous: bool = False
+    """Its trigger is continuous: epochs are counted as batches, and there are no rows, rates and lag."""
 
 
 @dataclass(frozen=True)

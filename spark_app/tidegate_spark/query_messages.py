@@ -29,6 +29,30 @@ SOCKET_FORGETS = (
 )
 
 
+def continuous(query: str) -> str:
+    return (
+        f"Query {query!r} has a continuous trigger: its epochs are counted as batches, and Spark reports no rows, "
+        "rates and lag of it. It cannot be paused, a stop or a failed task repeats the rows of the epoch that was not "
+        "committed, and each of its tasks takes a core."
+    )
+
+
+def no_epoch(query: str, last: int, seconds: float) -> str:
+    return (
+        f"Query {query!r} committed no epoch after {last} for {seconds:.0f} s. Each task of a continuous trigger "
+        "needs a core of its own."
+    )
+
+
+def no_task_finished(query: str, seconds: float, batch: int | None) -> str:
+    where = f" (batch {batch})" if batch is not None else ""
+    return f"No task of query {query!r} finished for {seconds:.0f} s, while it had work{where}."
+
+
+def not_pausable(names: str) -> str:
+    return f"Spark cannot hold a query with a continuous trigger: {names}. All others are paused."
+
+
 def starts_empty(query: str, why: str) -> str:
     return f"Query {query!r} starts without its state, at batch 0, whenever the driver starts: {why}."
 

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
+from tidegate_spark import query_messages as messages
 from tidegate_spark.progress import Progress
+from tidegate_spark.protocol import QueryReport
 from tidegate_spark.queries import Entry, Queries
 from tidegate_spark.stall import Look, StallDetector
 
@@ -53,14 +55,18 @@ class StallWatch:
             if entry.query is None or not entry.query.isActive or report is None or paused:
                 self._detector.forget(entry.name)
                 continue
-            seen = self._see(entry, report.batch_id, report.lag_rows)
+            seen = self._see_epochs(report) if report.continuous else self._see(entry, report.batch_id, report.lag_rows)
             seconds = self._detector.look(entry.name, seen, now, self._up())
             if self._detector.is_stalled(seconds):
-                stalled = f"No task of query {entry.name!r} finished for {seconds:.0f} s, while it had work"
-                stalled += f" (batch {report.batch_id + 1})." if seen.batch_under_way else "."
+                stalled = _words(report, seconds, seen.batch_under_way)
         if stalled and not self._progress.stalled:
             log.warning("stalled: %s", stalled)
         self._progress.stalled = stalled
+
+    @staticmethod
+    def _see_epochs(report: QueryReport) -> Look:
+        # Epochs are committed without input as well: none for long is a stall, or there are too few cores.
+        return Look(True, -1, False, frozenset(), report.batch_id)
 
     def _see(self, entry: Entry, last_batch: int, lag_rows: int) -> Look:
         assert entry.query is not None
@@ -90,3 +96,9 @@ class StallWatch:
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}
         infos = ((stage, self._tracker.getStageInfo(stage)) for stage in stages)
         return frozenset((stage, info.numCompletedTasks + info.numFailedTasks) for stage, info in infos if info)
+
+
+def _words(report: QueryReport, seconds: float, under_way: bool) -> str:
+    if report.continuous:
+        return messages.no_epoch(report.name, report.batch_id, seconds)
+    return messages.no_task_finished(report.name, seconds, report.batch_id + 1 if under_way else None)

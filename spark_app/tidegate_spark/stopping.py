@@ -118,7 +118,7 @@ def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: f
 def _stop_one(query: StreamingQuery, deadline: float, unwinding_seconds: float) -> None:
     execution: Any = query._jsq.streamingQuery()
     thread = execution.queryExecutionThread()
-    if execution.getClass().getName().endswith("MicroBatchExecution"):
+    if _has_batches(execution):
         _let_end(execution, thread, deadline)
         lock = execution.awaitProgressLock()
         while thread.isAlive() and time.monotonic() < deadline and not position_of(thread, lock).awaits_trigger:
@@ -126,6 +126,11 @@ def _stop_one(query: StreamingQuery, deadline: float, unwinding_seconds: float) 
     if thread.isAlive():
         # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway.
         _interrupt(query, unwinding_seconds)
+
+
+def _has_batches(execution: Any) -> bool:
+    """Return whether an execution goes from batch to batch; a continuous one does not."""
+    return str(execution.getClass().getName()).endswith("MicroBatchExecution")
 
 
 def _interrupt(query: StreamingQuery, unwinding_seconds: float) -> None:
@@ -216,7 +221,11 @@ def _states(execution: Any) -> tuple[Any, Any]:
 def _read_logs(name: str, query: StreamingQuery) -> Stopped:
     try:
         execution: Any = query._jsq.streamingQuery()
-        return Stopped(name, _latest(execution.offsetLog()), _latest(execution.commitLog()))
+        committed = _latest(execution.commitLog())
+        if not _has_batches(execution):
+            # The next start goes by the last epoch that is committed, and takes back offsets of those after it.
+            return Stopped(name, committed, committed)
+        return Stopped(name, _latest(execution.offsetLog()), committed)
     except (Py4JError, OSError):
         return Stopped(name, None, None)
 

@@ -17,12 +17,17 @@ from tidegate.autoscaling.large_batches import remember, usable_rate
 from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import ROUNDING, TOLERANCE, UNSEEN, Mode, Settings
-from tidegate.autoscaling.situation import Situation
+from tidegate.autoscaling.situation import Obstacle, Situation
 from tidegate_spark.reasons import Reason
 
 _NO_RATE = 1e-6
 _LEAST_PACKING = 0.05
 """Less than this is a batch that hung, and no property of the program."""
+_WHY_NOT = {
+    Obstacle.REPARTITIONING: Reason.UPGRADE_UNDER_WAY,
+    Obstacle.UPGRADING: Reason.UPGRADE_UNDER_WAY,
+    Obstacle.CONTINUOUS: Reason.CONTINUOUS_TRIGGER,
+}
 _GRAINS = 100
 """Into how many parts the interval is divided of which the highest need is remembered."""
 
@@ -62,7 +67,7 @@ def evaluate(settings: Settings, situation: Situation, past: Past) -> Evaluation
     # Whatever is learned about the need is learned also while nothing may be done about it.
     if situation.obstacle is not None:
         idle = dataclasses.replace(past, above_since=0.0, below_since=0.0)
-        why = Reason.UPGRADE_UNDER_WAY if situation.obstacle.is_upgrade else Reason.NOT_RUNNING
+        why = _WHY_NOT.get(situation.obstacle, Reason.NOT_RUNNING)
         return Evaluation(why, current, current, False, idle)
     measured = situation.measured
     if measured is not None:

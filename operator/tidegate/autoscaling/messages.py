@@ -23,9 +23,10 @@ _OBSTACLES = {
     Obstacle.NO_REPORT: "there is no driver that answers",
     Obstacle.NOT_READY: "its queries do not run yet",
     Obstacle.PAUSED: "its queries are paused",
+    Obstacle.CONTINUOUS: "a query has a continuous trigger, of which Spark reports no rows and no rates",
     Obstacle.REPARTITIONING: "the state is being repartitioned, which comes first",
 }
-_UNDECIDED = (Reason.NOT_RUNNING, Reason.UPGRADE_UNDER_WAY)
+_UNDECIDED = (Reason.NOT_RUNNING, Reason.UPGRADE_UNDER_WAY, Reason.CONTINUOUS_TRIGGER)
 
 
 def summarize(settings: Settings, situation: Situation, result: Evaluation) -> str:
@@ -62,7 +63,7 @@ def _what(settings: Settings, situation: Situation, result: Evaluation) -> str: 
             return f"The number stays at {now} until enough batches are measured."
         case Reason.RATE_UNKNOWN:
             return f"The number stays at {now}: the driver does not report how busy executors are."
-        case Reason.NOT_RUNNING | Reason.UPGRADE_UNDER_WAY:
+        case Reason.NOT_RUNNING | Reason.UPGRADE_UNDER_WAY | Reason.CONTINUOUS_TRIGGER:
             return f"No decision: {_obstacle(situation.obstacle, situation.upgrade_phase)}."
         case _:
             return _limited(settings, situation, result)

@@ -20,13 +20,10 @@ class Obstacle(Enum):
     NOT_READY = auto()
     """The queries do not run yet."""
     PAUSED = auto()
+    CONTINUOUS = auto()
+    """A query has a continuous trigger, of which there are no figures."""
     REPARTITIONING = auto()
     UPGRADING = auto()
-
-    @property
-    def is_upgrade(self) -> bool:
-        """Another version, or state in other partitions, takes the place of what runs."""
-        return self in {Obstacle.REPARTITIONING, Obstacle.UPGRADING}
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,12 @@ def _obstacle(app: StreamingApp, report: AgentReport | None) -> Obstacle | None:
         return Obstacle.UPGRADING
     if report is None:
         return Obstacle.NO_REPORT
+    return _obstacle_in(report)
+
+
+def _obstacle_in(report: AgentReport) -> Obstacle | None:
     if report.state is not DriverState.RUNNING or not report.ready:
         return Obstacle.NOT_READY
-    return Obstacle.PAUSED if report.control.paused else None
+    if report.control.paused:
+        return Obstacle.PAUSED
+    return Obstacle.CONTINUOUS if any(query.active and query.continuous for query in report.queries) else None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import storage
+from tidegate_spark.continuous import is_continuous
 from tidegate_spark.control import messages, program
 from tidegate_spark.control.channels import making
 from tidegate_spark.control.channels.book import Ended
@@ -33,6 +34,7 @@ from tidegate_spark.logs import within
 from tidegate_spark.places import checkpoint_directory, directory_of_query
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, DriverState
+from tidegate_spark.queries import Entry as Query
 from tidegate_spark.queries import Queries
 from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets, clean_message
@@ -110,7 +112,7 @@ class Control:
         """Begin to have a session."""
         from tidegate_spark.control.pausing import Pauser  # noqa: PLC0415 - talks to the JVM, which is there now
 
-        self._session, self._pauser = session, Pauser(self._queries.active)
+        self._session, self._pauser = session, Pauser(self._pausable)
         self._works.meet(session, self._pauser)
         if self._intake is not None:
             self._intake.start()
@@ -146,8 +148,12 @@ class Control:
             return
         if self.desk.paused:
             query = session.streams.get(query_id)
-            if query is not None:
+            if query is not None and not is_continuous(query):
                 self._pauser.hold_first(query)
+
+    def _pausable(self) -> list[Query]:
+        """Return the queries that run and have a moment between two batches."""
+        return [entry for entry in self._queries.active() if entry.query is not None and not is_continuous(entry.query)]
 
     def before_query(self, writer: DataStreamWriter, name: str) -> str:
         """Take note of whether a query that starts takes part; return why it must not start, empty if it may."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tidegate_spark import query_messages
 from tidegate_spark.control import messages
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.cluster_part import asked_id
@@ -60,6 +61,7 @@ class DriverWorks:
         self._progress, self._snapshots, self.is_open, self.inspection = progress, snapshots, is_open, inspection
         self._deadlines = Deadlines(message_seconds)
         self.log_level = LogLevel()
+        self._directory_of = directory_of
         self._positions = Positions(lineage, directory_of=directory_of)
         self.names: set[str] = set()
         """Of queries that ask what is in force, whether they run or not."""
@@ -146,6 +148,8 @@ class DriverWorks:
         held = self._pauser.held() if self._pauser is not None else None
         if held is None:
             return None
+        if on := [query.name for query in self._progress.report().queries if query.active and query.continuous]:
+            return failed(account, Reason.SPARK_REFUSED, query_messages.not_pausable(", ".join(map(repr, on))))
         # Spark tells of a batch a moment after it is committed, and that would be one too few.
         batches = {name: self._positions.newest_batch(library, name) for name in held}
         queries = {name: QueryAcknowledgement(batch, 1, 1) for name, batch in batches.items()}
@@ -156,7 +160,7 @@ class DriverWorks:
         if not state.paused and (not self._queries_run() or self.asking() - account.queries.keys()):
             return None
         # A query that was held before the message came into force is in the snapshot with its newest batch.
-        exact = {checkpoint_directory(name): said.batch for name, said in account.queries.items()}
+        exact = {self._directory_of(name): said.batch for name, said in account.queries.items()}
         order = SnapshotOrder(snapshot_id(entry), manual=True, exact=exact)
         self._snapshots.give(SnapshotOrders(take=(order,)))
         report = next((report for report in self._snapshots.reports() if report.id == order.id), None)

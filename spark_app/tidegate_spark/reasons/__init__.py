@@ -60,6 +60,7 @@ class Reason(str, Enum):
     # Queries, by their sources, sinks and triggers
     STARTS_EMPTY = "StartsEmpty"
     TABLE_LOCATION = "TableLocation"
+    CONTINUOUS_TRIGGER = "ContinuousTrigger"
 
     # Pods, nodes and the API server
     EXECUTORS_MISSING = "ExecutorsMissing"

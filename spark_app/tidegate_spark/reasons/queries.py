@@ -38,5 +38,22 @@ AREA = Area(
             ),
             page="guide.md#write-your-application",
         ),
+        Entry(
+            Reason.CONTINUOUS_TRIGGER,
+            Fault.NONE,
+            (Place.EVENT, Place.AUTOSCALING),
+            (
+                "A query has a continuous trigger. Its epochs are counted as batches: the application is Ready, and a "
+                "version stable, by them. Spark reports no rows, rates and lag of such a query, retries none of its "
+                "tasks, and has no moment between two epochs at which it could be stopped or paused: a stop, or an "
+                "executor that ends, repeats the rows of the epoch that was not committed."
+            ),
+            remedy=(
+                "Give executors as many cores as the sources of the query have partitions. For metrics, autoscaling "
+                "and pauses, use trigger(processingTime=…)."
+            ),
+            after="The autoscaler leaves the number of executors as it is.",
+            page="guide.md#write-your-application",
+        ),
     ),
 )

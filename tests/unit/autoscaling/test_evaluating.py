@@ -283,6 +283,12 @@ def test_while_it_does_not_run_nothing_is_decided_and_the_target_stays() -> None
     assert (said.step, app.executors) == (Reason.NOT_RUNNING, 10)
 
 
+def test_with_a_continuous_trigger_nothing_is_decided_and_the_number_stays() -> None:
+    app = Autoscaled()
+    said = app.for_seconds(3600, measured(0.0), obstacle=Obstacle.CONTINUOUS)
+    assert (said.step, app.changes) == (Reason.CONTINUOUS_TRIGGER, [])
+
+
 def test_of_a_driver_that_does_not_tell_enough_nothing_is_made() -> None:
     app = Autoscaled()
     assert app.for_seconds(3600, measured(700.0, rate=0.0)).step is Reason.RATE_UNKNOWN

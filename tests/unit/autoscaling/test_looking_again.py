@@ -14,7 +14,7 @@ from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.situation import Obstacle
 from tidegate.observe.gather_autoscaling import see
 from tidegate.observe.index import Index
-from tidegate_spark.protocol import AgentReport
+from tidegate_spark.protocol import AgentReport, QueryReport
 from tidegate_spark.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, STEADY, Autoscaled, measured, query, report, situation
 from tidegate_testing.observations import app_with, launched, report_of, running_driver
@@ -69,6 +69,21 @@ def test_a_report_has_one_time_however_often_it_is_looked_at() -> None:
     index.reports["shop", "orders"] = report_of(driver)
     sights = [see(index, ("shop", "orders"), NOW + off, NOW + 0.1 * off) for off in (0.1, 0.3, -20.0)]
     assert len({sight.taken_at for sight in sights if sight is not None and sight.report is not None}) == 1
+
+
+@pytest.mark.parametrize(("active", "obstacle"), [(True, Obstacle.CONTINUOUS), (False, None)])
+def test_a_continuous_query_that_runs_keeps_the_number_of_executors_as_it_is(
+    active: bool, obstacle: Obstacle | None
+) -> None:
+    app, index = launched(app_with({"autoscaling.mode": "Active", "autoscaling.maxExecutors": 8})), Index()
+    driver = running_driver(app, ready=True)
+    index.put_app(app)
+    index.put_pod(driver)
+    queries = (QueryReport("events", active=active, continuous=True), QueryReport("other"))
+    index.reports["shop", "orders"] = report_of(driver, queries=queries)
+    sight = see(index, ("shop", "orders"), NOW, NOW)
+    assert sight is not None
+    assert sight.obstacle is obstacle
 
 
 def test_a_report_that_comes_late_to_the_history_changes_nothing() -> None:

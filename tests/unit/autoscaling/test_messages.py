@@ -180,3 +180,5 @@ def test_executors_that_are_missing_are_told_beside_any_other_reason() -> None:
 
 def test_what_does_not_run_is_not_judged() -> None:
     assert say(obstacle=Obstacle.PAUSED) == "No decision: its queries are paused."
+    said = "No decision: a query has a continuous trigger, of which Spark reports no rows and no rates."
+    assert say(obstacle=Obstacle.CONTINUOUS) == said

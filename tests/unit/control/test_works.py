@@ -295,6 +295,16 @@ def test_a_pause_is_done_when_every_query_is_held() -> None:
     assert done.queries == {"one": QueryAcknowledgement(8, 1, 1), "other": QueryAcknowledgement(-1, 1, 1)}
 
 
+def test_a_pause_fails_for_a_continuous_query_which_spark_cannot_hold() -> None:
+    driver = Driver()
+    driver.meet()
+    driver.progress.query_continuous("other")
+    driver.holder.holds = ["one"]
+    done = driver.carry_out("pause", paused=True)
+    assert (done.done, done.failed, done.reason) == (True, True, Reason.SPARK_REFUSED)
+    assert "cannot hold a query with a continuous trigger: 'other'" in done.message
+
+
 def test_a_pause_that_was_taken_back_is_done() -> None:
     assert "later message" in Driver().carry_out("pause", paused=False).message
 

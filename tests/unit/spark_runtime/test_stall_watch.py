@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.progress import Progress
+from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.stall_watch import RUNS_BATCH, StallWatch
 
@@ -76,3 +76,14 @@ def test_a_stall_is_over_when_a_task_finishes(spark: Spark) -> None:
     spark.completed += 1
     spark.go_on(10)
     assert spark.progress.stalled == ""
+
+
+def test_a_continuous_query_is_stalled_when_no_epoch_is_committed_for_long(spark: Spark) -> None:
+    spark.progress.query_continuous("main")
+    for epoch in range(3):
+        spark.go_on(590)
+        spark.progress.query_committed("main", Commit(epoch, 0, 0.0, 0.0, 1000, 0, 0, 1.0))
+        spark.go_on(10)
+        assert spark.progress.stalled == ""
+    spark.go_on(620)
+    assert "Query 'main' committed no epoch after 2" in spark.progress.stalled

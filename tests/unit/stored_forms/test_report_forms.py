@@ -266,6 +266,9 @@ def told_by_agent(report: AgentReport) -> bytes:
         progress.query_committed("main", Commit(41, 1000, 120.5, 240.25, 800, 500, 65536, NOW - 5, 30, 14, 6, 8))
         progress.query_started("dedupe", 7)
         progress.query_ended("dedupe", failed=True)
+        for query in report.queries:
+            if query.continuous:
+                progress.query_continuous(query.name)
         ends = Ends(report.executors_ended, max(0.0, report.executors_held_until - NOW))
         progress.executors(wanted=5, running=4, leaving=Leaving(1, "17", 20.0), ends=ends)
     progress.enter(report.state, report.fault)
@@ -300,6 +303,10 @@ WITH_OFFSETS = dataclasses.replace(
 )
 WITH_EXPECTED_STATE = dataclasses.replace(WITH_OFFSETS, expects=EXPECTS_STATE)
 ADOPTED = dataclasses.replace(TERMINATION, adopt_opening=True, adopted_from="9a7f-uid")
+WITH_ENDS = dataclasses.replace(REPORT, protocol=1, lineage=2, executors_ended=3, executors_held_until=NOW + 20.0)
+WITH_TRIGGERS = dataclasses.replace(
+    WITH_ENDS, queries=(REPORT.queries[0], dataclasses.replace(REPORT.queries[1], continuous=True))
+)
 FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
@@ -323,12 +330,9 @@ FORMS = [
     Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
     # From before it told of executors that end.
     Form("agent-report-with-lineage", dataclasses.replace(REPORT, protocol=1, lineage=2), asked_agent, None),
-    Form(
-        "agent-report-with-ends",
-        dataclasses.replace(REPORT, protocol=1, lineage=2, executors_ended=3, executors_held_until=NOW + 20.0),
-        asked_agent,
-        told_by_agent,
-    ),
+    # From before it told which queries have a continuous trigger.
+    Form("agent-report-with-ends", WITH_ENDS, asked_agent, None),
+    Form("agent-report-with-triggers", WITH_TRIGGERS, asked_agent, told_by_agent),
     # From before a place could be taken over.
     Form("termination", TERMINATION, ended, None),
     # From before it told whether there is anything that says where the application is.

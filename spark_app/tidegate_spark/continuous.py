@@ -1,0 +1,99 @@
+"""Queries with a continuous trigger: their epochs are counted as batches. Talks to the JVM.
+
+Spark reports no progress of such a query: a report is made at the end of a trigger (``ProgressContext.finishTrigger``),
+and ``ContinuousExecution`` ends none. But its ``commit`` enters each epoch in the commit log, whether there was input
+or not, and that log remembers its newest entries: they are looked at, and no store is asked.
+
+What cannot be had is said at the start of a query. Rows, rates and lag: nothing in the driver counts them. A stop or a
+pause between two epochs: tasks go on to the next one by themselves, and ``getStartOffsets`` starts from the last epoch
+that is committed. A task that is tried again: ``ContinuousDataSourceRDD`` raises ContinuousTaskRetryException.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidegate_spark import query_messages as messages
+from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.queries import Entry
+from tidegate_spark.reasons import Reason
+
+CLASS = "ContinuousExecution"
+MOST_AT_ONCE = 1000
+"""So many epochs of a query are counted one by one at a look; of more, only the last ones."""
+
+
+@dataclass
+class _Run:
+    """One run of a query, and the last epoch that was counted, when."""
+
+    epoch: int
+    time: float
+
+
+def is_continuous(query: StreamingQuery) -> bool:
+    """Return whether a query has a continuous trigger."""
+    return str(query._jsq.streamingQuery().getClass().getName()).endswith(CLASS)
+
+
+def newest_epoch(query: StreamingQuery) -> int:
+    """Return the newest epoch that a query's run has committed, -1 if there is none."""
+    log: Any = query._jsq.streamingQuery().commitLog()
+    found = [int(epoch) for epoch in log.batchCache().keySet().toArray()]
+    if found:
+        return max(found)
+    # Spark remembers none if it is told so (spark.sql.streaming.metadataCache.enabled).
+    latest = log.getLatestBatchId()
+    return int(latest.get()) if latest.isDefined() else -1
+
+
+class Epochs:
+    """Counts the epochs of one driver's queries."""
+
+    def __init__(
+        self,
+        progress: Progress,
+        *,
+        is_continuous: Callable[[StreamingQuery], bool] = is_continuous,
+        newest: Callable[[StreamingQuery], int] = newest_epoch,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Tell ``progress``; the others ask Spark, and the time."""
+        self._progress, self._is_continuous, self._newest, self._clock = progress, is_continuous, newest, clock
+        self._runs: dict[str, _Run | None] = {}
+        """By run; None: its trigger is another one."""
+
+    def look(self, active: list[Entry]) -> None:
+        """Count what the queries that run have committed since the last look."""
+        runs = {str(entry.query.runId): entry for entry in active if entry.query is not None}
+        self._runs = {run: known for run, known in self._runs.items() if run in runs}
+        for run, entry in runs.items():
+            assert entry.query is not None
+            if run not in self._runs:
+                self._runs[run] = self._meet(entry.name, entry.query)
+            known = self._runs[run]
+            if known is not None:
+                self._count(entry.name, known, self._newest(entry.query))
+
+    def _meet(self, name: str, query: StreamingQuery) -> _Run | None:
+        if not self._is_continuous(query):
+            return None
+        self._progress.query_continuous(name)
+        self._progress.notice(Reason.CONTINUOUS_TRIGGER, messages.continuous(name), warning=True)
+        return _Run(self._progress.committed.get(name, -1), self._clock())
+
+    def _count(self, name: str, known: _Run, newest: int) -> None:
+        new = range(max(known.epoch + 1, newest + 1 - MOST_AT_ONCE), newest + 1)
+        if not new:
+            return
+        now = self._clock()
+        each = max(0.0, now - known.time) / len(new)
+        for epoch in new:
+            at = now - (newest - epoch) * each
+            self._progress.query_committed(name, Commit(epoch, 0, 0.0, 0.0, round(1000 * each), 0, 0, at))
+        known.epoch, known.time = newest, now
