@@ -5,8 +5,9 @@ mode is complete, and ``ResolveWriteToStream`` then refuses a checkpoint with of
 keeps in the driver what it has read: in another process its offsets begin at 0 again, before those that are committed,
 and the query fails ("Offsets committed out of order") or reads nothing.
 
-The checkpoint stands in the lineage beside the others, so that snapshots and the pins of upgrades find what they are
-asked for; nothing continues from it. Talks to the JVM, and to the object store through its port.
+The checkpoint stands in the lineage beside the others. Nothing continues from it, and snapshots leave it out, but where
+an application has no other query: its upgrades and snapshots would have nothing to go by. Talks to the JVM, and to the
+object store through its port.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _AWS = re.compile(r"(?:^|\.)amazonaws\.com(\.cn)?$")
@@ -142,3 +143,13 @@ def start_directory(name: str, start: int) -> str:
 def directory_of_query(directory: str) -> str:
     """Return what :func:`checkpoint_directory` returns for the query that has its checkpoint in ``directory``."""
     return directory.partition(EMPTY_START)[0]
+
+
+def of_queries_that_continue(batches: Mapping[str, int]) -> dict[str, int]:
+    """Return what is worth a snapshot of the last batches in a lineage, by directory.
+
+    Nothing continues from the checkpoint of a query that starts empty. It counts only where there is no other: so that
+    such an application can be upgraded, and its snapshots come to an end.
+    """
+    continued = {directory: batch for directory, batch in batches.items() if EMPTY_START not in directory}
+    return continued or dict(batches)

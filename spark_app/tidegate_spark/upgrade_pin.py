@@ -10,6 +10,7 @@ import json
 
 from tidegate_spark.json_form import check_format
 from tidegate_spark.objects.store import Entry, SnapshotError, naming_newer
+from tidegate_spark.places import of_queries_that_continue
 from tidegate_spark.protocol import UPGRADE_PREFIX
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots import layout as spark_layout
@@ -81,7 +82,7 @@ def _committed(library: Library, lineage: int, layout: Layout) -> dict[str, int]
         if path:
             listings.setdefault(query, {})[path] = entry
     newest = {query: layout.newest_committed(listing) for query, listing in sorted(listings.items())}
-    return {query: batch for query, batch in newest.items() if batch is not None}
+    return of_queries_that_continue({query: batch for query, batch in newest.items() if batch is not None})
 
 
 def _read(key: str, found: tuple[bytes, str] | None, lineage: int) -> dict[str, int]:

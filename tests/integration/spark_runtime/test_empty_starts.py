@@ -61,11 +61,11 @@ def least(driver: DriverProcess) -> list[str]:
     return [value for value in found if value != "None"]
 
 
-def run(start: StartDriver, port: int = 0, batch: int = 2, **fields: Any) -> DriverProcess:
-    """Start a driver and wait for batches of each query that it has, counted in each from its own first one on."""
-    driver = start("app", "forgetting.py", args=(str(port),), **fields)
-    for query in ("lasting", "newest", *(["lines"] if port else [])):
-        driver.await_batch(batch, query)
+def run(start: StartDriver, port: int = 0, *, alone: bool = False, **fields: Any) -> DriverProcess:
+    """Start a driver and wait for batches of each query that it has; ``alone``: without the one that goes on."""
+    driver = start("app", "forgetting.py", args=(str(port), *(["alone"] if alone else [])), **fields)
+    for query in ("newest", *([] if alone else ["lasting"]), *(["lines"] if port else [])):
+        driver.await_batch(2, query)
     wait_for("a look at the rows in memory", lambda: driver.ended() or bool(least(driver)), 600, 0.2)
     return driver
 
@@ -93,7 +93,8 @@ def test_an_upgrade_a_rehearsal_and_a_rollback_blame_no_version_for_it(
 ) -> None:
     old = run(start_driver)
     order(old, SnapshotOrders(take=(SnapshotOrder(COPY, holders=(COPY,)),)))
-    assert await_end(old, COPY).state is SnapshotState.READY
+    copied = await_end(old, COPY)
+    assert (copied.state, set(copied.queries)) == (SnapshotState.READY, {"lasting"})
     place = old.config.storage
     tried = start_driver(
         "app",
@@ -119,4 +120,20 @@ def test_an_upgrade_a_rehearsal_and_a_rollback_blame_no_version_for_it(
     last = old.termination.batches
     back = run(start_driver, epoch=3, lineage=2, start_from=start_from)
     back.await_batch(last["lasting"] + 1, "lasting")
+    assert set(least(back)) == {"0"}
+
+
+def test_an_application_of_nothing_else_is_upgraded_and_rolled_back(
+    start_driver: StartDriver, object_store: ObjectStore
+) -> None:
+    old = run(start_driver, alone=True)
+    old.terminate()
+    old.exit_code()
+    place = old.config.storage
+    new = run(start_driver, alone=True, epoch=2, pin=Pin(PIN, "v1"))
+    manifest = place.key(f"snapshots/{PIN}/manifest.json")
+    wait_for("the pin", lambda: manifest in object_store.keys(place.bucket, place.key("snapshots") + "/"), 300, 0.2)
+    new.kill()
+    start_from = StartFrom(place, PIN, f"rollback-{PIN}", lineage=1, image="v1")
+    back = run(start_driver, alone=True, epoch=3, lineage=2, start_from=start_from)
     assert set(least(back)) == {"0"}

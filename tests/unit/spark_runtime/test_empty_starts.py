@@ -7,7 +7,13 @@ import pytest
 
 from tidegate_spark.empty_starts import EmptyStarts, why_empty
 from tidegate_spark.objects.memory import Buckets, MemoryStore
-from tidegate_spark.places import EMPTY_START, checkpoint_directory, directory_of_query, start_directory
+from tidegate_spark.places import (
+    EMPTY_START,
+    checkpoint_directory,
+    directory_of_query,
+    of_queries_that_continue,
+    start_directory,
+)
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import Pin, Storage
 from tidegate_spark.reasons import Reason
@@ -123,3 +129,9 @@ def test_the_directory_of_a_start_is_taken_for_no_other_query(name: str) -> None
     directory = start_directory(name, 1_764_000_000_000)
     assert checkpoint_directory(directory) == directory
     assert directory_of_query(directory) == checkpoint_directory(name)
+
+
+def test_a_query_that_starts_empty_is_in_a_snapshot_only_where_there_is_no_other() -> None:
+    empty = start_directory("newest", 7)
+    assert of_queries_that_continue({empty: 9, "main": 4}) == {"main": 4}
+    assert of_queries_that_continue({empty: 9}) == {empty: 9}
