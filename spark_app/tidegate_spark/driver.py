@@ -83,6 +83,7 @@ from tidegate_spark.source_cleaning import SourceCleaning
 from tidegate_spark.spark_start import SparkStart
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
+from tidegate_spark.state_guard import StateGuard
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_spark.tables import Tables
 from tidegate_spark.termination import write_termination
@@ -127,7 +128,7 @@ class Driver:
         self._account = FailureAccount(environment.work_directory, config.restart, time.time, time.monotonic)
         self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
         self._rehearsing = rehearsing_of(config, self._progress, self._ending.request)
-        self._queries.on_refusal = lambda message: self._ending.request(Outcome(Reason.QUERY_REFUSED, message))
+        self._queries.on_refusal = lambda reason, message: self._ending.request(Outcome(reason, message))
         registry, figures = metrics.build_registry(config, self._progress), SnapshotFigures(config)
         registry.register(figures)
         self._snapshots = desk_of(config, environment, pyspark.__version__, figures)
@@ -358,6 +359,7 @@ class Driver:
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
         look_for, notice = source_cleaning.file_looker(session), self._progress.notice
         self._queries.before_input = SourceCleaning(self._config, connect, look_for, notice).before_query
+        self._queries.before_state = StateGuard(self._environment.work_directory, notice).refusal_of
         take_back = functools.partial(self._take_files_back, session)
         self._queries.before_files = (
             take_back if file_sinks.may_know_other_batches(self._config, FIRST_LINEAGE) else None

@@ -43,6 +43,14 @@ class QueryRefusedError(SystemExit):
     Not an Exception: a script that catches those around ``start()`` would go on with one query less.
     """
 
+    reason = Reason.QUERY_REFUSED
+
+
+class StateRefusedError(QueryRefusedError):
+    """A query that would read its state for something else."""
+
+    reason = Reason.STATE_SCHEMA
+
 
 class DriverStoppingError(SystemExit):
     """``start()`` was called after the driver began to stop."""
@@ -109,6 +117,7 @@ class Target(NamedTuple):
     """The format."""
     table: str = ""
     mode: str | None = None
+    """The output mode."""
 
     def output(self, writer: DataStreamWriter, options: dict[str, str | None]) -> Output | None:
         """Return where that is, with what was set before; asks the JVM."""
@@ -129,7 +138,7 @@ class Queries:
         self._entries: dict[str, Entry] = {}
         self._starting = 0
         self._closed = False
-        self.on_refusal: Callable[[str], None] = lambda message: None
+        self.on_refusal: Callable[[Reason, str], None] = lambda reason, message: None
         self.directory_of: Callable[[DataStreamWriter, str, str, str], str] = lambda writer, name, kind, mode: (
             checkpoint_directory(name)
         )
@@ -158,6 +167,9 @@ class Queries:
 
         self.before_input: Callable[[DataStreamWriter, str], str] | None = None
         """Likewise, for what it reads."""
+
+        self.before_state: Callable[[DataStreamWriter, str, str, str | None], str] | None = None
+        """Likewise with what starts it, its name, its checkpoint and the output mode that its start names."""
 
         self.before_session: Callable[[SparkSession], None] = lambda session: None
         """Called with the session of a query before it starts."""
@@ -253,6 +265,7 @@ class Queries:
                     files = sink_of(target.path, target.kind, earlier, writer_format(writer))
                     if files is not None:
                         self.before_files(location, files)
+            self._look_at_state(writer, entry.name, location, target.mode, site)
             writer.queryName(entry.name).option("checkpointLocation", location)
             with self.around(entry.name) if self.around is not None else contextlib.nullcontext():
                 query = self._start(writer._spark.conf, functools.partial(call, **options))
@@ -275,8 +288,11 @@ class Queries:
                 self._entries[wanted.name] = wanted
                 self._starting += 1
                 return wanted, before
-        self.on_refusal(message)
-        raise QueryRefusedError(message)
+        raise self._refused(QueryRefusedError(message))
+
+    def _refused(self, error: QueryRefusedError) -> QueryRefusedError:
+        self.on_refusal(error.reason, str(error))
+        return error
 
     def _place(self, entry: Entry, directory: str) -> Entry:
         with self._lock:
@@ -306,18 +322,19 @@ class Queries:
         if not why and self.before_input is not None:
             why = self.before_input(writer, name)
         if why:
-            message = f"query {name!r} started at {site}: {why}"
-            self.on_refusal(message)
-            raise QueryRefusedError(message)
+            raise self._refused(QueryRefusedError(f"query {name!r} started at {site}: {why}"))
+
+    def _look_at_state(self, writer: DataStreamWriter, name: str, location: str, mode: str | None, site: str) -> None:
+        why = self.before_state(writer, name, location, mode) if self.before_state is not None else ""
+        if why:
+            raise self._refused(StateRefusedError(f"query {name!r} started at {site}: {why}"))
 
     @contextlib.contextmanager
     def _refusing(self, site: str) -> Iterator[None]:
         try:
             yield
         except SinkRefusedError as error:
-            message = f"the query started at {site}: {error}"
-            self.on_refusal(message)
-            raise QueryRefusedError(message) from error
+            raise self._refused(QueryRefusedError(f"the query started at {site}: {error}")) from error
 
     def _say_redirected(self, name: str, own_location: Any, location: str) -> None:
         if own_location and str(own_location).rstrip("/") != location:

@@ -195,3 +195,19 @@ def partitions_ignored(key: str, given: str | None, partitions: str) -> str:
 
 def jvm_ended(how: str) -> str:
     return f"Spark's JVM {how}."
+
+
+def state_misread(operator: int, what: str, before: Sequence[str], now: Sequence[str], check: str) -> str:
+    return (
+        f"the {what} columns of its state (operator {operator}) are {', '.join(before)}, and this version has "
+        f"{', '.join(now)}: Spark would read one for another, without an error. Give them the names and the order of "
+        f"the state; only if they mean the same, set {check} to false in spec.sparkConf."
+    )
+
+
+def state_renamed(query: str, operator: int, what: str, before: Sequence[str], now: Sequence[str]) -> str:
+    return (
+        f"Query {query!r}: the {what} columns of its state (operator {operator}) are {', '.join(before)}, and this "
+        f"version has {', '.join(now)}. Spark reads them as the same columns, with other names; if they are others, go "
+        "back to the previous version."
+    )

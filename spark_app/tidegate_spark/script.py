@@ -88,7 +88,7 @@ def place_of(error: BaseException, main: Main) -> str:
 def outcome_of_refusal(error: QueryRefusedError | ScriptRefusedError) -> Outcome:
     """Return the end of a script that was refused a query, or a way to Spark."""
     if isinstance(error, QueryRefusedError):
-        return Outcome(Reason.QUERY_REFUSED, str(error), "QueryRefused")
+        return Outcome(error.reason, str(error), "QueryRefused")
     return Outcome(Reason.SCRIPT_UNSUPPORTED, str(error), "ScriptRefused")
 
 

@@ -68,6 +68,7 @@ _FOR_A_PERSON = frozenset(
     {
         Reason.MAIN_NOT_FOUND,
         Reason.QUERY_REFUSED,
+        Reason.STATE_SCHEMA,
         Reason.SCRIPT_UNSUPPORTED,
         Reason.CONNECTOR_MISSING,
         Reason.NEWER_FORMAT,

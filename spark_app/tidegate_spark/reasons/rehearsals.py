@@ -53,12 +53,19 @@ AREA = Area(
         Entry(
             Reason.STATE_SCHEMA,
             Fault.VERSION,
-            (Place.REHEARSAL,),
-            "The state has other columns or types than the new version expects.",
-            remedy=(
-                "Give the state the columns and types that it had. Or create a StreamSnapshot with spec.export, and "
-                "another StreamingApp that starts from what it exported (spec.startFrom.exportedState)."
+            (Place.APP, Place.LAST_EXIT, Place.EVENT, Place.REHEARSAL, Place.UPGRADE),
+            (
+                "The state has other columns or types than the version expects, or has them in another order, which "
+                "Spark would read for one another without an error: the query does not start. As an event: a column "
+                "has another name than in the state, and the query runs."
             ),
+            remedy=(
+                "Give the state the columns, in their order, and the types that it had. Or create a StreamSnapshot "
+                "with spec.export, and another StreamingApp that starts from what it exported "
+                "(spec.startFrom.exportedState)."
+            ),
+            after="Tidegate tries again only after a change of the spec.",
+            page="guide.md#state-that-would-be-misread",
         ),
         Entry(
             Reason.START_FAILED,

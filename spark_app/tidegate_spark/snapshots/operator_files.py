@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import json
 import re
-import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from tidegate_spark.snapshots import state_schema
 from tidegate_spark.snapshots.checkpoint import (
     METADATA_DIRECTORY,
     Checkpoint,
@@ -27,6 +27,7 @@ from tidegate_spark.snapshots.checkpoint import (
     parsed,
     versioned,
 )
+from tidegate_spark.snapshots.state_schema import Family
 
 STATE = "state"
 DEFAULT_STORE = "default"
@@ -36,6 +37,9 @@ _SCHEMA_PLACE = re.compile(r".*/(state/\d+/_stateSchema/[^/]+/[^/]+)", re.ASCII 
 _NEWEST = 2
 _ONE_PARTITION = "globalLimit"
 _AGGREGATION = "stateStoreSave"
+_SESSIONS = "sessionWindowStateStoreSaveExec"
+AGGREGATIONS = frozenset({_AGGREGATION, _SESSIONS})
+"""Names of operators whose state has the functions of an aggregation as its values' columns."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,59 @@ def single_partition(checkpoint: Checkpoint, operator: Described) -> bool:
     if operator.name == _ONE_PARTITION:
         return True
     path = f"{store_directory(operator.number, 0, DEFAULT_STORE)}/{METADATA_DIRECTORY}/schema"
-    return operator.name == _AGGREGATION and path in checkpoint and not _key_columns(checkpoint, path)
+    if operator.name != _AGGREGATION or path not in checkpoint:
+        return False
+    return not state_schema.key_columns(path, checkpoint.read(path, "it is the schema of the state"))
+
+
+class Files(Protocol):
+    """Files of a checkpoint that are read one by one, without a listing of all of it."""
+
+    def read(self, path: str) -> bytes | None:
+        """Return the content of a file, None if it is not there."""
+
+    def names(self, directory: str) -> list[str]:
+        """Return the names of the files in a directory, none if it is not there."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the state of an operator is made of."""
+
+    name: str
+    """As in :class:`Operator`."""
+    families: dict[tuple[str, str], Family]
+    """By state store and column family."""
+
+
+def columns(files: Files, operator: int) -> Columns | None:
+    """Return the columns of an operator's state as the newest metadata has them, None if there is no such operator.
+
+    Raises:
+        UnreadableCheckpointError: its metadata or a schema is not understood.
+        Exception: what reading raises.
+    """
+    directory = f"{STATE}/{operator}/{METADATA_DIRECTORY}"
+    path = f"{directory}/metadata"
+    body = files.read(path)
+    if body is None:
+        batches = [int(name) for name in files.names(f"{directory}/v2") if is_number(name)]
+        if not batches:
+            return None
+        path = f"{directory}/v2/{max(batches)}"
+        body = files.read(path)
+    if body is None:
+        return None
+    _, rest = versioned(path, body.decode("utf-8"), _NEWEST)
+    metadata = parsed(path, rest)
+    name, _ = _names(path, metadata, operator)
+    found: dict[tuple[str, str], Family] = {}
+    for store in _stores(path, metadata):
+        schema = _newest_schema(path, store, operator)
+        content = files.read(schema)
+        for family, of in state_schema.families(schema, content).items() if content is not None else ():
+            found[store["storeName"], family] = of
+    return Columns(name, found)
 
 
 def names_its_place(path: str) -> bool:
@@ -185,6 +241,13 @@ def _places(path: str, store: dict[str, Any]) -> list[str]:
     return places
 
 
+def _newest_schema(path: str, store: dict[str, Any], operator: int) -> str:
+    """Return where a store's schema is; one that may change has a file for each change."""
+    if "stateSchemaFilePaths" in store:
+        return _schema_path(path, _places(path, store)[-1])
+    return f"{store_directory(operator, 0, store['storeName'])}/{METADATA_DIRECTORY}/schema"
+
+
 def _schema_path(path: str, place: str) -> str:
     """Return where a schema is, relative to the checkpoint's root, of the absolute place in the metadata ``path``."""
     found = _SCHEMA_PLACE.fullmatch(place)
@@ -209,31 +272,3 @@ def _fixed_schemas(checkpoint: Checkpoint, operator: int, stores: Iterable[str],
         path = f"{store_directory(operator, 0, store)}/{METADATA_DIRECTORY}/schema"
         if required or path in checkpoint:
             yield checkpoint.need(path, "it is the schema of the state")
-
-
-def _key_columns(checkpoint: Checkpoint, path: str) -> list[Any]:
-    """Return the columns of the state's key, of a schema file of version 1 or 2 (SchemaHelper of Spark)."""
-    body = checkpoint.read(path, "it is the schema of the state")
-    try:
-        first, position = _utf(body, 0)
-        version, _ = versioned(path, first, newest=2)
-        (chunks,) = struct.unpack_from(">i", body, position) if version > 1 else (1,)
-        position += 4 if version > 1 else 0
-        schema = ""
-        for _ in range(chunks):
-            chunk, position = _utf(body, position)
-            schema += chunk
-    except (struct.error, UnicodeDecodeError) as error:
-        raise UnreadableCheckpointError(path, f"is no state schema ({error})") from error
-    fields = parsed(path, schema).get("fields")
-    if not isinstance(fields, list):
-        raise UnreadableCheckpointError(path, "has no list `fields` in the key's schema")
-    return fields
-
-
-def _utf(body: bytes, position: int) -> tuple[str, int]:
-    (size,) = struct.unpack_from(">H", body, position)
-    end = position + 2 + size
-    if end > len(body):
-        raise struct.error("it ends inside a string")
-    return body[position + 2 : end].decode("utf-8"), end

@@ -64,6 +64,10 @@ POD_STATES: dict[str, tuple[dict[str, Any], tuple[Phase, str, str]]] = {
         {"phase": "Succeeded", "ended": ended_with(Reason.QUERY_REFUSED, 0)},
         (Phase.FAILED, "Stalled", "QueryRefused"),
     ),
+    "state that would be misread": (
+        {"phase": "Succeeded", "ended": ended_with(Reason.STATE_SCHEMA, 0)},
+        (Phase.FAILED, "Stalled", "StateSchema"),
+    ),
     "an exception of the application": (
         {"phase": "Running", "ended": ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")},
         (Phase.FAILED, "Stalled", "ApplicationFailed"),

@@ -160,6 +160,7 @@ FAILURES: dict[str, tuple[Failing, bool]] = {
     "an exception": ({"ended": ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"), "restarts": 1}, True),
     "no such file": ({"ended": ended_with(Reason.MAIN_NOT_FOUND, 1), "restarts": 1}, True),
     "a query that is refused": ({"ended": ended_with(Reason.QUERY_REFUSED, 0), "phase": "Succeeded"}, True),
+    "state that would be misread": ({"ended": ended_with(Reason.STATE_SCHEMA, 0), "phase": "Succeeded"}, True),
     "state that is gone": ({"ended": ended_with(Reason.STATE_MISSING, 0), "phase": "Succeeded"}, True),
     "a stall": ({"ended": ended_with(Reason.STALLED, 1), "restarts": 1}, True),
     "the storage": ({"ended": ended_with(Reason.STORAGE_UNAVAILABLE, 75), "restarts": 1}, False),

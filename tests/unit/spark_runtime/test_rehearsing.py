@@ -152,6 +152,7 @@ def test_every_end_has_a_result_and_only_failures_have_failed(reason: Reason) ->
         Reason.APPLICATION_FAILED,
         Reason.MAIN_NOT_FOUND,
         Reason.QUERY_REFUSED,
+        Reason.STATE_SCHEMA,
         Reason.SCRIPT_UNSUPPORTED,
         Reason.SOURCE_DATA_LOST,
         Reason.CONNECTOR_MISSING,

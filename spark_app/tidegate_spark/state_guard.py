@@ -1,0 +1,210 @@
+"""Keeps a query from reading columns of its state for one another. Talks to the JVM, and does file I/O.
+
+Spark writes down of what columns a state is when it is new, and from then on compares types alone, in their order. What
+a new version would make of it Spark says only when it plans a batch, of which the first writes state and outputs. So
+the query is planned here before it starts, as if it were new, in a folder of its own: nothing runs, and what Spark
+writes down there is compared with what the checkpoint has.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from tidegate_spark import query_messages as messages
+from tidegate_spark.foreign_text import first_line
+from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.reasons import Reason
+from tidegate_spark.snapshots import operator_files
+from tidegate_spark.snapshots.operator_files import STATE
+from tidegate_spark.snapshots.query_logs import OFFSETS
+from tidegate_spark.state_columns import Difference, differences
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
+"""Spark's setting: without it, Spark compares nothing, and neither is anything compared here."""
+_ENCODING, _AVRO = "spark.sql.streaming.stateStore.encodingFormat", "avro"
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+_NOT_FOUND = "java.io.FileNotFoundException"
+_GIVEN = 11
+"""Arguments of Spark's class for a batch's plan that every version has; those after them have defaults."""
+
+log = logging.getLogger("tidegate")
+
+
+def verdict(query: str, found: Iterable[Difference], notice: Callable[[str, str, bool], None]) -> str:
+    """Return why a query must not start, empty if it may; pure, but for what it tells.
+
+    Args:
+        query: its name.
+        found: where its state's columns have other names than the version's.
+        notice: tells the user something once: reason, message, whether it is a warning.
+    """
+    told = list(found)
+    for each in told:
+        if each.misread:
+            return messages.state_misread(each.operator, each.what, each.before, each.now, CHECK)
+    for each in told:
+        message = messages.state_renamed(query, each.operator, each.what, each.before, each.now)
+        notice(Reason.STATE_SCHEMA, message, True)
+    return ""
+
+
+class StateGuard:
+    """Looks at each query of one driver process that has state."""
+
+    def __init__(self, work_directory: str, notice: Callable[[str, str, bool], None]) -> None:
+        """Plan in ``work_directory``; ``notice`` is told what may be meant."""
+        self._work_directory, self._notice = work_directory, notice
+
+    def refusal_of(self, writer: DataStreamWriter, name: str, checkpoint: str, mode: str | None) -> str:
+        """Return why a query must not start, empty if it may.
+
+        Args:
+            writer: what starts it.
+            name: the query's.
+            checkpoint: where it is.
+            mode: the output mode that its start names, None for the writer's own.
+
+        Raises:
+            Py4JError: the checkpoint cannot be read now.
+        """
+        session = writer._spark
+        files = _Checkpoint(session, checkpoint)
+        operators = files.operators() if str(session.conf.get(CHECK, "true")).lower() == "true" else []
+        if not operators:
+            return ""
+        folder = Path(tempfile.mkdtemp(prefix="plan-", dir=self._folder()))
+        try:
+            planned = self._plan(writer, name, mode, folder)
+            by_name = session.conf.get(_ENCODING, None) == _AVRO
+            return verdict(name, _compare(files, planned, operators, by_name), self._notice)
+        except SnapshotError as error:
+            # Of a Spark whose files are not known here; it looks at them itself, at the types.
+            log.warning("query %r: the columns of its state are not compared: %s", name, error)
+            return ""
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _folder(self) -> Path:
+        folder = Path(self._work_directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _plan(self, writer: DataStreamWriter, name: str, mode: str | None, folder: Path) -> _Planned:
+        # For operators whose schema may change, Spark looks whether there is such a batch.
+        (folder / OFFSETS).mkdir()
+        (folder / OFFSETS / "0").touch()
+        try:
+            _plan_as_new(writer, mode, folder)
+        except (PySparkException, Py4JError, TypeError) as error:
+            # What is wrong with the query Spark says at its start. A Spark whose classes are others is a TypeError.
+            log.warning("query %r: the columns of its state are not compared: %s", name, first_line(str(error)))
+        return _Planned(folder)
+
+
+class _Checkpoint:
+    """Files of a query's checkpoint, by the JVM's file systems."""
+
+    def __init__(self, session: Any, root: str) -> None:
+        self._jvm, self._conf, self._root = session._jvm, session._jsc.hadoopConfiguration(), root.rstrip("/")
+
+    def operators(self) -> list[int]:
+        return sorted(int(name) for name in self.names(STATE) if name.isdigit())
+
+    def names(self, directory: str) -> list[str]:
+        place = self._path(directory)
+        found = _unless_missing(lambda: place.getFileSystem(self._conf).listStatus(place))
+        return [str(status.getPath().getName()) for status in found or ()]
+
+    def read(self, path: str) -> bytes | None:
+        place = self._path(path)
+        stream = _unless_missing(lambda: place.getFileSystem(self._conf).open(place))
+        if stream is None:
+            return None
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self._root}/{name}")
+
+
+class _Planned:
+    """Files of a checkpoint on this machine."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def names(self, directory: str) -> list[str]:
+        place = self._root / directory
+        return [path.name for path in place.iterdir()] if place.is_dir() else []
+
+    def read(self, path: str) -> bytes | None:
+        place = self._root / path
+        return place.read_bytes() if place.is_file() else None
+
+
+def _compare(before: _Checkpoint, now: _Planned, operators: Iterable[int], by_name: bool) -> list[Difference]:
+    found: list[Difference] = []
+    for operator in operators:
+        new = operator_files.columns(now, operator)
+        old = operator_files.columns(before, operator) if new is not None else None
+        if new is not None and old is not None:
+            found += differences(operator, old, new, by_name=by_name)
+    return found
+
+
+def _plan_as_new(writer: DataStreamWriter, mode: str | None, folder: Path) -> None:
+    """Have Spark plan the query's first batch; it writes metadata and schemas of the state to ``folder``."""
+    session: Any = writer._spark
+    jvm, spark = session._jvm, session._jsparkSession.cloneSession()
+    execution = getattr(jvm, f"{_STREAMING}.runtime.IncrementalExecution")
+    parameters = jvm.java.lang.Class.forName(f"{_STREAMING}.runtime.IncrementalExecution").getConstructors()[0]
+    usual = [
+        getattr(execution, f"$lessinit$greater$default${number}")()
+        for number in range(_GIVEN + 1, parameters.getParameterCount() + 1)
+    ]
+    random = jvm.java.util.UUID.randomUUID()
+    no_batch = getattr(jvm, f"{_STREAMING}.checkpointing.OffsetSeqMetadata")(0, 0, _companion(jvm, _MAP).empty())
+    watermarks = _companion(jvm, f"{_STREAMING}.runtime.WatermarkPropagator").noop()
+    plan: Any = writer._df._jdf.queryExecution().analyzed()
+    place = f"{folder.resolve().as_uri()}/{STATE}"
+    first = (spark, plan, _output_mode(writer, mode), place, random, random, 0, _companion(jvm, "scala.None"))
+    execution(*first, no_batch, watermarks, True, *usual).executedPlan()
+
+
+_MAP = "scala.collection.immutable.Map"
+
+
+def _companion(jvm: Any, name: str) -> Any:
+    return getattr(getattr(jvm, f"{name}$"), "MODULE$")
+
+
+def _output_mode(writer: DataStreamWriter, mode: str | None) -> Any:
+    if mode:
+        jvm: Any = writer._spark._jvm
+        return getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
+    java_writer: Any = writer._jwrite
+    field = java_writer.getClass().getDeclaredField("outputMode")
+    field.setAccessible(True)
+    return field.get(java_writer)
+
+
+def _unless_missing(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Py4JJavaError as error:
+        if str(error.java_exception.getClass().getName()) == _NOT_FOUND:
+            return None
+        raise
