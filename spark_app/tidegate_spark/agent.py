@@ -7,6 +7,7 @@ The kubelet's probes need no thread at all. What strangers can hold is bounded (
 
 from __future__ import annotations
 
+import errno
 import hmac
 import os
 import threading
@@ -19,6 +20,7 @@ from urllib.parse import parse_qs
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from tidegate_spark import start_messages as messages
 from tidegate_spark.agent_gate import Gate
 from tidegate_spark.agent_protocol import (
     CHALLENGE_HEADER,
@@ -296,8 +298,8 @@ class Agent:
         self.token = token
         address = environment.bind_address
         self.servers = (
-            Server(address, environment.status_port, status, STATUS_LIMITS),
-            Server(address, environment.command_port, command, COMMAND_LIMITS),
+            _bound(address, environment.status_port, status, STATUS_LIMITS),
+            _bound(address, environment.command_port, command, COMMAND_LIMITS),
         )
 
     def start(self) -> None:
@@ -309,3 +311,12 @@ class Agent:
         """Close both ports; the process goes on without them."""
         for server in self.servers:
             server.close()
+
+
+def _bound(address: str, port: int, handler: type[Handler], limits: Limits) -> Server:
+    try:
+        return Server(address, port, handler, limits)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise OSError(error.errno, messages.port_taken(port, error)) from error

@@ -24,7 +24,9 @@ from tidegate_spark import (
     logs,
     metrics,
     muting,
+    own_ports,
     preflight,
+    query_names,
     source_cleaning,
     storage,
     watch,
@@ -207,6 +209,7 @@ class Driver:
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._ending.script_started.set()
         self._exit_calls.install()
+        own_ports.name_owner(tuple(server.port for server in self._agent.servers))
         return self._judge(self._run_script(main))
 
     def _run_script(self, main: preflight.Main) -> Outcome:
@@ -356,6 +359,7 @@ class Driver:
         connect = connector(self._config, self._environment.credentials_directory)
         self._queries.directory_of = EmptyStarts(self._config, connect, self._progress).directory_of
         if self._rehearsing is None:
+            self._queries.on_start = functools.partial(query_names.note_from, connect)
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
         look_for, notice = source_cleaning.file_looker(session), self._progress.notice
         self._queries.before_input = SourceCleaning(self._config, connect, look_for, notice).before_query

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 NO_CONNECT = (
     "The script asks for a Spark Connect session (remote, or spark.api.mode connect). Tidegate runs Spark in the "
     "driver pod: leave it out, and SparkSession.builder.getOrCreate() returns the session there."
@@ -21,6 +23,13 @@ STORAGE_IS_THE_SPECS = "use storage, which says where the application's own stor
 MEMORY_IS_THE_SPECS = "executor.resources.requests.memory, which is for all of an executor, has no room for it"
 DRIVER_HEAP_IS_THE_SPECS = "use driver.resources.requests.memory, or set it in spec.sparkConf"
 CONTEXT_IS_THERE = "Spark's context is there already; set it where the script first asks for Spark"
+
+
+def own_port(what: str, port: int, ports: Sequence[int]) -> str:
+    return (
+        f"{what}: ports {' and '.join(map(str, ports))} of the driver pod are Tidegate's, and cannot be moved. Have "
+        f"the script listen on another port than {port}."
+    )
 
 
 def setting_ignored(key: str, where: str, remedy: str) -> str:

@@ -93,6 +93,9 @@ FIRST_LINEAGE = 1
 LINEAGE_PREFIX = "lineages"
 """``lineages/<n>/<query>``: the checkpoint of one query in lineage n."""
 
+NAMES_PREFIX = "names"
+"""``names/<directory>``: the name of the query whose checkpoint is in directories called so, if that is another."""
+
 UPGRADE_PREFIX = "upgrades"
 """``upgrades/<id of the pin>.json``: the batches that the version before an upgrade committed last."""
 

@@ -174,6 +174,9 @@ class Queries:
         self.before_session: Callable[[SparkSession], None] = lambda session: None
         """Called with the session of a query before it starts."""
 
+        self.on_start: Callable[[str], None] = lambda name: None
+        """Called with the name of a query that was started."""
+
         self.around: Callable[[str], AbstractContextManager[None]] | None = None
         """Within what it returns a query of this name is started."""
 
@@ -273,6 +276,7 @@ class Queries:
             self._settle(entry.name, before)
             raise
         self._settle(entry.name, dataclasses.replace(entry, query=query))
+        self.on_start(entry.name)
         batch = committed_batch(query)
         if batch is not None:
             self._progress.query_started(entry.name, batch)

@@ -314,7 +314,7 @@ def report_of(library: Library, made: Manifest, known: Snapshot | None) -> Snaps
 def pins_of(queries: Mapping[str, manifest.QueryAt]) -> dict[str, QueryPin]:
     """Return each query's batch, and its sources' offsets as far as a report has room for them. Pure."""
     return {
-        name: QueryPin(query.batch, shown_offsets(query.offsets), state_facts(query.facts))
+        query.called(name): QueryPin(query.batch, shown_offsets(query.offsets), state_facts(query.facts))
         for name, query in queries.items()
     }
 

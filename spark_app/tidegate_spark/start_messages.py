@@ -32,6 +32,14 @@ def budget_exhausted(failures: str, seconds: int, most: int, last: str) -> str:
     return f"{failures} of the application within {seconds} s, and spec.restart.maxFailures is {most}. The last: {last}"
 
 
+def port_taken(port: int, error: Exception) -> str:
+    return (
+        f"Port {port} of the pod, which is Tidegate's, is in use ({error}): a sidecar of spec.driver.podTemplate "
+        "listens there, or hostNetwork is true and the node uses it. Have the sidecar listen on another port, or leave "
+        "hostNetwork out."
+    )
+
+
 def not_local(field: str, reference: str) -> str:
     return f"{field}: {reference!r} is not a local:/// path; files come from the image alone."
 

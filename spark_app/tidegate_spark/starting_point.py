@@ -174,7 +174,7 @@ class Filler:
         self._put_mark(mark)
         seconds = time.monotonic() - began
         log.info("filled in %.1f s: %d files, batches %s", seconds, len(made.files), batches, extra={"action": "fill"})
-        self._tell(made, batches)
+        self._tell(made)
         return mark
 
     @property
@@ -201,11 +201,12 @@ class Filler:
     def _origin(self) -> Origin:
         return Origin(self.origin, self.start_from.snapshot)
 
-    def _tell(self, made: Manifest, batches: dict[str, int]) -> None:
-        after = ", ".join(f"{name!r} after batch {batch}" for name, batch in batches.items())
+    def _tell(self, made: Manifest) -> None:
+        queries = {query.called(name): query for name, query in sorted(made.queries.items())}
+        after = ", ".join(f"{name!r} after batch {query.batch}" for name, query in queries.items())
         topics = ", ".join(map(repr, sorted(topic_offsets(self.start_from.offsets))))
         self.notice(Reason.STARTED_FROM_SNAPSHOT, messages.started_from(self._snapshot, after, topics))
-        for name, query in sorted(made.queries.items()):
+        for name, query in queries.items():
             partitions = query.facts.get("partitions")
             if query.facts.get("stateless") or not partitions or partitions == self.config.state_partitions:
                 continue

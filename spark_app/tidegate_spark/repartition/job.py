@@ -103,7 +103,7 @@ class Repartitioner:
             self.divided(sum(each.rows for each in done.values()))
         self.check()
         self._say_whole(made, done)
-        return done
+        return {made.queries[query].called(query): each for query, each in done.items()}
 
     # --- what it is made of ---
 

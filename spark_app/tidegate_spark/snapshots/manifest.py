@@ -48,6 +48,10 @@ class Application:
     epoch: int = 0
 
 
+NAME = "name"
+"""The fact that is a query's name, if its checkpoint's directory has another one."""
+
+
 @dataclass(frozen=True)
 class QueryAt:
     """One query at its batch."""
@@ -57,6 +61,10 @@ class QueryAt:
     """The content of ``offsets/<batch>``, verbatim."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Of the checkpoint: state store provider, format …"""
+
+    def called(self, directory: str) -> str:
+        """Return the query's name; ``directory``: of its checkpoint, mostly the same."""
+        return str(self.facts.get(NAME) or directory)
 
 
 @dataclass(frozen=True)

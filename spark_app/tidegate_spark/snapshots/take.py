@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from tidegate_spark import query_names
 from tidegate_spark.control_log.keeping import kept_at
 from tidegate_spark.objects.store import Entry, Found, Place, SnapshotError, VanishedError
 from tidegate_spark.places import of_queries_that_continue
@@ -263,7 +264,9 @@ def _plan(
     for query, batch in sorted(batches.items()):
         listing = checkpoints[query]
         at = layout.needed_files(listing, _reader(library, listing), batch, partial(in_parallel, copiers))
-        queries[query] = QueryAt(at.batch, at.offsets, dict(at.facts))
+        called = query_names.of_directory(library, query)
+        facts = {**at.facts, **({manifest.NAME: called} if called != query else {})}
+        queries[query] = QueryAt(at.batch, at.offsets, facts)
         sources += [_Source(query, file.path, listing[file.path], file.shared) for file in at.files]
     return _Plan(queries, tuple(sources))
 

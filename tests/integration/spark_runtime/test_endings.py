@@ -123,6 +123,15 @@ def test_a_jvm_that_is_killed_is_named_and_nothing_waits_for_it(start_driver: St
     assert "Exception in thread" not in driver.output
 
 
+def test_a_script_that_wants_a_port_of_tidegates_is_told_whose_it_is(start_driver: StartDriver) -> None:
+    driver = start_driver("app", "own_port.py")
+    assert driver.exit_code() == EXIT_APPLICATION, driver.output[-3000:]
+    message = driver.termination.message
+    assert "Address already in use: ports " in message
+    assert "of the driver pod are Tidegate's" in message
+    assert "Have the script listen on another port than " in message
+
+
 @pytest.mark.long
 def test_a_missing_bucket_of_the_scripts_own_is_not_the_storages_fault(start_driver: StartDriver) -> None:
     driver = start_driver("own", "own_bucket.py")

@@ -92,6 +92,14 @@ def below(store: ObjectStore, place: Storage, *parts: str) -> list[str]:
     return [key.removeprefix(place.prefix + "/") for key in keys if not key.endswith("/")]
 
 
+def test_a_query_has_one_name_in_the_report_and_in_its_snapshots(start_driver: StartDriver) -> None:
+    name = "dedup größe"
+    driver = start_driver("named", "grouped_twice.py", args=("shop,item", "300 milliseconds", name))
+    driver.await_batch(1, name)
+    take(driver, "a")
+    assert set(await_state(driver, "a", SnapshotState.READY).queries) == {name}
+
+
 def test_a_snapshot_of_a_running_query_is_where_another_application_goes_on(
     start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
 ) -> None:

@@ -32,7 +32,7 @@ BOTH = "the key columns of its state (operator 0) are shop, item, and this versi
 @pytest.fixture(scope="module")
 def counted(start_shared: StartDriver) -> DriverProcess:
     """The version whose state it is; it has ended, and a copy of its state is there."""
-    old = start_shared("app", SCRIPT, args=("shop,item", OFTEN))
+    old = start_shared("app", SCRIPT, args=("shop,item", OFTEN, "sales"))
     old.await_batch(1, "sales")
     copy_state(old)
     old.kill()
@@ -40,7 +40,7 @@ def counted(start_shared: StartDriver) -> DriverProcess:
 
 
 def test_a_rehearsal_finds_columns_that_change_places(counted: DriverProcess, start_driver: StartDriver) -> None:
-    new = rehearse(start_driver, counted.config.storage, SCRIPT, "item,shop", OFTEN)
+    new = rehearse(start_driver, counted.config.storage, SCRIPT, "item,shop", OFTEN, "sales")
     assert new.exit_code() == EXIT_OK, new.output[-3000:]
     end = new.termination.rehearsal
     assert end is not None
@@ -57,14 +57,14 @@ def test_without_a_rehearsal_nothing_is_written(
         return set(below(object_store, place, "lineages"))
 
     before = checkpoint()
-    new = start_driver("app", SCRIPT, args=("item,shop", OFTEN), storage=place, epoch=2)
+    new = start_driver("app", SCRIPT, args=("item,shop", OFTEN, "sales"), storage=place, epoch=2)
     assert new.exit_code() == EXIT_OK, new.output[-3000:]
     assert (new.termination.reason, BOTH in new.termination.message) == (Reason.STATE_SCHEMA, True)
     assert checkpoint() == before
 
 
 def test_a_column_with_another_name_is_said_in_an_event(counted: DriverProcess, start_driver: StartDriver) -> None:
-    new = start_driver("app", SCRIPT, args=("store,item", OFTEN), storage=counted.config.storage, epoch=3)
+    new = start_driver("app", SCRIPT, args=("store,item", OFTEN, "sales"), storage=counted.config.storage, epoch=3)
 
     def told() -> list[str]:
         report = new.report()

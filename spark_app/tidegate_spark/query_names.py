@@ -1,0 +1,46 @@
+"""What a query is called whose checkpoint's directory has another name. I/O through the object store's port.
+
+A name that is no plain word has a directory of another one (:func:`tidegate_spark.places.checkpoint_directory`), which
+does not tell the name. Whoever knows a checkpoint alone finds it here: a driver notes it when it starts the query.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+
+from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.places import NAMES_PREFIX, checkpoint_directory
+
+log = logging.getLogger("tidegate")
+_MADE = re.compile(r".+-[0-9a-f]{8}")
+
+
+def note(objects: AppObjects, name: str) -> None:
+    """Note a query's name, if its directory has another one; raises what the store's client raises."""
+    directory = checkpoint_directory(name)
+    if directory != name:
+        objects.store.put(objects.key(NAMES_PREFIX, directory), name.encode())
+
+
+def note_from(connect: Callable[[], AppObjects], name: str) -> None:
+    """Note a query's name as :func:`note` does; what fails is done by the next start."""
+    if checkpoint_directory(name) == name:
+        return
+    try:
+        note(connect(), name)
+    except Exception as error:  # whatever it is: the query runs
+        log.warning("the name of query %r is not noted: %s", name, error)
+
+
+def of_directory(objects: AppObjects, directory: str) -> str:
+    """Return what the query is called, the directory's name if nothing else is known.
+
+    Raises:
+        Exception: what the store's client raises.
+    """
+    found = objects.store.get(objects.key(NAMES_PREFIX, directory)) if _MADE.fullmatch(directory) else None
+    name = found[0].decode("utf-8", "replace") if found is not None else directory
+    # Anybody may have put an object there.
+    return name if checkpoint_directory(name) == directory else directory

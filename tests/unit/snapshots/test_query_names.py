@@ -1,0 +1,53 @@
+"""A query is called by its name, also where only its checkpoint's directory is known. The store is in memory."""
+
+from tidegate_spark import query_names
+from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
+from tidegate_spark.places import checkpoint_directory
+from tidegate_spark.snapshot_work import pins_of
+from tidegate_testing.snapshot_scenes import Scene
+
+NAME = "dedup größe"
+DIRECTORY = checkpoint_directory(NAME)
+
+
+def objects(scene: Scene) -> AppObjects:
+    return AppObjects(scene.store(), "apps/orders")
+
+
+def test_a_snapshot_reports_the_query_by_its_name() -> None:
+    scene = Scene()
+    for query in ("main", DIRECTORY):
+        scene.batches(2, query)
+    query_names.note(objects(scene), NAME)
+    made = scene.take("a")
+    assert set(made.queries) == {"main", DIRECTORY}
+    assert set(pins_of(made.queries)) == {"main", NAME}
+
+
+def test_a_query_of_which_no_name_is_known_is_called_as_its_directory() -> None:
+    scene = Scene()
+    scene.batches(2, DIRECTORY)
+    assert set(pins_of(scene.take("a").queries)) == {DIRECTORY}
+
+
+def test_a_name_that_does_not_belong_to_the_directory_is_not_believed() -> None:
+    scene = Scene()
+    objects(scene).store.put(f"apps/orders/names/{DIRECTORY}", b"another")
+    assert query_names.of_directory(objects(scene), DIRECTORY) == DIRECTORY
+
+
+def test_plain_names_cost_no_request() -> None:
+    buckets = Buckets()
+    asked: list[Call] = []
+    there = AppObjects(MemoryStore(buckets, "here", asked.append), "apps/orders")
+    query_names.note(there, "word-count")
+    assert query_names.of_directory(there, "word-count") == "word-count"
+    assert asked == []
+
+
+def test_a_store_that_does_not_answer_keeps_no_query_from_running() -> None:
+    def unreachable() -> AppObjects:
+        raise ConnectionError("no route")
+
+    query_names.note_from(unreachable, NAME)
