@@ -39,8 +39,28 @@ def nothing_to_adopt(uri: str) -> str:
 
 
 def nothing_there(uri: str, endpoint: str) -> str:
-    where = f"at {endpoint} (spec.storage.endpoint)" if endpoint else "in AWS (spec.storage.endpoint is not set)"
-    return f"{uri} {where} has no state of this application, which does not start empty."
+    return f"{_at(uri, endpoint)} has no state of this application, which does not start empty."
+
+
+def _at(uri: str, endpoint: str) -> str:
+    return f"{uri} " + (
+        f"at {endpoint} (spec.storage.endpoint)" if endpoint else "in AWS (spec.storage.endpoint is not set)"
+    )
+
+
+def older_batch(uri: str, endpoint: str, lineage: int, newest: int, known: int) -> str:
+    """Return the text; ``newest`` is negative if there is none."""
+    there = f"ends with batch {newest}" if newest >= 0 else "has no committed batch"
+    older = _older(uri, endpoint)
+    return f"{older}: lineage {lineage} {there} there, and batch {known} was committed."
+
+
+def older_lineage(uri: str, endpoint: str, lineage: int, known: int) -> str:
+    return f"{_older(uri, endpoint)}: it ends in lineage {lineage}, and the application ran in {known}."
+
+
+def _older(uri: str, endpoint: str) -> str:
+    return f"What is in {_at(uri, endpoint)} is older than the application"
 
 
 def owner_unknown(missing: str) -> str:

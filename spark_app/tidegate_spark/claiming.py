@@ -25,9 +25,11 @@ from tidegate_spark.claimed import (
 from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
 from tidegate_spark.fence import Holder
 from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
+from tidegate_spark.known_batches import newest_if_older
 from tidegate_spark.protocol import (
     APP_FILE,
     EXPECTS_NOTHING,
+    EXPECTS_STATE,
     FENCE_FILE,
     FIRST_LINEAGE,
     LINEAGE_PREFIX,
@@ -89,8 +91,9 @@ def claim(client: S3Client, config: DriverConfig, spark_version: str = "") -> No
 
     Raises:
         FaultError: STORAGE_OWNED if it, or storage around it, belongs to another application; CLAIM_DAMAGED if it is
-            missing beside lineages; NOTHING_TO_ADOPT; STORAGE_EMPTY if there is not what the launch expects;
-            LINEAGE_NOT_EMPTY if one that is to start with nothing has something; as :func:`read_claim`.
+            missing beside lineages; NOTHING_TO_ADOPT; STORAGE_EMPTY if there is not what the launch expects,
+            STORAGE_OLDER if only an earlier state of it; LINEAGE_NOT_EMPTY if one that is to start with nothing has
+            something; as :func:`read_claim`.
         BehindError: the storage knows another epoch or lineage of this application, or was taken over just now.
     """
     key = config.storage.key(APP_FILE)
@@ -187,11 +190,32 @@ def _next(
         expected = [f"{LINEAGE_PREFIX}/{start}" for start in expected_beside(owned, config)]
         if expected and not any(_is_there(client, config.storage, prefix) for prefix in expected):
             raise _nothing_there(config)
+    _refuse_older(client, config, owned, known)
     if known is not None:
         raise BehindError(f"{config.storage.uri}/{APP_FILE}", config, known)
     if opens(owned, config) and config.opening == OPENS_EMPTY:
         _refuse_to_begin_with_something(client, config)
     return as_claimed(content, owned, config, spark_version), None
+
+
+def _refuse_older(client: S3Client, config: DriverConfig, owned: Claim, known: Known | None) -> None:
+    """Refuse a copy of the storage that is older than what the application has committed, unless a person accepts it.
+
+    By epochs that cannot be told: a launch has one before it claims anything, and may never come so far.
+    """
+    accepted = config.adopt and config.adopt_lineage == owned.lineage
+    if config.expects != EXPECTS_STATE or config.lineage < FIRST_LINEAGE or accepted:
+        return
+    place = config.storage
+    if known is not None:
+        if owned.lineage < config.lineage and owned.epoch < config.epoch:
+            message = messages.older_lineage(place.uri, place.endpoint, owned.lineage, config.lineage)
+            raise FaultError(Fault(Reason.STORAGE_OLDER, message))
+        return
+    newest = newest_if_older(client, config) if config.expects_batch >= 0 else None
+    if newest is not None:
+        message = messages.older_batch(place.uri, place.endpoint, config.lineage, newest, config.expects_batch)
+        raise FaultError(Fault(Reason.STORAGE_OLDER, message))
 
 
 def _nothing_there(config: DriverConfig) -> FaultError:

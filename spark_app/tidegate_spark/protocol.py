@@ -309,6 +309,8 @@ class DriverConfig:
     """The lineage to go on with where neither ``app.json`` nor ``fence.json`` says which it was; 0: none is named."""
     expects: str = EXPECTS_NOTHING
     """One of the words from :data:`EXPECTS_NOTHING` on."""
+    expects_batch: int = -1
+    """The newest batch of ``lineage`` that the operator knows to be committed, if it expects state; -1: none."""
     agent_secret: str = ""
     """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an operator of before,
     whose orders come with the token."""
@@ -492,6 +494,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.CLAIM_DAMAGED: EXIT_OK,
     Reason.NOTHING_TO_ADOPT: EXIT_OK,
     Reason.STORAGE_EMPTY: EXIT_OK,
+    Reason.STORAGE_OLDER: EXIT_OK,
     Reason.LINEAGE_NOT_EMPTY: EXIT_OK,
     Reason.PROTOCOL_MISMATCH: EXIT_OK,
     Reason.CONNECTOR_MISSING: EXIT_OK,

@@ -26,7 +26,7 @@ from tidegate_spark.protocol import (
 
 OWNED, UNCLAIMED, UNREACHABLE = "StorageOwned", "ClaimDamaged", "AgentUnreachable"
 """Reasons of a failed application that only a person can help."""
-NO_PLACE = ("StorageEmpty", "SnapshotNotFound")
+NO_PLACE = ("StorageEmpty", "StorageOlder", "SnapshotNotFound")
 """Reasons of one whose storage is another one, or that cannot start from its snapshot."""
 NO_STATE = ("SnapshotUnusable", "StateMissing", "UpgradeRefused")
 """Reasons of one whose state is gone, or is to be given up and nobody has said so twice."""

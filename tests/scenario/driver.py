@@ -379,6 +379,8 @@ class DriverProcess:
         client: Any = self._client
         content = self.holder.process.encode()
         if log == "commits":
+            state = place.key(f"lineages/{self.config.lineage}/{QUERY}/state/{number}")
+            client.put_object(Bucket=place.bucket, Key=state, Body=content)
             return storage.create_object(client, place, place.key(key), content)
         client.put_object(Bucket=place.bucket, Key=place.key(key), Body=content)
         return True

@@ -48,6 +48,7 @@ _RETRIED = tuple(
         Reason.CLAIM_DAMAGED,
         Reason.NOTHING_TO_ADOPT,
         Reason.STORAGE_EMPTY,
+        Reason.STORAGE_OLDER,
         Reason.LINEAGE_NOT_EMPTY,
         Reason.STORAGE_UNSUITABLE,
         Reason.FENCED,

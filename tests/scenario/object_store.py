@@ -90,10 +90,15 @@ class StoreClient:
             self.delete_object(Bucket=Bucket, Key=each["Key"])
         return {}
 
-    def list_objects_v2(self, *, Bucket: str, Prefix: str = "", **_: Any) -> dict[str, Any]:  # noqa: N803
-        """List keys."""
+    def list_objects_v2(self, *, Bucket: str, Prefix: str = "", Delimiter: str = "", **_: Any) -> dict[str, Any]:  # noqa: N803
+        """List keys, or with a delimiter also what stands before the next one."""
         whole = self._reach("ListObjectsV2", Bucket, Prefix)
         found = [key.removeprefix(f"{self._root}{Bucket}/") for key in self._store.keys(whole)]
+        if Delimiter:
+            rest = {key: key[len(Prefix) :].partition(Delimiter) for key in found}
+            folders = sorted({Prefix + name + Delimiter for name, slash, _ in rest.values() if slash})
+            plain = [{"Key": key} for key, (_, slash, _) in rest.items() if not slash]
+            return {"Contents": plain, "CommonPrefixes": [{"Prefix": folder} for folder in folders]}
         return {"Contents": [{"Key": key} for key in found]} if found else {}
 
     def get_paginator(self, operation: str) -> "StoreClient":

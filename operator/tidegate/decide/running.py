@@ -59,6 +59,7 @@ _RETRIED = frozenset(
         Reason.STORAGE_UNSUITABLE,
         Reason.NOTHING_TO_ADOPT,
         Reason.STORAGE_EMPTY,
+        Reason.STORAGE_OLDER,
         Reason.LINEAGE_NOT_EMPTY,
         Reason.CONFIGURATION_CHANGED,
     }
@@ -80,6 +81,7 @@ _FOR_A_PERSON = frozenset(
         Reason.STORAGE_UNSUITABLE,
         Reason.NOTHING_TO_ADOPT,
         Reason.STORAGE_EMPTY,
+        Reason.STORAGE_OLDER,
         Reason.LINEAGE_NOT_EMPTY,
     }
 )

@@ -110,6 +110,7 @@ def build_driver_config(
         control=control_settings(app, app_storage(app)),
         opening=_opening(app, lineage),
         expects=_expects(app, lineage),
+        expects_batch=_expected_batch(app, lineage),
         adopt=spec.start_from is not None and spec.start_from.adopt,
         adopt_lineage=spec.start_from.adopt_lineage if spec.start_from is not None else 0,
     )
@@ -139,6 +140,12 @@ def _expects(app: StreamingApp, lineage: int) -> str:
         return EXPECTS_NOTHING if opening == OPENS_EMPTY else EXPECTS_BEGINNING
     from_snapshot = start is not None and bool(start.snapshot_name)
     return EXPECTS_BEGINNING if from_snapshot and began is None else EXPECTS_NOTHING
+
+
+def _expected_batch(app: StreamingApp, lineage: int) -> int:
+    """Return the newest batch of a lineage that is known to be committed, -1 if none is."""
+    batch = app.status.batch if app.status.lineage == lineage else None
+    return batch if batch is not None and _expects(app, lineage) == EXPECTS_STATE else -1
 
 
 def _has_run(app: StreamingApp, lineage: int, opening: str) -> bool:

@@ -94,6 +94,7 @@ class Reason(str, Enum):
     CLAIM_DAMAGED = "ClaimDamaged"
     NOTHING_TO_ADOPT = "NothingToAdopt"
     STORAGE_EMPTY = "StorageEmpty"
+    STORAGE_OLDER = "StorageOlder"
     LINEAGE_NOT_EMPTY = "LineageNotEmpty"
     PROTOCOL_MISMATCH = "ProtocolMismatch"
     BUCKET_NOT_FOUND = "BucketNotFound"

@@ -111,6 +111,24 @@ AREA = Area(
             after="A new driver checks again within 5 minutes.",
         ),
         Entry(
+            Reason.STORAGE_OLDER,
+            Fault.DATA,
+            (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
+            (
+                "The application's folder in spec.storage has an older state than the application has committed: the "
+                "store that spec.storage.endpoint names has an older copy, or the files were restored from a backup. "
+                "Tidegate does not continue from it, because the input since then would be processed again. It is not "
+                "checked where a query has no state."
+            ),
+            remedy=(
+                "Revert the edit of spec.storage, or copy the newest files of "
+                "<spec.storage.uri>/<namespace>/<name>/ to the store again while spec.suspend is true. If the older "
+                "state is all there is, accept it: set spec.startFrom.adopt to true and spec.startFrom.adoptLineage "
+                "to the lineage that the message names, and remove both once the application runs."
+            ),
+            after="A new driver checks again within 5 minutes.",
+        ),
+        Entry(
             Reason.LINEAGE_NOT_EMPTY,
             Fault.DATA,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),

@@ -175,17 +175,41 @@ def test_what_has_run_expects_its_state_whatever_store_the_spec_names(fields: di
     assert config_of(observe(moved(launched(app_with()), **fields))).expects == expects
 
 
+@pytest.mark.parametrize(
+    ("fields", "batch"),
+    [
+        ({}, -1),
+        ({"batch": 7}, 7),
+        # Before anything is in the lineage, or without its number, nothing is sure.
+        ({"lineage": 2, "batch": 7}, -1),
+        ({"lineage": 0, "batch": 7}, -1),
+        ({"batch": 7, "start_from": RECORD}, 7),
+    ],
+)
+def test_what_has_run_expects_the_last_batch_that_was_reported(fields: dict[str, Any], batch: int) -> None:
+    assert config_of(observe(moved(launched(app_with()), **fields))).expects_batch == batch
+
+
+def test_an_older_copy_stands_still_and_keeps_the_batch_that_it_is_compared_with() -> None:
+    app = written(observe(moved(launched(app_with({IMAGE: B})), batch=3)))
+    seen = observe(app, driver=driver_of(app, **ended(Reason.STORAGE_OLDER)))
+    plan = decide(seen, NOW)
+    assert verdict_of(plan) == (Phase.FAILED, "Stalled", Reason.STORAGE_OLDER)
+    assert config_of(observe(written(seen))).expects_batch == 3
+
+
 def test_a_stable_version_expects_its_state_although_its_batch_was_lost() -> None:
     assert old_app().status.batch is None
     assert config_of(observe(old_app())).expects == EXPECTS_STATE
 
 
-def test_an_edit_to_a_store_without_the_state_is_rolled_back_to_the_one_that_has_it() -> None:
+@pytest.mark.parametrize("reason", [Reason.STORAGE_EMPTY, Reason.STORAGE_OLDER])
+def test_an_edit_to_a_store_without_the_newest_state_is_rolled_back_to_the_one_that_has_it(reason: Reason) -> None:
     app = under_test(UpgradePhase.GATE, {"storage.endpoint": "http://other-store:9000"})
-    seen = observe(app, driver=driver_of(app, **ended(Reason.STORAGE_EMPTY, committed=0)))
+    seen = observe(app, driver=driver_of(app, **ended(reason, committed=0)))
     rolled = status_of(decide(seen, NOW)).upgrade
     assert rolled is not None
-    assert (rolled.phase, rolled.reason) == (UpgradePhase.ROLLING_BACK, Reason.STORAGE_EMPTY)
+    assert (rolled.phase, rolled.reason) == (UpgradePhase.ROLLING_BACK, reason)
     back = config_of(observe(written(seen)))
     assert back.start_from is not None
     assert (back.storage.endpoint, back.start_from.storage.endpoint, back.expects) == ("", "", EXPECTS_BEGINNING)

@@ -262,6 +262,65 @@ def test_a_later_lineage_is_opened_where_there_is_anything_of_the_one_before(ope
     assert fault(claim_of(9, 1), asked).reason is Reason.STORAGE_EMPTY
 
 
+# --- an older copy ---
+
+STATE = {f"{ROOT}/lineages/1/main/state/0/4.zip": b""}
+RAN = {**claim_of(9, 1), **PART, **STATE}
+"""Storage that ends with batch 4."""
+
+
+def expecting(batch: int, lineage: int = 1, **fields: Any) -> DriverConfig:
+    return launch(10, lineage, expects=EXPECTS_STATE, expects_batch=batch, **fields)
+
+
+def test_an_older_copy_than_what_was_committed_is_not_gone_on_with() -> None:
+    found = fault(dict(RAN), expecting(5))
+    assert found.reason is Reason.STORAGE_OLDER
+    assert "ends with batch 4 there, and batch 5 was committed" in found.message
+    assert fault({**claim_of(9, 1), **STATE}, expecting(0)).reason is Reason.STORAGE_OLDER
+
+
+@pytest.mark.parametrize("newest", [5, 6, 9, 10, 50, 51, 100])
+def test_a_storage_that_has_the_batch_or_a_later_one_is_gone_on_with(newest: int) -> None:
+    later = {**claim_of(9, 1), **STATE, f"{ROOT}/lineages/1/main/commits/{newest}": b""}
+    assert known(later, expecting(5)) is None
+
+
+def test_each_query_may_have_the_batch() -> None:
+    other = {f"{ROOT}/lineages/1/other/commits/70": b"", f"{ROOT}/lineages/1/other/state/0/1.zip": b""}
+    assert known({**RAN, **other}, expecting(70)) is None
+    assert fault({**RAN, **other}, expecting(71)).reason is Reason.STORAGE_OLDER
+    # Another lineage's count for nothing.
+    elsewhere = {f"{ROOT}/lineages/12/main/commits/71": b""}
+    assert fault({**RAN, **other, **elsewhere}, expecting(71)).reason is Reason.STORAGE_OLDER
+
+
+def test_where_a_query_has_no_state_its_log_may_be_behind_what_spark_reported() -> None:
+    stateless = {f"{ROOT}/lineages/1/other/commits/4": b""}
+    assert known({**claim_of(9, 1), **PART}, expecting(5)) is None
+    assert known({**RAN, **stateless}, expecting(5)) is None
+
+
+def test_an_older_copy_that_has_not_even_the_lineage_is_not_gone_back_to() -> None:
+    older = {**RAN, **MARK}
+    found = fault(dict(older), expecting(12, lineage=2))
+    assert (found.reason, "it ends in lineage 1" in found.message) == (Reason.STORAGE_OLDER, True)
+    # What the launch only takes for granted is the status's word alone, and the storage is right.
+    assert known(dict(older), launch(10, 2, expects=EXPECTS_BEGINNING)) == Known(9, 1)
+
+
+def test_a_lineage_that_is_opened_and_one_that_started_again_expect_no_batch() -> None:
+    assert known({**RAN, **MARK}, launch(10, 2, OPENS_FROM_SNAPSHOT, start_from=PIN, expects=EXPECTS_BEGINNING)) is None
+    assert known(dict(RAN), launch(10, 2, OPENS_EMPTY)) is None
+
+
+def test_a_person_accepts_an_older_copy_by_naming_its_lineage() -> None:
+    assert fault(dict(RAN), expecting(5, adopt=True)).reason is Reason.STORAGE_OLDER
+    assert fault(dict(RAN), expecting(5, adopt=True, adopt_lineage=2)).reason is Reason.STORAGE_OLDER
+    assert known(dict(RAN), expecting(5, adopt=True, adopt_lineage=1)) is None
+    assert known({**RAN, **MARK}, expecting(12, lineage=2, adopt=True, adopt_lineage=1)) == Known(9, 1)
+
+
 def test_what_belongs_to_another_application_is_not_called_empty() -> None:
     assert fault(claim_of(9, 2), launch(1, 0, uid="u-2", expects=EXPECTS_BEGINNING)).reason is Reason.STORAGE_OWNED
     assert fault(dict(LINEAGES), ASKS).reason is Reason.CLAIM_DAMAGED

@@ -302,6 +302,7 @@ WITH_OFFSETS = dataclasses.replace(
     start_from=dataclasses.replace(WITH_ADOPTED_LINEAGE.start_from, offsets='{"orders":{"0":120,"1":17}}'),
 )
 WITH_EXPECTED_STATE = dataclasses.replace(WITH_OFFSETS, expects=EXPECTS_STATE)
+WITH_EXPECTED_BATCH = dataclasses.replace(WITH_EXPECTED_STATE, expects_batch=41)
 ADOPTED = dataclasses.replace(TERMINATION, adopt_opening=True, adopted_from="9a7f-uid")
 WITH_ENDS = dataclasses.replace(REPORT, protocol=1, lineage=2, executors_ended=3, executors_held_until=NOW + 20.0)
 WITH_TRIGGERS = dataclasses.replace(
@@ -325,7 +326,9 @@ FORMS = [
     Form("driver-config-with-adopted-lineage", WITH_ADOPTED_LINEAGE, configured, None),
     # From before it said what has to be in the storage.
     Form("driver-config-with-offsets", WITH_OFFSETS, configured, None),
-    Form("driver-config-with-expected-state", WITH_EXPECTED_STATE, configured, lambda value: to_json(value).encode()),
+    # From before it said which batch has to be there.
+    Form("driver-config-with-expected-state", WITH_EXPECTED_STATE, configured, None),
+    Form("driver-config-with-expected-batch", WITH_EXPECTED_BATCH, configured, lambda value: to_json(value).encode()),
     # From before it told in which lineage it runs.
     Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
     # From before it told of executors that end.
@@ -466,12 +469,15 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
 
 
 def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:
-    kept, rest = divide(WITH_EXPECTED_STATE, ("spark.task.cpus",))
+    kept, rest = divide(WITH_EXPECTED_BATCH, ("spark.task.cpus",))
     assert_written("driver-config-rest", rest.encode(), to_the_byte=True)
     text = with_rest(kept, "orders-config-6-6a396ae3aa", rest)
-    assert_written("driver-config-in-two-with-expected-state", text.encode())
-    now = stored("driver-config-in-two-with-expected-state").decode()
-    assert_read("driver-config-in-two-with-expected-state", put_together(now, rest.encode()), WITH_EXPECTED_STATE)
+    assert_written("driver-config-in-two-with-expected-batch", text.encode())
+    now = stored("driver-config-in-two-with-expected-batch").decode()
+    assert_read("driver-config-in-two-with-expected-batch", put_together(now, rest.encode()), WITH_EXPECTED_BATCH)
+    # From before it said which batch has to be there.
+    before = stored("driver-config-in-two-with-expected-state").decode()
+    assert_read("driver-config-in-two-with-expected-state", put_together(before, rest.encode()), WITH_EXPECTED_STATE)
     # From before it said what has to be in the storage.
     before = stored("driver-config-in-two-with-offsets").decode()
     assert_read("driver-config-in-two-with-offsets", put_together(before, rest.encode()), WITH_OFFSETS)
