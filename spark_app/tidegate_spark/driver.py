@@ -82,7 +82,7 @@ from tidegate_spark.snapshot_metrics import SnapshotFigures
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.source_cleaning import SourceCleaning
-from tidegate_spark.spark_start import SparkStart
+from tidegate_spark.spark_start import Files, SparkStart
 from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.state_guard import StateGuard
@@ -204,7 +204,10 @@ class Driver:
         self._snapshots.start()
         self._control.desk.start()
         process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead)
-        self._await_script(process, paths)
+        in_image = main.path == preflight.local_path(
+            config.main
+        )  # a mounted one is alone, and executors do not have it
+        self._await_script(process, paths, main.path if in_image else "")
         if self._ending.requested.is_set():
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._ending.script_started.set()
@@ -330,10 +333,11 @@ class Driver:
             log.warning("waiting: %s: %s", fault.reason, fault.message, extra=extra)
         self._progress.enter(DriverState.STARTING if fault is None else DriverState.WAITING, fault)
 
-    def _await_script(self, process: spark_session.Process, paths: tuple[str, ...]) -> None:
+    def _await_script(self, process: spark_session.Process, paths: tuple[str, ...], beside: str) -> None:
         """Have Spark started when the script first asks for it, and its queries looked after."""
         config, environment = self._config, self._environment
-        start = SparkStart(config, environment, self._progress, process, python_files=paths, ending=self._ending)
+        files = Files(paths, beside)
+        start = SparkStart(config, environment, self._progress, process, files=files, ending=self._ending)
         start.keep_secret = self._output.secrets.add
         Entry(start.host(self._observe), self._progress, environment.master).guard()
         if self._rehearsing is not None:

@@ -7,7 +7,8 @@ is how the tests run the real entry point on a machine that is not a pod. The op
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate_spark import protocol
@@ -69,6 +70,21 @@ class Environment:
             work_directory=variables.get("TIDEGATE_WORK_DIRECTORY", protocol.WORK_DIRECTORY),
             jars_directory=variables.get("TIDEGATE_JARS_DIRECTORY", f"{protocol.RUNTIME_DIRECTORY}/jars"),
         )
+
+
+_REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\((?P<name>[^)]*)\))")
+
+
+def expanded(arguments: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return arguments with ``$(NAME)`` replaced as the kubelet does in any container's, which never sees these.
+
+    What is no variable stays as it is, and ``$$`` is a dollar sign, so that ``$$(NAME)`` is ``$(NAME)``.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        return "$" if found["dollar"] else variables.get(found["name"], found[0])
+
+    return tuple(_REFERENCE.sub(value, argument) for argument in arguments)
 
 
 def inherited_variables(config: DriverConfig, variables: Mapping[str, str], python: str) -> dict[str, str]:

@@ -7,13 +7,15 @@ lines into storage when the JVM has ended, and ends with the JVM's exit code.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tidegate_spark import logs, storage
 from tidegate_spark.environment import Environment
@@ -23,6 +25,7 @@ from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.storage import Credentials
 
 ENTRYPOINT = "/opt/entrypoint.sh"
+WORKING_DIRECTORY = "executor"
 GRACE_SECONDS, LEAST_UPLOAD_SECONDS = 28.0, 8.0
 """Kubernetes gives a pod 30 s to go. What the JVM does not need of them is for the log; it may need most."""
 
@@ -38,7 +41,8 @@ def main(arguments: Sequence[str]) -> int:
     credentials = storage.mounted_credentials(environment.credentials_directory)
     secrets.add(*(credentials.secrets if credentials else ()))
     entry_point = os.environ.get("TIDEGATE_ENTRYPOINT", ENTRYPOINT)
-    code, asked = run_child([entry_point, *(arguments or ["executor"])], credentials)
+    directory = working_directory(os.getcwd(), environment.work_directory)
+    code, asked = run_child([entry_point, *(arguments or ["executor"])], credentials, directory)
     content = output.content()
     if not logs.within(upload_seconds(asked, time.monotonic()), lambda: _put_log(content, credentials)):
         log.warning("the executor's log could not be put into storage")
@@ -51,8 +55,38 @@ def upload_seconds(asked: float | None, now: float) -> float:
     return max(LEAST_UPLOAD_SECONDS, GRACE_SECONDS - (now - asked if asked is not None else 0.0))
 
 
-def run_child(command: Sequence[str], credentials: Credentials | None) -> tuple[int, float | None]:
-    """Run ``command`` and pass SIGTERM and SIGINT on to it; return its exit code, and when the first of these came."""
+def working_directory(current: str, work_directory: str, can_write: Callable[[str], bool] | None = None) -> str:
+    """Return where the executor runs: where it is, or, if that cannot be written, in a folder that leads there.
+
+    Spark puts what an application sends to its executors (``addFile``, ``addPyFile``, archives, ``pyFiles``) into the
+    current directory, which is part of the image's root file system in most images.
+
+    Args:
+        current: the image's working directory.
+        work_directory: can be written.
+        can_write: tells whether a directory can be; None: asks the system.
+    """
+    if (can_write or (lambda directory: os.access(directory, os.W_OK)))(current):
+        return current
+    folder = Path(work_directory) / WORKING_DIRECTORY
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # What is in the image is found by relative names, as before.
+        for entry in os.scandir(current):
+            with contextlib.suppress(FileExistsError):
+                (folder / entry.name).symlink_to(entry.path)
+    except OSError as error:
+        log.warning("%s cannot be prepared, the executor runs in %s: %s", folder, current, error)
+        return current
+    return str(folder)
+
+
+def run_child(command: Sequence[str], credentials: Credentials | None, directory: str) -> tuple[int, float | None]:
+    """Run ``command`` in ``directory`` and pass SIGTERM and SIGINT on to it.
+
+    Returns:
+        Its exit code, and when the first of these came.
+    """
     variables = {**os.environ, **(credentials.variables() if credentials else {})}
     pending: list[int] = []
     asked: list[float] = []
@@ -67,7 +101,7 @@ def run_child(command: Sequence[str], credentials: Credentials | None) -> tuple[
 
     signal.signal(signal.SIGTERM, forward)
     signal.signal(signal.SIGINT, forward)
-    child = subprocess.Popen(command, env=variables)  # noqa: S603 - the image's own entry point
+    child = subprocess.Popen(command, env=variables, cwd=directory)  # noqa: S603 - the image's own entry point
     for number in pending:
         child.send_signal(number)
     code = child.wait()

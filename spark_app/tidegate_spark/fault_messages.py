@@ -14,6 +14,17 @@ CHECKPOINT_FILE_MISSING = "An object of the checkpoint is missing."
 DISK_FULL = "The local disk of the driver or of an executor is full."
 
 
+def module_of_driver_alone(module: str) -> str:
+    return (
+        f"The driver has {module!r}, and the executors' Python workers do not: name its file in "
+        "spec.application.pyFiles, or put it into spec.application.image"
+    )
+
+
+def module_missing(module: str) -> str:
+    return f"Put {module!r} into spec.application.image, or name its file there in spec.application.pyFiles"
+
+
 def source_data_lost(lost: str) -> str:
     return f"A source no longer has records that the application has to read next: {lost}."
 

@@ -7,6 +7,8 @@ only where one class stands for several faults.
 
 from __future__ import annotations
 
+import dataclasses
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from tidegate_spark import fault_messages as messages
-from tidegate_spark.foreign_text import first_line, names, python_error_in
+from tidegate_spark.foreign_text import first_line, missing_module_in, names, python_error_in
 from tidegate_spark.lost_records import what_is_lost
 from tidegate_spark.protocol import LINEAGE_PREFIX
 from tidegate_spark.reasons import Reason
@@ -266,10 +268,26 @@ def _qualified(kind: type) -> str:
     return kind.__qualname__ if plain else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def _with_remedy(failure: Failure) -> Failure:
+    """Return a failure with what to do about a module that is missing, which Python does not say."""
+    module = missing_module_in(failure.message) if failure.exception == "ModuleNotFoundError" else ""
+    if not module:
+        return failure
+    remedy = messages.module_of_driver_alone if _is_here(module) else messages.module_missing
+    return dataclasses.replace(failure, message=_shorten(f"{failure.message}. {remedy(module)}"))
+
+
+def _is_here(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError, AttributeError):
+        return False
+
+
 def explain(error: BaseException) -> Failure:
     """Return the end that ``error``, raised by the script or a query, means; never raises."""
     try:
-        return classify(chain_of(error))
+        return _with_remedy(classify(chain_of(error)))
     except Exception:  # an exception of a kind that nobody has seen must not hide that something failed
         # The JVM is gone, so its exceptions cannot be read any more; what Python holds of them still can.
         return Failure(Reason.APPLICATION_FAILED, _python_classes(error)[0], _shorten(str(error)))

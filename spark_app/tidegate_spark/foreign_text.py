@@ -38,6 +38,7 @@ _NO_HEAP = ("OutOfMemoryError", "Java heap space", "GC overhead limit exceeded",
 _CAUSE = re.compile(r"(?:Caused by: |: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
 _NUMBERED_FILE = re.compile(r"path=[^;\n]*/(\d+); isDirectory=")
 _PYTHON_ERROR = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
+_NO_MODULE = re.compile(r"No module named '(?P<name>[^']+)'")
 LONGEST_CAUSE = 1000
 _TOPIC_PARTITION = re.compile(r"(?<![\w.-])(?P<topic>[\w.-]+)-(?P<partition>\d+)(?![\w.-])")
 """Of topic names, Kafka allows these characters and no others."""
@@ -102,6 +103,12 @@ def python_error_in(text: str) -> tuple[str, str] | None:
         if match and match["name"].rpartition(".")[2][:1].isupper():
             return match["name"], match["message"] or ""
     return None
+
+
+def missing_module_in(text: str) -> str:
+    """Return the module that Python did not find, empty if a text does not say so."""
+    found = _NO_MODULE.search(text)
+    return found["name"] if found is not None else ""
 
 
 def kafka_range_in(text: str) -> dict[str, str] | None:

@@ -111,6 +111,13 @@ def add_python_files(context: SparkContext, paths: tuple[str, ...], work_directo
         context.addPyFile(sent)
 
 
+def find_beside(context: SparkContext, main: str) -> None:
+    """Let Python workers import what is beside the program, as the driver can: executors have the same image."""
+    variables = context.environment
+    known = [path for path in variables.get("PYTHONPATH", "").split(":") if path]
+    variables["PYTHONPATH"] = ":".join([*known, str(Path(main).parent)])
+
+
 def python_path_entry(path: str) -> str:
     """Return what of a ``pyFiles`` entry belongs on ``sys.path``: a module's directory, or the archive or directory."""
     return str(Path(path).parent) if path.endswith(".py") else path

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import entry_messages as messages
@@ -32,6 +33,16 @@ CREDENTIALS = "AWS_"
 """Variables that start so are S3A's: by those of this process's start it reaches the application's own storage."""
 
 
+@dataclass(frozen=True)
+class Files:
+    """What Python workers import from, besides what the image has."""
+
+    python: tuple[str, ...]
+    """``pyFiles``."""
+    beside: str
+    """The program, if executors have it and what is beside it; empty otherwise."""
+
+
 class SparkStart:
     """Starts Spark for the script."""
 
@@ -42,7 +53,7 @@ class SparkStart:
         progress: Progress,
         process: spark_session.Process,
         *,
-        python_files: tuple[str, ...],
+        files: Files,
         ending: Ending,
     ) -> None:
         """Take note of the variables as they are before the script runs.
@@ -52,11 +63,11 @@ class SparkStart:
             environment: where it finds things.
             progress: is told what is missing.
             process: of the driver.
-            python_files: for the context.
+            files: for the context.
             ending: of the driver.
         """
         self._config, self._environment, self._progress, self._process = config, environment, progress, process
-        self._python_files, self._ending = python_files, ending
+        self._files, self._ending = files, ending
         self.keep_secret: Callable[..., None] = lambda *values: None
         """Told of secrets that are not to be shown."""
         self._before = dict(os.environ)
@@ -95,7 +106,9 @@ class SparkStart:
         """Give the context what the spec has for it."""
         # The next process of the pod can have its JVM started so. Not before: this one came up.
         last_script.keep(self._environment.work_directory, self._asked)
-        spark_session.add_python_files(context, self._python_files, self._environment.work_directory)
+        spark_session.add_python_files(context, self._files.python, self._environment.work_directory)
+        if self._files.beside:
+            spark_session.find_beside(context, self._files.beside)
 
     def hold_path(self, session: SparkSession) -> None:
         """Have the path to the application's own storage as it was, before a query starts; asks the JVM.

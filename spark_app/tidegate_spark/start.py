@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import os
 import sys
 import time
@@ -12,7 +13,7 @@ from tidegate_spark import head_start, logs, pyspark_path, storage
 from tidegate_spark import start_messages as messages
 from tidegate_spark.configuration import REST_FILE, read_launch
 from tidegate_spark.configuration_protocol import REST_FILE_VARIABLE, ConfigurationChangedError
-from tidegate_spark.environment import Environment, inherited_variables
+from tidegate_spark.environment import Environment, expanded, inherited_variables
 from tidegate_spark.first_process import StopLine
 from tidegate_spark.head_start import HeadStart
 from tidegate_spark.log_lines import log_to_stderr
@@ -38,6 +39,8 @@ def start(stops: StopLine) -> NoReturn:
     # If we come back from here, the interpreter ends, and with it the threads that pass our output on.
     atexit.register(output.content)
     config = read_config(os.environ.get(CONFIG_VARIABLE, ""), os.environ.get(REST_FILE_VARIABLE, REST_FILE))
+    # Before any variable of ours is added.
+    config = dataclasses.replace(config, args=expanded(config.args, os.environ))
     output.secrets.add(*values_of_launch(config.spark_conf, config.args))
     pyspark_path.make_importable(os.environ, sys.path)
     environment = Environment.read(os.environ)

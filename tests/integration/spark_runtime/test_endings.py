@@ -45,6 +45,9 @@ def stock_layout(folder: Path) -> dict[str, str]:
     return {"SPARK_HOME": str(home), "PYTHONPATH": f"{SOURCES}:{injected}"}
 
 
+GREETED = {"GREETED": "world"}
+
+
 def test_arguments_and_settings_that_no_variable_takes_reach_the_script_and_its_jvm(
     start_driver: StartDriver, tmp_path: Path
 ) -> None:
@@ -67,6 +70,27 @@ def test_arguments_and_settings_that_no_variable_takes_reach_the_script_and_its_
     assert driver.termination.reason is Reason.COMPLETED
     assert driver.output.count("x" * 4000) >= 40
     assert "rows read back: 3" in driver.output
+
+
+def test_a_module_beside_the_program_is_in_its_workers_too_and_arguments_refer_to_variables(
+    start_driver: StartDriver,
+) -> None:
+    driver = start_driver("beside", "beside.py", args=("hello $(GREETED) $$(GREETED) $(NOBODY)",), variables=GREETED)
+    assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
+    assert "given: hello world $(GREETED) $(NOBODY)" in driver.output
+    assert "doubled: [0, 2, 4]" in driver.output
+
+
+def test_a_module_that_only_the_driver_has_is_named_with_what_brings_it_to_the_workers(
+    start_driver: StartDriver, tmp_path: Path
+) -> None:
+    (tmp_path / "of_driver.py").write_text("def one(value): return 1\n")
+    driver = start_driver("beside", "beside.py", args=("hello", str(tmp_path)))
+    assert driver.exit_code() == EXIT_APPLICATION, driver.output[-3000:]
+    assert driver.termination.exception == "ModuleNotFoundError"
+    message = driver.termination.message
+    assert "No module named 'of_driver'" in message
+    assert "name its file in spec.application.pyFiles" in message
 
 
 def test_a_finite_script_completes_in_an_image_that_has_pyspark_only_in_sparks_own_directory(
