@@ -24,7 +24,7 @@ from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots import operator_files
 from tidegate_spark.snapshots.operator_files import STATE
-from tidegate_spark.snapshots.query_logs import OFFSETS
+from tidegate_spark.snapshots.query_logs import COMMITS, OFFSETS
 from tidegate_spark.state_columns import Difference, differences
 
 if TYPE_CHECKING:
@@ -119,6 +119,9 @@ class _Checkpoint:
         self._jvm, self._conf, self._root = session._jvm, session._jsc.hadoopConfiguration(), root.rstrip("/")
 
     def operators(self) -> list[int]:
+        """Return the numbers of the operators with state; before a batch is committed, none has any."""
+        if not self.names(COMMITS):
+            return []
         return sorted(int(name) for name in self.names(STATE) if name.isdigit())
 
     def names(self, directory: str) -> list[str]:

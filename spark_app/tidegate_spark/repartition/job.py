@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tidegate_spark import lineage_mark, upgrade_pin
+from tidegate_spark import lineage_mark, query_names, upgrade_pin
 from tidegate_spark import repartition_messages as messages
 from tidegate_spark.exports import state_reader
 from tidegate_spark.exports.tables import StoreMetadata
@@ -127,7 +127,7 @@ class Repartitioner:
             if newest > batch:
                 raise RepartitionError(
                     Reason.BATCH_UNCOMMITTED,
-                    messages.batch_uncommitted(query, newest),
+                    messages.batch_uncommitted(query_names.of_directory(self.own, query), newest),
                 )
 
     def _newest_offsets(self, query: str) -> int:
@@ -172,7 +172,7 @@ class Repartitioner:
             after = self._read(session_for(spark, at), place, at.batch + 1, self.order.partitions, stores)
         wrong = fingerprints.difference(before, after)
         if wrong:
-            message = messages.state_differs(query, wrong)
+            message = messages.state_differs(at.called(query), wrong)
             raise RepartitionError(Reason.STATE_DIFFERS, message)
         log.info("query %r: %d rows, the same as before", query, after.rows, extra={"action": "repartition"})
         return RepartitionedQuery(at.batch, after.rows, facts.partitions)

@@ -138,7 +138,8 @@ def take(library: Library, layout: Layout, request: Request, now: float, copiers
             raise
     for query, batch in request.exact.items():
         if query not in made.queries or made.queries[query].batch != batch:
-            raise BatchLostError(f"snapshot {request.id} was completed, and not at batch {batch} of query {query}")
+            called = query_names.of_directory(library, query)
+            raise BatchLostError(f"snapshot {request.id} was completed, and not at batch {batch} of query {called}")
     return made
 
 
@@ -195,7 +196,7 @@ def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, c
             # A listing is not made in one moment: Spark may have cleaned up while it was. If no batch was committed
             # since the last one, it was not that.
             if batches == lost_at or attempt == ATTEMPTS:
-                raise _lost(request, error, attempt) from error
+                raise _lost(library, request, error, attempt) from error
             lost_at = batches
             continue
         try:
@@ -204,7 +205,7 @@ def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, c
             files = _copy_files(library, request.id, plan, copied, copiers, doubtful=doubtful)
         except VanishedError as error:
             if attempt == ATTEMPTS:
-                raise _lost(request, error, attempt) from error
+                raise _lost(library, request, error, attempt) from error
             lost_at = batches
             continue
         kept = kept_at(library, {query: at.offsets for query, at in plan.queries.items()})
@@ -212,9 +213,10 @@ def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, c
     raise AssertionError("the last attempt returns or raises")
 
 
-def _lost(request: Request, error: VanishedError, attempts: int) -> SnapshotError:
+def _lost(library: Library, request: Request, error: VanishedError, attempts: int) -> SnapshotError:
     if request.exact:
-        wanted = ", ".join(f"{batch} of query {query}" for query, batch in sorted(request.exact.items()))
+        called = {query_names.of_directory(library, query): batch for query, batch in sorted(request.exact.items())}
+        wanted = ", ".join(f"{batch} of query {query}" for query, batch in called.items())
         return BatchLostError(f"batch {wanted} cannot be had any more: {error}")
     if attempts < ATTEMPTS:
         return error

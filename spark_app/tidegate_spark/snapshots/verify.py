@@ -138,12 +138,12 @@ def _wrong_checkpoints(
         try:
             found = layout.needed_files(listing, _reader(origin, listing), at.batch, partial(in_parallel, copiers))
             if found.offsets != at.offsets:
-                problems.append(f"query {query}: offsets/{at.batch} differs from the manifest")
+                problems.append(f"query {at.called(query)}: offsets/{at.batch} differs from the manifest")
             for path, entry in listing.items():
                 _unpack(path, entry, _reader(origin, listing))
         except SnapshotError as error:
             into = unread if isinstance(error.__cause__, CodecMissingError) else problems
-            into.append(f"query {query}: {error}")
+            into.append(f"query {at.called(query)}: {error}")
     return problems
 
 

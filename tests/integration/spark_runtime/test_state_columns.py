@@ -3,6 +3,7 @@
 Spark itself accepts each of these versions. Tests share the version whose state it is.
 """
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def stateful(spark: SparkSession, tmp_path: Path) -> Iterator[Stateful]:
     for key, value in ROCKSDB.items():
         spark.conf.set(key, value)
     yield found
-    assert list((tmp_path / "work").iterdir()) == []
+    assert list((tmp_path / "work").glob("*")) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -140,6 +141,12 @@ def test_keys_that_change_places_are_found_in_state_of_each_kind(kind: str, stat
     stateful.run(query(stateful.spark, "key", "value"), mode)
     why = stateful.refusal_of(query(stateful.spark, "value", "key"), mode)
     assert "Spark would read one for another" in why
+
+
+def test_state_of_which_no_batch_was_committed_binds_nobody(stateful: Stateful) -> None:
+    stateful.run(aggregated(stateful.spark, "key", "value"))
+    shutil.rmtree(stateful.folder / "checkpoint" / "commits")
+    assert stateful.refusal_of(aggregated(stateful.spark, "value", "key")) == ""
 
 
 def test_who_has_spark_compare_nothing_is_not_refused(stateful: Stateful) -> None:

@@ -1,10 +1,13 @@
 """A query is called by its name, also where only its checkpoint's directory is known. The store is in memory."""
 
+import pytest
+
 from tidegate_spark import query_names
 from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.places import checkpoint_directory
 from tidegate_spark.snapshot_work import pins_of
+from tidegate_spark.snapshots.take import BatchLostError
 from tidegate_testing.snapshot_scenes import Scene
 
 NAME = "dedup größe"
@@ -23,6 +26,15 @@ def test_a_snapshot_reports_the_query_by_its_name() -> None:
     made = scene.take("a")
     assert set(made.queries) == {"main", DIRECTORY}
     assert set(pins_of(made.queries)) == {"main", NAME}
+
+
+def test_a_batch_that_is_gone_is_one_of_the_query_by_its_name() -> None:
+    scene = Scene()
+    scene.batches(3, DIRECTORY)
+    query_names.note(objects(scene), NAME)
+    scene.take("a")
+    with pytest.raises(BatchLostError, match="not at batch 1 of query dedup größe"):
+        scene.take("a", exact={DIRECTORY: 1})
 
 
 def test_a_query_of_which_no_name_is_known_is_called_as_its_directory() -> None:
