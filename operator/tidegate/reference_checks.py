@@ -2,7 +2,7 @@
 
 ConfigMaps and claims are read by their names, and of those without a key in question the metadata alone. Secrets are
 not read: the creation of an empty one is tried, which the server stores in no case, and answers that there is one.
-Which keys a Secret has nobody asks.
+Which keys a Secret has nobody asks, and so nobody is told of it beforehand: the kubelet names a key that is missing.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _state(answer: _Content | Failure | None, key: str) -> _Found:
         case _Content():
             return _Found.THERE if not key or answer.has(key) else _Found.MISSING
         case AlreadyExists():
-            return _Found.UNCHECKED if key else _Found.THERE
+            return _Found.THERE
         case NotFound():
             return _Found.MISSING
         case _:

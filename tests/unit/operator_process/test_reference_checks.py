@@ -83,9 +83,16 @@ async def test_a_secret_is_never_read_and_nothing_is_made_of_one_that_is_missing
     assert (world.api.read, world.api.objects) == ([], {})
 
 
-async def test_which_keys_a_secret_has_is_unchecked() -> None:
+async def test_which_keys_a_secret_has_is_not_asked_and_of_no_edit_said() -> None:
     world = World(TLS)
     assert await world.look(template(OF_TLS)) == CheckedReferences()
+    assert await world.look(template(OF_ITS_KEY)) == CheckedReferences()
+    assert world.api.read == []
+
+
+async def test_a_key_of_a_secret_that_may_not_be_asked_for_is_unchecked() -> None:
+    world = World(TLS)
+    world.api.refusing = {f"{SHOP}/secrets": Forbidden("not granted")}
     assert await world.unchecked(template(OF_ITS_KEY)) == ["key tls.crt of Secret tls"]
 
 
