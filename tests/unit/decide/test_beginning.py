@@ -73,8 +73,11 @@ def test_a_fork_that_was_created_again_without_its_snapshot_continues_once_it_is
     assert waiting.reason == "SnapshotNotFound"
     assert "spec.startFrom.adopt" in waiting.message
     told = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}, "adopt": True}}, name="variant", uid="u-9")
-    found = config_of(observe(told))
-    assert (found.adopt, found.start_from) == (True, None)
+    for finalizers in (told.metadata.finalizers, ()):  # launched before, or told so from the first
+        metadata = msgspec.structs.replace(told.metadata, finalizers=finalizers)
+        for origin in (None, with_phase(SnapshotPhase.FAILED), with_phase(SnapshotPhase.PENDING)):
+            found = config_of(observe(msgspec.structs.replace(told, metadata=metadata), origin=origin))
+            assert (found.adopt, found.start_from, found.lineage) == (True, None, 1)
 
 
 def with_phase(phase: SnapshotPhase) -> StreamSnapshot:

@@ -128,9 +128,18 @@ def test_where_its_storage_is_empty_it_starts_from_the_snapshot_at_once_when_tha
     assert written(o).status.start_from == RECORD
 
 
-@pytest.mark.parametrize(("epoch", "lineage"), [(1, 1), (9, 2)])
-def test_a_runtime_that_does_not_say_that_there_is_anything_is_not_believed(epoch: int, lineage: int) -> None:
-    unproven = ended(Reason.FENCED, adopt_epoch=epoch, adopt_lineage=lineage)
+@pytest.mark.parametrize(("epoch", "lineage"), [(9, 1), (9, 2), (1, 2)])
+def test_a_runtime_that_names_what_it_was_not_told_has_found_a_claim(epoch: int, lineage: int) -> None:
+    seen = asking(**ended(Reason.FENCED, adopt_epoch=epoch, adopt_lineage=lineage))
+    assert seen.driver is not None
+    assert seen.driver.epoch == 1
+    assert verdict_of(decide(seen, NOW)) == (Phase.STARTING, "Reconciling", Reason.EPOCH_ADOPTED)
+    app = written(seen)
+    assert (app.status.epoch, app.status.lineage) == (epoch, lineage)
+
+
+def test_a_runtime_that_names_what_it_was_told_may_have_found_nothing_and_is_not_believed() -> None:
+    unproven = ended(Reason.FENCED, adopt_epoch=1, adopt_lineage=1)
     seen = asking(**unproven)
     plan = decide(seen, NOW)
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", Reason.STORAGE_EMPTY)

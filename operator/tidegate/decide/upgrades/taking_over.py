@@ -14,7 +14,7 @@ from tidegate.decide.upgrades import messages as upgrade_messages
 from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, ids_of, moved
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase
 from tidegate.observe.observation import Observation
-from tidegate_spark.protocol import DriverState, Termination
+from tidegate_spark.protocol import FIRST_LINEAGE, DriverState, Termination
 from tidegate_spark.reasons import Reason
 
 
@@ -82,11 +82,14 @@ def unproven_place(o: Observation) -> Termination | None:
     """Return the last words of a driver by which an application that starts from a snapshot is to go on in its place.
 
     None if it says that there is something of the application. Without that, a runtime of before would start
-    empty there with the next launch.
+    empty there with the next launch. In an empty place it names the first lineage, with the epoch that it was given:
+    any other epoch or lineage it has from a claim.
     """
-    told = ended_for_good_with(o.driver, Reason.FENCED)
-    unproven = told is not None and told.adopt_epoch and not told.adopt_found and not told.adopted_from
-    return told if unproven and lacks_beginning(o) else None
+    driver, told = o.driver, ended_for_good_with(o.driver, Reason.FENCED)
+    if driver is None or told is None or told.adopt_found or told.adopted_from:
+        return None
+    as_if_empty = (told.adopt_epoch, told.adopt_lineage) == (driver.epoch, FIRST_LINEAGE)
+    return told if as_if_empty and lacks_beginning(o) else None
 
 
 def _means_to_open(status: StreamingAppStatus, lineage: int) -> bool:
