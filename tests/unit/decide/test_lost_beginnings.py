@@ -157,6 +157,22 @@ def test_one_that_is_to_give_its_state_up_starts_with_nothing_in_a_lineage_of_it
     assert (asked.lineage, asked.opening, asked.expects) == (2, OPENS_EMPTY, EXPECTS_NOTHING)
 
 
+# --- the status and the store's address are lost together ---
+
+
+def test_nothing_says_that_it_has_run_but_a_person_who_has_it_take_over_what_there_is() -> None:
+    forgotten = moved(app_with())
+    assert config_of(observe(forgotten)).expects == EXPECTS_NOTHING
+    assert config_of(observe(moved(app_with({"startFrom": {"adopt": True}})))).adopt
+
+
+def test_a_fork_starts_from_its_snapshot_again_or_has_the_other_store_asked() -> None:
+    again = config_of(observe(moved(FORK), origin=ORIGIN))
+    assert (again.lineage, again.opening, again.expects) == (1, OPENS_FROM_SNAPSHOT, EXPECTS_NOTHING)
+    asked = config_of(observe(moved(FORK), origin=None))
+    assert (asked.lineage, asked.expects) == (0, EXPECTS_BEGINNING)
+
+
 # --- the storage is another one ---
 
 
