@@ -22,7 +22,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tidegate_spark import query_messages as messages
 from tidegate_spark import upgrade_pin
 from tidegate_spark.file_sinks import FORMATS, SinkRefusedError
-from tidegate_spark.places import EMPTY_START, checkpoint_directory, start_directory
+from tidegate_spark.places import EMPTY_START, checkpoint_directory, number_of_start, start_directory
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.reasons import Reason
@@ -74,7 +74,7 @@ class EmptyStarts:
         return self.start(name, why) if why else checkpoint_directory(name)
 
     def start(self, name: str, why: str) -> str:
-        """Return the directory of a query that starts empty, and remove those of its starts before."""
+        """Return the directory of a query that starts empty, and remove those of its starts before the last one."""
         directory = start_directory(name, next(self._starts))
         self._progress.query_starts_empty(name)
         self._progress.notice(Reason.STARTS_EMPTY, messages.starts_empty(name, why), warning=True)
@@ -89,6 +89,9 @@ class EmptyStarts:
         root = library.lineage_key(self._config.lineage) + "/"
         pinned = upgrade_pin.noted(library, self._config.pin.snapshot) if self._config.pin is not None else frozenset()
         listed = library.store.list(f"{root}{checkpoint_directory(name)}{EMPTY_START}")
-        going = [entry.key for entry in listed if entry.key[len(root) :].partition("/")[0] not in pinned]
+        directories = {entry.key: entry.key[len(root) :].partition("/")[0] for entry in listed}
+        # The last one stays: a claim sees by it that there are queries whose batches begin again.
+        kept = pinned | {max(directories.values(), key=number_of_start, default="")}
+        going = [key for key, directory in directories.items() if directory not in kept]
         # Backwards: stores that keep objects as files have the directories empty by the time they come to them.
         library.store.delete(sorted(going, reverse=True))

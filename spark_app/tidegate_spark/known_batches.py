@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tidegate_spark.places import EMPTY_START
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def newest_if_older(client: S3Client, config: DriverConfig) -> int | None:
 
     None if it is not, or cannot be told: of a query without state Spark may report batches before they are in the log
     (asynchronous progress tracking), and loses the last ones if it is killed. Where there is such a query, the number
-    that is expected may be of it.
+    that is expected may be of it. Nor where there is a query that starts empty each time.
 
     Args:
         client: of the storage.
@@ -30,6 +31,8 @@ def newest_if_older(client: S3Client, config: DriverConfig) -> int | None:
     if not queries or any(_is_there(client, config, f"{query}{_COMMITS}/{config.expects_batch}") for query in queries):
         return None
     newest = max((batch for query in queries for batch in _batches(client, config, f"{query}{_COMMITS}/")), default=-1)
+    if any(EMPTY_START in query for query in queries):
+        return None
     stateful = all(_is_there(client, config, f"{query}{_STATE}/") for query in queries)
     return newest if stateful and newest < config.expects_batch else None
 

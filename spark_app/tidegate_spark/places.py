@@ -143,6 +143,11 @@ def start_directory(name: str, start: int) -> str:
     return f"{checkpoint_directory(name)}{EMPTY_START}{start:x}"
 
 
+def number_of_start(directory: str) -> int:
+    """Return the number of the start that a directory is of; -1: it is of none."""
+    return int(directory.partition(EMPTY_START)[2] or "-1", 16)
+
+
 def directory_of_query(directory: str) -> str:
     """Return what :func:`checkpoint_directory` returns for the query that has its checkpoint in ``directory``."""
     return directory.partition(EMPTY_START)[0]

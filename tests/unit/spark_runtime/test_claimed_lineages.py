@@ -11,6 +11,7 @@ from tidegate_spark.claimed import Known
 from tidegate_spark.claiming import BehindError
 from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.objects.memory import Buckets, MemoryStore
+from tidegate_spark.places import start_directory
 from tidegate_spark.protocol import (
     EXPECTS_BEGINNING,
     EXPECTS_STATE,
@@ -299,6 +300,11 @@ def test_where_a_query_has_no_state_its_log_may_be_behind_what_spark_reported() 
     stateless = {f"{ROOT}/lineages/1/other/commits/4": b""}
     assert known({**claim_of(9, 1), **PART}, expecting(5)) is None
     assert known({**RAN, **stateless}, expecting(5)) is None
+
+
+def test_batches_of_a_query_that_starts_empty_each_time_are_expected_of_nobody() -> None:
+    again = f"{ROOT}/lineages/1/{start_directory('newest', 7)}"
+    assert known({**RAN, f"{again}/commits/0": b"", f"{again}/state/0/1.zip": b""}, expecting(200)) is None
 
 
 def test_an_older_copy_that_has_not_even_the_lineage_is_not_gone_back_to() -> None:

@@ -76,27 +76,27 @@ def test_each_start_has_a_checkpoint_of_its_own_and_is_announced() -> None:
     assert "Query 'newest' starts without its state, at batch 0, whenever the driver starts: because." in notice.message
 
 
-def test_checkpoints_of_earlier_starts_go_and_those_of_other_queries_stay() -> None:
+def test_checkpoints_of_earlier_starts_go_but_the_last_and_those_of_other_queries_stay() -> None:
     world = World()
-    earlier, other = start_directory("newest", 7), start_directory("newest-2", 7)
-    for directory in (earlier, other, "newest", "main"):
+    earlier, last, other = start_directory("newest", 9), start_directory("newest", 16), start_directory("newest-2", 7)
+    for directory in (earlier, last, other, "newest", "main"):
         world.put(directory)
     world.start()
-    assert world.directories == {other, "newest", "main"}
+    assert world.directories == {last, other, "newest", "main"}
 
 
 def test_a_checkpoint_that_an_upgrade_goes_back_to_stays_until_its_pin_is_disposed_of() -> None:
     world = World(pin=Pin("up-1", "v1"))
-    pinned, between = start_directory("newest", 7), start_directory("newest", 8)
-    for directory in (pinned, between):
+    pinned, between, last = (start_directory("newest", number) for number in (7, 8, 9))
+    for directory in (pinned, between, last):
         world.put(directory)
     note = world.library.key("upgrades", "up-1.json")
     world.library.store.put(note, json.dumps({"lineage": 1, "batches": {pinned: 0}}).encode())
     world.start()
-    assert world.directories == {pinned}
+    assert world.directories == {pinned, last}
     world.library.store.delete([note])
     world.start()
-    assert world.directories == set()
+    assert world.directories == {last}
 
 
 def test_a_store_that_does_not_answer_keeps_no_query_from_starting() -> None:
