@@ -16,6 +16,8 @@ work = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
 interval = sys.argv[5] if len(sys.argv) > 5 else "2 seconds"
 most = sys.argv[6] if len(sys.argv) > 6 else "2000"
 
+spark = SparkSession.builder.getOrCreate()
+
 
 @f.udf("long")
 def worked(number: int) -> int:
@@ -24,7 +26,6 @@ def worked(number: int) -> int:
     return number
 
 
-spark = SparkSession.builder.getOrCreate()
 numbers = (
     spark.readStream.format("kafka")
     .option("kafka.bootstrap.servers", broker)
