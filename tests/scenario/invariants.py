@@ -223,7 +223,10 @@ class Invariants:
         """Note the launch of a lineage, and which one is left for it."""
         old, new = _lineage_in(before), _lineage_in(after)
         if self.action() == "RecordLaunch" and old != new:
-            self.opened_after.setdefault((after["metadata"]["uid"], new), set()).add(old)
+            uid = after["metadata"]["uid"]
+            # Of a status that was lost it is what had stood there.
+            left = {old} if old else {old, *self.written_over.get((uid, old), ())}
+            self.opened_after.setdefault((uid, new), set()).update(left)
 
     def _has_driver(self, change: Change, app: str, uid: str) -> bool:
         """Return whether there is a driver of an application that was there when this was decided."""
