@@ -87,7 +87,7 @@ def known_beside(claim: Claim, config: DriverConfig, is_there: Callable[[int], b
     Args:
         claim: of the same application.
         config: the launch's.
-        is_there: whether there is anything of a lineage.
+        is_there: whether there is a lineage that somebody ran in, or began to fill for that.
     """
     known = Known(claim.epoch, claim.lineage)
     if claim.epoch > config.epoch or config.lineage < claim.lineage:

@@ -184,7 +184,7 @@ def _next(
         if taken is None:
             raise FaultError(Fault(Reason.STORAGE_OWNED, _words_of_owner(config, content)))
         return taken, Known(owned.epoch, owned.lineage, adopted_from=owned.uid)
-    known = known_beside(owned, config, lambda lineage: _has_lineage(client, config.storage, lineage))
+    known = known_beside(owned, config, lambda lineage: _can_be_continued(client, config.storage, lineage))
     if known is None or config.lineage < FIRST_LINEAGE:
         # A launch that is behind is told where the application is; one that only asks, whether it can go on there.
         expected = [f"{LINEAGE_PREFIX}/{start}" for start in expected_beside(owned, config)]
@@ -225,10 +225,18 @@ def _nothing_there(config: DriverConfig) -> FaultError:
 
 def _refuse_to_begin_with_something(client: S3Client, config: DriverConfig) -> None:
     # What an attempt at a repartition left is removed under the fence, where nobody makes it any more.
-    attempt = _is_there(client, config.storage, f"{REPARTITION_PREFIX}/{config.lineage}.json")
-    if not attempt and _has_lineage(client, config.storage, config.lineage):
+    if _can_be_continued(client, config.storage, config.lineage):
         message = messages.lineage_not_empty(config.lineage, config.storage.uri, LINEAGE_PREFIX)
         raise FaultError(Fault(Reason.LINEAGE_NOT_EMPTY, message))
+
+
+def _can_be_continued(client: S3Client, place: Storage, lineage: int) -> bool:
+    """Return whether there is a lineage, and not only what an attempt at a repartition makes or has left.
+
+    That may never become whole, and nobody ran in it: only a launch that says so opens it.
+    """
+    attempt = _is_there(client, place, f"{REPARTITION_PREFIX}/{lineage}.json")
+    return not attempt and _has_lineage(client, place, lineage)
 
 
 def _has_lineage(client: S3Client, place: Storage, lineage: int) -> bool:

@@ -121,6 +121,14 @@ def test_a_lineage_that_there_is_is_gone_on_with_although_the_claim_is_older() -
     assert known(objects, launch(10, 3)) is None
 
 
+@pytest.mark.parametrize("mark", [{}, {f"{ROOT}/lineages/3.json": b"{}"}])
+def test_a_lineage_that_a_repartition_makes_is_opened_only_by_a_launch_that_says_so(mark: dict[str, bytes]) -> None:
+    made = {f"{ROOT}/repartitions/3.json": b"{}", f"{ROOT}/lineages/3/main/commits/4": b"", **mark}
+    # Somebody has set the number in the status to that of an attempt, which may fail after that.
+    assert known({**claim_of(9, 2), **made}, launch(10, 3)) == Known(9, 2)
+    assert known({**claim_of(9, 2), **made}, launch(10, 3, OPENS_REPARTITIONED)) is None
+
+
 @pytest.mark.parametrize(
     ("opening", "asked"),
     [
