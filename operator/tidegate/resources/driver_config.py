@@ -156,8 +156,17 @@ def _has_run(app: StreamingApp, lineage: int, opening: str) -> bool:
     stable = status.last_stable is not None and status.last_stable.lineage == lineage
     filled = began is not None and began.lineage == lineage and began.has_started
     # Of a lineage that is made of another one the status has a batch before anything is in it.
-    own_batch = status.batch is not None and (lineage == FIRST_LINEAGE or opening == OPENS_EMPTY)
+    own_batch = status.batch is not None and (lineage == FIRST_LINEAGE or _began_empty(app, opening))
     return own_batch or stable or filled
+
+
+def _began_empty(app: StreamingApp, opening: str) -> bool:
+    """Return whether the lineage was launched with nothing before, and not only is to be now.
+
+    Where the number of the lineage before it was lost, the batch in the status is that one's.
+    """
+    upgrade = app.status.upgrade
+    return opening == OPENS_EMPTY and upgrade is not None and upgrade.epoch > 0
 
 
 def _is_apart(app: StreamingApp) -> bool:

@@ -157,6 +157,18 @@ def test_one_that_is_to_give_its_state_up_starts_with_nothing_in_a_lineage_of_it
     assert (asked.lineage, asked.opening, asked.expects) == (2, OPENS_EMPTY, EXPECTS_NOTHING)
 
 
+def test_one_whose_status_was_lost_before_it_gave_its_state_up_does_not_look_for_that_in_the_new_lineage() -> None:
+    stateless = under_test(UpgradePhase.STOPPING, mode=UpgradeMode.STATELESS, lineage=2, rollback_snapshot=None)
+    assert stateless.status.upgrade is not None
+    upgrade = msgspec.structs.replace(stateless.status.upgrade, epoch=0)
+    # The last words of the driver that stopped for it told the batch.
+    first = msgspec.structs.replace(FORK, status=StreamingAppStatus(epoch=3, batch=8, upgrade=upgrade))
+    assert config_of(observe(first)).expects == EXPECTS_NOTHING
+    begun = msgspec.structs.replace(upgrade, phase=UpgradePhase.GATE, epoch=4)
+    status = StreamingAppStatus(epoch=4, lineage=2, batch=1, upgrade=begun)
+    assert config_of(observe(msgspec.structs.replace(FORK, status=status))).expects == EXPECTS_STATE
+
+
 # --- the status and the store's address are lost together ---
 
 
