@@ -157,11 +157,13 @@ def name_silence(o: Observation) -> Problem | None:
 
     The kubelet finds it ready on another port: so the driver is well, and nobody would look for what is wrong.
     """
-    if not o.silence:
+    # That it has another key is known without asking it, however seldom that is done after a long silence.
+    other_key = o.driver is not None and o.agent is None and has_other_key(o, o.driver)
+    if not o.silence and not other_key:
         return None
     pod, namespace = driver_pod_name(o.app.metadata.name), o.app.metadata.namespace
     running, wanted = running_executors(o), target_executors(o)
-    if o.driver is not None and has_other_key(o, o.driver):
+    if o.driver is not None and other_key:
         message = executor_messages.other_key(o.driver.agent_secret, running, wanted)
     else:
         message = executor_messages.agent_unreachable(o.silence, running, wanted, pod, namespace)
