@@ -89,6 +89,16 @@ def test_an_application_that_was_suspended_meanwhile_goes_back_by_nobodys_word_e
     assert stands_still_with_both_remedies(decide(observe(resumed), NOW + DAYS))
 
 
+def test_of_a_suspended_one_it_is_looked_again_when_the_time_of_the_gate_has_passed() -> None:
+    began = datetime.datetime.fromtimestamp(NOW - 200, datetime.UTC)
+    app = at_gate(reason="InputArrived", start_time=began)  # the record's own time has begun anew since
+    bad = made_unusable(app, timeout_seconds=300)
+    suspended = msgspec.structs.replace(bad, spec=msgspec.structs.replace(bad.spec, suspend=True))
+    waits = decide(observe(suspended), NOW)
+    assert (record(waits).reason, waits.wake_after) == ("InputArrived", 100)
+    assert record(decide(observe(suspended), NOW + 100)).reason == "GateOverrun"
+
+
 @pytest.mark.parametrize(
     ("fields", "epoch"),
     [

@@ -14,6 +14,7 @@ from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.copying import PATIENCE
 from tidegate.decide.upgrades.gate import idle_in, is_idle, waits_for_input
 from tidegate.decide.upgrades.in_force import HELD_TO
+from tidegate.decide.upgrades.launched import seconds_in_time
 from tidegate.decide.upgrades.orders import ORDER_PAUSE
 from tidegate.decide.upgrades.rehearsal_results import find_pod, limit_of, seconds_of
 from tidegate.decide.upgrades.repartitioning import is_pending, is_put_off
@@ -264,6 +265,8 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
     elif upgrade.phase is UpgradePhase.GATE:
         limit, tested = o.app.spec.upgrade.timeout_seconds, seconds_under_test(upgrade, now)
         left = [o.app.spec.pod_start_timeout_seconds - seconds, limit - tested, idle_in(o, upgrade, now) or 0.0]
+        if upgrade.to_spec_hash != o.spec_hash:
+            left.append(seconds_in_time(o, upgrade, now))  # then it is noted, whether anything runs or not
     elif upgrade.phase is UpgradePhase.FAILED and missing_queries(o, upgrade, now):
         left = [o.app.spec.upgrade.timeout_seconds - seconds]
     left = [value for value in left if value > 0]
