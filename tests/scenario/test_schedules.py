@@ -24,6 +24,8 @@ FRESH_SCHEDULES = 2000
 """Others each time."""
 WAKE_SEVERAL = (11, 107)
 """Schedules in which one event wakes several applications: in which order mattered to them."""
+HAVE_FAILED = (652581944, 652582622, 652582630, 652583048, 652583298)
+"""Schedules in which something happened that never may, or that did not come to rest, until its cause was fixed."""
 PURGE_PINS = (3056,)
 """Schedules beyond those in which an application is purged whose upgrade has left a snapshot."""
 
@@ -44,6 +46,12 @@ def test_every_schedule_comes_to_rest_and_breaks_no_rule() -> None:
     told = scenario("--count", str(SCHEDULES), "--keep-going")
     print(told.stdout)
     assert told.returncode == 0, told.stdout + told.stderr
+
+
+@pytest.mark.usefixtures("quiet_log")
+@pytest.mark.parametrize("seed", HAVE_FAILED)
+def test_a_schedule_that_has_failed_does_so_no_more(seed: int) -> None:
+    assert run(seed).violations == []
 
 
 @pytest.mark.long
