@@ -91,7 +91,7 @@ def test_an_application_that_was_suspended_meanwhile_goes_back_by_nobodys_word_e
 
 def test_of_a_suspended_one_it_is_looked_again_when_the_time_of_the_gate_has_passed() -> None:
     began = datetime.datetime.fromtimestamp(NOW - 200, datetime.UTC)
-    app = at_gate(reason="InputArrived", start_time=began)  # the record's own time has begun anew since
+    app = at_gate(reason="InputArrived", start_time=began)  # the record's own time has begun again since
     bad = made_unusable(app, timeout_seconds=300)
     suspended = msgspec.structs.replace(bad, spec=msgspec.structs.replace(bad.spec, suspend=True))
     waits = decide(observe(suspended), NOW)
