@@ -152,13 +152,17 @@ def shortage_reason(problem: Problem) -> Reason:
     return problem.reason if problem.reason in END_REASONS else Reason.EXECUTORS_MISSING
 
 
+def lacks_key(o: Observation) -> bool:
+    """Return whether the driver has another key than the operator: known without asking it, and for good."""
+    return o.driver is not None and o.agent is None and has_other_key(o, o.driver)
+
+
 def name_silence(o: Observation) -> Problem | None:
     """Return what an agent that does not answer keeps from happening, None if it answers, or nobody knows yet.
 
     The kubelet finds it ready on another port: so the driver is well, and nobody would look for what is wrong.
     """
-    # That it has another key is known without asking it, however seldom that is done after a long silence.
-    other_key = o.driver is not None and o.agent is None and has_other_key(o, o.driver)
+    other_key = lacks_key(o)
     if not o.silence and not other_key:
         return None
     pod, namespace = driver_pod_name(o.app.metadata.name), o.app.metadata.namespace

@@ -72,6 +72,17 @@ def test_until_then_it_is_not_ready_however_well_it_runs() -> None:
     assert "after 5 batches of each query, and has committed 4" in ready.message
 
 
+def test_of_one_with_another_key_nobody_hears_of_batches_until_somebody_has_it_launched_again() -> None:
+    new = under_test()
+    driver = running_driver(new, agent_secret="orders-agent-2-another", ready=True, ready_time=NOW - 60)
+    plan = decide(observe(new, driver=driver), NOW)
+    assert (record(plan).phase, verdict_of(plan)) == (
+        UpgradePhase.GATE,
+        (Phase.RUNNING, "Stalled", "AgentUnreachable"),
+    )
+    assert "spec.restartNonce" in plan.message
+
+
 def test_the_complete_pin_is_recorded_and_the_copy_disposed_of() -> None:
     new = under_test()
     plan = decide(observe(new, **runs(new, 1, SnapshotReport(PIN, READY, queries=PINNED))), NOW)

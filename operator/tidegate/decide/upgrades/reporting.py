@@ -6,6 +6,7 @@ import dataclasses
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.executor_ends import END_REASONS
+from tidegate.decide.executors import lacks_key, name_silence
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.messages import of_report
@@ -140,6 +141,10 @@ def _beside_what_is(o: Observation, upgrade: UpgradeStatus, verdict: Verdict) ->
 
 def _name_what_a_person_has_to_mend(o: Observation, upgrade: UpgradeStatus) -> Problem | None:
     """Return what keeps an upgrade from going on that does not pass without somebody."""
+    if upgrade.phase is UpgradePhase.GATE and lacks_key(o):
+        # Nobody hears of its batches, so that it is neither stable nor late, for as long as it runs.
+        silent = name_silence(o)
+        return Problem(silent.reason, messages.beside(upgrade.message, silent.message)) if silent else None
     if upgrade.phase is not UpgradePhase.COPYING or upgrade.rollback_snapshot is None:
         return name_lost_pin(o)
     report = find_report(o, upgrade.rollback_snapshot.copy)
