@@ -101,8 +101,10 @@ def inside_others(uri: str, owner: str) -> str:
     return f"{uri} (from spec.storage.uri) is inside storage that {owner} has claimed."
 
 
-def fence_lost(who: str, uri: str, file: str, epoch: int) -> str:
-    return f"{who} the storage {uri} over ({file}); this driver, epoch {epoch}, stopped."
+def fence_lost(to: int, uri: str, file: str, epoch: int) -> str:
+    """Return the text; ``to`` is the epoch of the driver that has the fence now, 0 if that is not known."""
+    who = f"A driver of epoch {to}" if to else "Somebody"
+    return f"{who} took the storage {uri} over ({file}); this driver, epoch {epoch}, stopped."
 
 
 def belongs_to_another(uri: str, owner: str) -> str:

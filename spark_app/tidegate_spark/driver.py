@@ -173,7 +173,7 @@ class Driver:
         except Exception as error:
             log.exception("start failed")
             failure = faults.explain(error)
-            outcome = Outcome(failure.reason, f"The driver could not start: {failure.message}", failure.exception)
+            outcome = Outcome(failure.reason, messages.could_not_start(failure.message), failure.exception)
         self._ending.request(outcome)
         undisturbed(self._ending.queries_stopped.wait)
         undisturbed(self._exit_calls.call)

@@ -82,8 +82,7 @@ def take(config: DriverConfig, credentials: Credentials | None, me: Holder) -> H
 
 def lost_while_running(found: Fenced, config: DriverConfig) -> Outcome:
     """Return the end of a driver that another one took the fence from."""
-    who = f"A driver of epoch {found.epoch} took" if found.epoch else "Somebody took"
-    message = messages.fence_lost(who, config.storage.uri, FENCE_FILE, config.epoch)
+    message = messages.fence_lost(found.epoch, config.storage.uri, FENCE_FILE, config.epoch)
     return Outcome(Reason.FENCED, message)
 
 

@@ -6,6 +6,7 @@ of the things it reports.
 
 import json
 
+from tidegate_spark import start_messages as messages
 from tidegate_spark.reasons import Reason
 
 TERMINATION_LOG = "/dev/termination-log"
@@ -23,7 +24,7 @@ def last_words(error: BaseException, config_text: str) -> str:
     return json.dumps(
         {
             "reason": reason_of(error),
-            "message": f"The driver could not start: {error}"[:LONGEST_MESSAGE],
+            "message": messages.could_not_start(error)[:LONGEST_MESSAGE],
             "exception": type(error).__name__,
             "epoch": _epoch(config_text),
             "batches": {},

@@ -147,8 +147,8 @@ class Rehearsing:
             return PASSED, Reason.NONE, f"{_words(committed)} without a failure{self._dropped()}"
         # A script that reads what there is, and ends.
         if committed and all(committed.values()):
-            return PASSED, Reason.NONE, f"The application has finished: {_words(committed)}"
-        return INCONCLUSIVE, Reason.NO_INPUT, f"The application has finished: {_words(committed)}"
+            return PASSED, Reason.NONE, messages.finished_after(_words(committed))
+        return INCONCLUSIVE, Reason.NO_INPUT, messages.finished_after(_words(committed))
 
     def _dropped(self) -> str:
         dropped = self._unstarted()

@@ -53,7 +53,9 @@ def repartitioned(lineage: int, partitions: int, rows: int) -> str:
     return f"Lineage {lineage} has state in {partitions} partitions; {rows} rows, the same as before."
 
 
-def fenced(who: str) -> str:
+def fenced(epoch: int) -> str:
+    """Return the text; ``epoch`` is that of the process which has the storage now, 0 if that is not known."""
+    who = f"A process of epoch {epoch}" if epoch else "Somebody"
     return f"{who} took the storage over meanwhile."
 
 

@@ -196,8 +196,7 @@ class Making:
 
 
 def _fenced_words(found: Fenced) -> str:
-    who = f"A process of epoch {found.epoch}" if found.epoch else "Somebody"
-    return messages.fenced(who)
+    return messages.fenced(found.epoch)
 
 
 def _log_fault(fault: Fault | None) -> None:

@@ -13,6 +13,18 @@ CONFIGURATION_MISSING = (
 )
 
 
+def could_not_start(why: object) -> str:
+    return f"The driver could not start: {why}"
+
+
+def finished_after(batches: str) -> str:
+    return f"The application has finished: {batches}"
+
+
+def origin_not_reached(whose: str, why: str) -> str:
+    return f"The storage of the snapshot {whose}: {why}"
+
+
 def python_too_old(found: str) -> str:
     return f"python3 of spec.application.image is {found}; at least 3.10 is needed."
 

@@ -246,8 +246,7 @@ class Filler:
             fault = store.fault_of(of_origin, self.start_from.storage, reached_by)
             if fault is not None:
                 whose = "to which is rolled back" if self.start_from.lineage else "in spec.startFrom"
-                message = f"The storage of the snapshot {whose}: {fault.message}"
-                return Fault(fault.reason, message)
+                return Fault(fault.reason, messages.origin_not_reached(whose, fault.message))
         return store.fault_of(error, self.config.storage, secret)
 
 

@@ -48,6 +48,23 @@ def not_sent_here(message: str) -> str:
     return f"Message {message!r:.200} was not sent by this writer; a writer knows only its own."
 
 
+def at_store(trouble: object) -> str:
+    """Return what follows a text if the store was the trouble; empty if it was none."""
+    return f" The store: {trouble}" if trouble else ""
+
+
+def buffer_full(waiting: int, trouble: object) -> str:
+    return f"{waiting} messages wait to be written, and no more may.{at_store(trouble)}"
+
+
+def not_written(timeout: float, trouble: object) -> str:
+    return f"Not written after {timeout:.0f} s: {trouble or 'the store has not answered yet'}"
+
+
+def refused_for_good(error: Exception) -> str:
+    return f"The store refuses messages, and this writer is of no use any more: {error}"
+
+
 def no_reply(name: str, timeout: float, uri: str, trouble: str) -> str:
     return (
         f"No reply to message {name!r:.200} in {timeout:.0f} s. It is in the inbox, and takes effect when an "

@@ -146,8 +146,7 @@ class ControlWriter:
         with self._changed:
             self._look_whether_open()
             if not self._changed.wait_for(lambda: self._is_over or self._outbox.has_room(len(body)), wait_seconds):
-                why = f" The store: {self._trouble}" if self._trouble else ""
-                raise BufferFullError(f"{len(self._outbox.ids)} messages wait to be written, and no more may.{why}")
+                raise BufferFullError(messages.buffer_full(len(self._outbox.ids), self._trouble))
             self._look_whether_open()
             self._numbers.setdefault(name, self._outbox.add(name, body, time.monotonic()))
             while len(self._numbers) > MOST_REMEMBERED:
@@ -169,8 +168,7 @@ class ControlWriter:
             if self._outbox.written >= upto:
                 return
             if not done:
-                why = self._trouble or "the store has not answered yet"
-                raise NotWrittenError(f"Not written after {timeout:.0f} s: {why}", self._outbox.ids)
+                raise NotWrittenError(messages.not_written(timeout, self._trouble), self._outbox.ids)
             self._look_whether_open()
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
@@ -209,7 +207,7 @@ class ControlWriter:
                 told = reply_in(found[0], self._source, id) if found is not None else None
                 trouble = ""
             except Exception as error:  # who may not list a bucket may not know either that there is no reply yet
-                told, trouble = None, f" The store: {error}"
+                told, trouble = None, messages.at_store(error)
             if told is not None:
                 return outcome_of(told)
             left = end - time.monotonic()
@@ -226,8 +224,7 @@ class ControlWriter:
 
     def _look_whether_open(self) -> None:
         if self._refused is not None:
-            words = f"The store refuses messages, and this writer is of no use any more: {self._refused}"
-            raise NotWrittenError(words, self._outbox.ids) from self._refused
+            raise NotWrittenError(messages.refused_for_good(self._refused), self._outbox.ids) from self._refused
         if self._closing:
             raise ControlWriterError(messages.CLOSED)
 

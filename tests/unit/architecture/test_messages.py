@@ -22,6 +22,8 @@ _LEAST_SPACES = 2
 _WORD = re.compile(r"[^\W\d_]{2}")
 _WHOLE = re.compile(r"""[\w)\]"][.]["')]*\s|[\w)\]"'][.]["')]*$""")
 """Where a sentence ends, inside a text or with it."""
+_BEGINS = re.compile(r"(?:The|An?|This|There|Not|Somebody) \w")
+"""How a sentence begins, whatever puts its full stop."""
 _SEARCHES = frozenset({"match", "search", "fullmatch", "findall", "finditer", "split"})
 _PARTS = frozenset({"startswith", "endswith", "partition", "rpartition", "split", "rsplit", "find", "index", "count"})
 _PARTS |= {"removeprefix", "removesuffix"}
@@ -110,7 +112,7 @@ def outside(found: Mapping[str, str]) -> set[str]:
         for path, source in found.items()
         if not _is_for_texts(path, source)
         for text in sentences(source)
-        if path.startswith(OPERATOR) or _WHOLE.search(text.rstrip())
+        if path.startswith(OPERATOR) or _WHOLE.search(text.rstrip()) or _BEGINS.match(text.lstrip())
     }
 
 
@@ -192,6 +194,7 @@ def packages() -> list[str]:
         'def rule(o):\n    return Verdict(phase, health, Reason.RUNNING, "The driver in the pod runs.")\n',
         'def rule(o):\n    message = f"The driver in pod {o.pod} runs."\n    return message\n',
         'def check(o):\n    raise FaultError(f"There is no {o.place}: {o.answer}. Name another one.")\n',
+        'def read(o):\n    raise ChannelError(o.reason, f"The queue {o.name} has another reader")\n',
     ],
 )
 def test_a_planted_message_that_is_built_elsewhere_is_found_in_each_package(planted: str, package: str) -> None:

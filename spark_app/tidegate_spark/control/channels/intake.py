@@ -169,7 +169,7 @@ class Intake:
         try:
             self._desk.take_in(drafts)
         except Exception as error:
-            words = f"The control log cannot be written, so nothing is taken from {self._broker.kind}: {error}"
+            words = messages.log_not_written(self._broker.kind, error)
             raise ChannelError(Reason.CONTROL_LOG_UNAVAILABLE, words) from error
         channel.taken(delivery)
 

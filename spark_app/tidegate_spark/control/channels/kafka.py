@@ -48,11 +48,11 @@ _REASONS: tuple[tuple[Reason, tuple[str, ...]], ...] = (
     ),
 )
 _WORDS = {
-    Reason.CHANNEL_CONNECTOR_MISSING: "The image has no Kafka clients (they come with Spark's Kafka connector)",
-    Reason.CHANNEL_CREDENTIALS_REJECTED: "Kafka rejects the credentials, or they do not suffice",
-    Reason.CHANNEL_MISSING: "Kafka has no such topic",
-    Reason.CHANNEL_MISCONFIGURED: "Kafka's clients do not understand their settings (spec.control.channel.kafka)",
-    Reason.CHANNEL_UNAVAILABLE: "Kafka does not answer",
+    Reason.CHANNEL_CONNECTOR_MISSING: texts.NO_KAFKA_CLIENTS,
+    Reason.CHANNEL_CREDENTIALS_REJECTED: texts.KAFKA_REJECTS,
+    Reason.CHANNEL_MISSING: texts.NO_TOPIC,
+    Reason.CHANNEL_MISCONFIGURED: texts.KAFKA_SETTINGS,
+    Reason.CHANNEL_UNAVAILABLE: texts.KAFKA_SILENT,
 }
 
 

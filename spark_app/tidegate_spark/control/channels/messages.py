@@ -9,6 +9,30 @@ DATA_TWICE = "The event has 'data' and 'data_base64'."
 NO_BATCH = "The object is no batch of events."
 NO_JAR = "The image has no tidegate-spark.jar in Spark's jars."
 
+NO_KAFKA_CLIENTS = "The image has no Kafka clients (they come with Spark's Kafka connector)"
+KAFKA_REJECTS = "Kafka rejects the credentials, or they do not suffice"
+NO_TOPIC = "Kafka has no such topic"
+KAFKA_SETTINGS = "Kafka's clients do not understand their settings (spec.control.channel.kafka)"
+KAFKA_SILENT = "Kafka does not answer"
+NO_QUEUE = "RabbitMQ has no such queue"
+QUEUE_IN_USE = "The queue has another reader; this driver waits until it is alone"
+
+
+def log_not_written(kind: str, error: Exception) -> str:
+    return f"The control log cannot be written, so nothing is taken from {kind}: {error}"
+
+
+def rabbitmq_rejects(answer: str) -> str:
+    return f"RabbitMQ rejects the credentials, or they do not suffice: {answer}"
+
+
+def rabbitmq_forbids(answer: str) -> str:
+    return f"RabbitMQ does not allow it: {answer}"
+
+
+def rabbitmq_silent(answer: str) -> str:
+    return f"RabbitMQ does not answer: {answer}"
+
 
 def too_many_asked(most: int) -> str:
     return f"{most} messages of types snapshot and dump-state are not done yet: send it again later."

@@ -171,17 +171,17 @@ def fault_in(error: Exception) -> tuple[Reason, str]:
     """Return the reason of a fault, and what it is in words; pure."""
     said = f"{type(error).__name__}: {error}"[:300]
     if isinstance(error, exceptions.UnroutableError):
-        return Reason.CHANNEL_MISSING, "RabbitMQ has no such queue"
+        return Reason.CHANNEL_MISSING, messages.NO_QUEUE
     if isinstance(error, _REJECTIONS):
-        return Reason.CHANNEL_CREDENTIALS_REJECTED, f"RabbitMQ rejects the credentials, or they do not suffice: {said}"
+        return Reason.CHANNEL_CREDENTIALS_REJECTED, messages.rabbitmq_rejects(said)
     if isinstance(error, (exceptions.ChannelClosedByBroker, exceptions.ConnectionClosedByBroker)):
         if error.reply_code == NOT_FOUND:
-            return Reason.CHANNEL_MISSING, "RabbitMQ has no such queue"
+            return Reason.CHANNEL_MISSING, messages.NO_QUEUE
         if error.reply_code in REFUSALS and foreign_text.names_exclusive_use(error.reply_text):
-            return Reason.CHANNEL_IN_USE, "The queue has another reader; this driver waits until it is alone"
+            return Reason.CHANNEL_IN_USE, messages.QUEUE_IN_USE
         if error.reply_code in REFUSALS:
-            return Reason.CHANNEL_CREDENTIALS_REJECTED, f"RabbitMQ does not allow it: {error.reply_text[:300]}"
-    return Reason.CHANNEL_UNAVAILABLE, f"RabbitMQ does not answer: {said}"
+            return Reason.CHANNEL_CREDENTIALS_REJECTED, messages.rabbitmq_forbids(error.reply_text[:300])
+    return Reason.CHANNEL_UNAVAILABLE, messages.rabbitmq_silent(said)
 
 
 def _tls(secret: ChannelSecret, host: str) -> pika.SSLOptions:
