@@ -59,9 +59,20 @@ def is_noted(library: Library, name: str) -> bool:
 
 
 def noted(library: Library, name: str) -> frozenset[str]:
-    """Return the directories of the queries whose batches are written down for a pin; raises as the client does."""
-    found = library.store.get(_key(library, name))
-    batches = json.loads(found[0]).get("batches") if found is not None else None
+    """Return the directories of the queries whose batches are written down for a pin.
+
+    Raises:
+        NewerStorageError: a newer Tidegate wrote them down; which they are is not known here.
+        Exception: as the client does.
+    """
+    key = _key(library, name)
+    found = library.store.get(key)
+    if found is None:
+        return frozenset()
+    content = json.loads(found[0])
+    with naming_newer(key):
+        check_format(content)
+    batches = content.get("batches")
     return frozenset(batches) if isinstance(batches, dict) else frozenset()
 
 

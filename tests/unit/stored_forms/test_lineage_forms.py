@@ -389,6 +389,7 @@ NEWER: dict[str, Callable[[Library], object]] = {
     "lineages/1.json": lambda own: lineage_mark.read(own, 1),
     "lineages/2.begin": lambda own: left_to_fill(own, 2),
     "upgrades/up-1.json": lambda own: upgrade_pin.order_of(own, "up-1", 1, "", LAYOUT),
+    "upgrades/up-2.json": lambda own: upgrade_pin.noted(own, "up-2"),
     "outputs.json": lambda own: output_book.read_outputs(own, "outputs.json"),
 }
 
