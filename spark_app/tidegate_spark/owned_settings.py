@@ -87,8 +87,8 @@ OWNED_STARTS: dict[str, str] = {
     "spark.kubernetes.authenticate.submission.": NO_SUBMISSION,
     "spark.dynamicAllocation.": EXECUTOR_INSTANCES,
     "spark.yarn.": CLIENT_MODE,
-    "spark.streaming.": "this is of DStreams; Structured Streaming has spark.sql.streaming",
-    "spark.hadoop.tidegate.": "it is of the runtime",
+    "spark.streaming.": "it is a setting of DStreams; those of Structured Streaming start with spark.sql.streaming",
+    "spark.hadoop.tidegate.": "it belongs to Tidegate's runtime",
     "spark.executorEnv.TIDEGATE_": "choose another name; these variables belong to Tidegate",
 }
 """What settings start with, of which none has an effect or belongs to anybody else; the first that fits holds."""

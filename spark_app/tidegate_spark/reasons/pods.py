@@ -169,8 +169,8 @@ AREA = Area(
             remedy="Create it, or correct the reference in the spec.",
             after=(
                 "The kubelet tries again. If a volume still lacks it after spec.podStartTimeoutSeconds, a new version "
-                "is rolled back. If it is known before that something is missing which an edit names, nothing is "
-                "stopped, and the upgrade starts when that exists."
+                "is rolled back. If Tidegate finds before an upgrade that something which the edit names does not "
+                "exist, it stops nothing, and the upgrade starts once that exists."
             ),
             page="guide.md#a-pod-that-does-not-start",
         ),

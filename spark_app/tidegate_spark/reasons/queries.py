@@ -43,8 +43,8 @@ AREA = Area(
             Fault.NONE,
             (Place.EVENT, Place.AUTOSCALING),
             (
-                "A query has a continuous trigger. Its epochs are counted as batches: the application is Ready, and a "
-                "version stable, by them. Spark reports no rows, rates and lag of such a query, retries none of its "
+                "A query has a continuous trigger. Its epochs count as batches, also for the condition Ready and for "
+                "whether a version is stable. Spark reports no rows, rates and lag of such a query, retries none of its "
                 "tasks, and has no moment between two epochs at which it could be stopped or paused: a stop, or an "
                 "executor that ends, repeats the rows of the epoch that was not committed."
             ),

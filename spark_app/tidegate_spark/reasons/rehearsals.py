@@ -55,12 +55,12 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.EVENT, Place.REHEARSAL, Place.UPGRADE),
             (
-                "The state has other columns or types than the version expects, or has them in another order, which "
-                "Spark would read for one another without an error: the query does not start. As an event: a column "
-                "has another name than in the state, and the query runs."
+                "The version has other columns or types than the state, or the same in another order, and Spark would "
+                "read one column as another without an error: the query does not start. As an event: a column of the "
+                "state has another name in the version, and the query runs."
             ),
             remedy=(
-                "Give the state the columns, in their order, and the types that it had. Or create a StreamSnapshot "
+                "Change the script back to the columns, order and types that the state has. Or create a StreamSnapshot "
                 "with spec.export, and another StreamingApp that starts from what it exported "
                 "(spec.startFrom.exportedState)."
             ),

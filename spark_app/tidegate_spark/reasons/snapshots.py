@@ -265,7 +265,7 @@ AREA = Area(
             (Place.APP, Place.SNAPSHOT),
             (
                 "The resource is being deleted, but an application or an import still needs the files of a snapshot; "
-                "the message names it (as holder). Nothing is deleted until it does not."
+                "the message names it (as holder). Until the files are not needed any more, nothing is deleted."
             ),
             remedy=(
                 "Wait, or delete that application or import. Only if it no longer exists, annotate the StreamSnapshot "

@@ -101,8 +101,8 @@ AREA = Area(
             remedy=(
                 "Revert the edit of spec.storage. To use another store, set spec.suspend to true, copy all of "
                 "<spec.storage.uri>/<namespace>/<name>/ to it, and then edit spec.storage.endpoint and set "
-                "spec.suspend to false. If the files were deleted, restore them from the versions of the bucket. An "
-                "application that lost its status before it had copied its snapshot also continues when the "
+                "spec.suspend to false. If the files were deleted, restore them from older object versions in the bucket. "
+                "If the application lost its status before it had copied its snapshot, it also continues once the "
                 'StreamSnapshot of spec.startFrom.snapshotRef is Ready again. To give the state up, run "kubectl '
                 'annotate streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE", where '
                 "LINEAGE is the number in status.lineage (1 if there is none), set spec.upgrade.mode to Stateless, "
@@ -117,8 +117,8 @@ AREA = Area(
             (
                 "The application's folder in spec.storage has an older state than the application has committed: the "
                 "store that spec.storage.endpoint names has an older copy, or the files were restored from a backup. "
-                "Tidegate does not continue from it, because the input since then would be processed again. It is not "
-                "checked where a query has no state."
+                "Tidegate does not continue from it, because the input since then would be processed again. "
+                "Queries without state are not checked."
             ),
             remedy=(
                 "Revert the edit of spec.storage, or copy the newest files of "
@@ -232,7 +232,7 @@ AREA = Area(
             ),
             remedy=(
                 "Exclude everything below spec.storage.uri from life-cycle rules that delete current versions, and "
-                "restore the object that the message names from the versions of the bucket. Without a version, "
+                "restore the object that the message names from an older object version. If there is none, "
                 "create the application again with another spec.storage.uri and, in spec.startFrom.snapshotRef, a "
                 "snapshot of the former one."
             ),

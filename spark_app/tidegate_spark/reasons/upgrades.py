@@ -286,8 +286,8 @@ AREA = Area(
             (Place.EVENT,),
             (
                 "A query reads files with the option cleanSource, so Spark deletes or moves each file after its batch. "
-                "A rollback, or a start from a snapshot, reads the files after its batch again by listing the folder: "
-                "those that are gone are missing, without an error."
+                "A rollback, or a start from a snapshot, lists the folder to read the later files again: those that "
+                "are gone are left out without an error."
             ),
             remedy=(
                 "Set cleanSource to archive: files can be put back. Or remove it, and let the object store expire "
