@@ -8,6 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[3]
@@ -169,3 +170,12 @@ def test_a_planted_mistake_breaks_its_contract(copy: Path, name: str) -> None:
 def test_each_contract_has_a_planted_mistake() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     assert {mistake.contract for mistake in MISTAKES.values()} == {each["name"] for each in settings["contracts"]}
+
+
+def test_each_module_of_inside_is_in_its_contract_or_imports_what_that_forbids() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (contract,) = [each for each in settings["contracts"] if each["name"] == INSIDE]
+    graph = grimp.build_graph("tidegate_spark", include_external_packages=True, cache_dir=None)
+    forbidden = graph.modules & set(contract["forbidden_modules"])
+    apart = graph.find_descendants("tidegate_spark.inside") - forbidden - set(contract["source_modules"])
+    assert {module for module in apart if not any(graph.chain_exists(module, name) for name in forbidden)} == set()
