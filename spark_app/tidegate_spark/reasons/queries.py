@@ -44,9 +44,9 @@ AREA = Area(
             (Place.EVENT, Place.AUTOSCALING),
             (
                 "A query has a continuous trigger. Its epochs count as batches, also for the condition Ready and for "
-                "whether a version is stable. Spark reports no rows, rates and lag of such a query, retries none of its "
-                "tasks, and has no moment between two epochs at which it could be stopped or paused: a stop, or an "
-                "executor that ends, repeats the rows of the epoch that was not committed."
+                "whether a version is stable. Spark reports no rows, rates and lag of such a query, retries none of "
+                "its tasks, and has no moment between two epochs at which it could be stopped or paused: a stop, or "
+                "an executor that ends, repeats the rows of the epoch that was not committed."
             ),
             remedy=(
                 "Give executors as many cores as the sources of the query have partitions. For metrics, autoscaling "

@@ -101,9 +101,9 @@ AREA = Area(
             remedy=(
                 "Revert the edit of spec.storage. To use another store, set spec.suspend to true, copy all of "
                 "<spec.storage.uri>/<namespace>/<name>/ to it, and then edit spec.storage.endpoint and set "
-                "spec.suspend to false. If the files were deleted, restore them from older object versions in the bucket. "
-                "If the application lost its status before it had copied its snapshot, it also continues once the "
-                'StreamSnapshot of spec.startFrom.snapshotRef is Ready again. To give the state up, run "kubectl '
+                "spec.suspend to false. If the files were deleted, restore them from older object versions in the "
+                "bucket. If the application lost its status before it had copied its snapshot, it also continues once "
+                'the StreamSnapshot of spec.startFrom.snapshotRef is Ready again. To give the state up, run "kubectl '
                 'annotate streamingapp APP -n NAMESPACE --overwrite tidegate.dev/abandon-state=LINEAGE", where '
                 "LINEAGE is the number in status.lineage (1 if there is none), set spec.upgrade.mode to Stateless, "
                 "and change spec.restartNonce."
