@@ -201,7 +201,8 @@ def state_misread(operator: int, what: str, before: Sequence[str], now: Sequence
     return (
         f"the {what} columns of its state (operator {operator}) are {', '.join(before)}, and this version has "
         f"{', '.join(now)}: Spark would read one for another, without an error. Give them the names and the order of "
-        f"the state; only if they mean the same, set {check} to false in spec.sparkConf."
+        f"the state. If the values are meant so, set {check} to false in spec.sparkConf, and leave it there as long as "
+        "the state is used."
     )
 
 

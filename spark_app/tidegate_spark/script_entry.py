@@ -113,8 +113,7 @@ class Entry:
     def _notice(self, each: Unused) -> None:
         if each.value == self._master:
             return
-        # A setting that nobody owns may have a secret for its value, which nobody here knows to be one.
-        where = f"the script ({each.value})" if each.owned else "the script"
+        where = f"the script ({each.shown})" if each.shown else "the script"
         self._progress.notice(Reason.CONFIGURATION_IGNORED, messages.setting_ignored(each.key, where, each.why))
 
     def _refuse_if_stopped(self) -> None:
@@ -157,9 +156,15 @@ class Entry:
         def make(session: SparkSession, *args: Any, **kwargs: Any) -> None:
             original(session, *args, **kwargs)
             with SparkContext._lock:
-                if not self._met:
-                    self._met = True
+                if self._met:
+                    return
+                self._met = True
+                try:
                     self._host.meet_session(session)
+                except BaseException:
+                    # A script that goes on all the same is not to have a session that nobody looks after.
+                    self._met = False
+                    raise
 
         SparkSession.__init__ = make  # type: ignore[assignment, method-assign] # the first is looked after before the script has it
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tidegate_spark import entry_messages as messages
 from tidegate_spark import executor_memory, s3a_settings, sparkconf
 from tidegate_spark.protocol import DriverConfig, is_reserved_label
+from tidegate_spark.redaction import values_of_launch
 
 DRIVER_HEAP = "spark.driver.memory"
 NAMES_A_LABEL = "spark.kubernetes.executor.decommissionLabel"
@@ -26,7 +27,12 @@ class Unused:
     why: str
     """What decides, or what to use."""
     owned: bool
-    """Whether a field, or Tidegate, has it for its own: then its value is no secret."""
+    """Whether a field, or Tidegate, has it for its own."""
+
+    @property
+    def shown(self) -> str:
+        """The value, empty if it may be a secret: of a setting that nobody owns nobody here knows that it is none."""
+        return self.value if self.owned and not values_of_launch({self.key: self.value}, ()) else ""
 
 
 @dataclass(frozen=True)

@@ -56,11 +56,12 @@ def differences(
 def _of_family(operator: int, old: Family, new: Family, aggregates: bool, by_name: bool) -> Iterator[Difference]:
     for names in _levels(old.key, new.key):
         yield Difference(operator, "key", *names, misread=_changes_places(*names))
-    keys = _names(old.key)
+    keys = {name.casefold() for name in _names(old.key)}
     for before, now in _levels(old.value, new.value) if not by_name else ():
         top = aggregates and before == _names(old.value)
         # There they are the names of functions, and of grouping columns: another one is another function.
-        another = top and any(one != other and one not in keys for one, other in zip(before, now, strict=True))
+        pairs = [(one.casefold(), other.casefold()) for one, other in zip(before, now, strict=True)]
+        another = top and any(one != other and one not in keys for one, other in pairs)
         yield Difference(operator, "value", before, now, misread=another or _changes_places(before, now))
 
 
@@ -85,6 +86,8 @@ def _within(old: Any, new: Any) -> Iterator[tuple[tuple[str, ...], tuple[str, ..
 
 
 def _changes_places(before: tuple[str, ...], now: tuple[str, ...]) -> bool:
+    # A name has the case in which a script asked for it, and means the same column in any.
+    before, now = tuple(map(str.casefold, before)), tuple(map(str.casefold, now))
     pairs = [(old, new) for old, new in zip(before, now, strict=True) if old != new]
     return any(new in before or old in now for old, new in pairs)
 

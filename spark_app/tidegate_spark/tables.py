@@ -20,6 +20,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark import query_messages as messages
 from tidegate_spark.file_sinks import FORMATS, METADATA, Sink, SinkRefusedError, batch_in, names_in
+from tidegate_spark.protocol import WORK_DIRECTORY
 from tidegate_spark.reasons import Reason
 
 SESSION_CATALOG = "spark_catalog"
@@ -92,9 +93,15 @@ def folder_of_pod(location: str) -> str:
     return "/" + rest.lstrip("/")
 
 
+_EACH_PODS = frozenset({"/", "/tmp", WORK_DIRECTORY})  # noqa: S108 - a mount
+
+
 def is_mounted(folder: str) -> bool:
-    """Return whether a folder is, or will be, on a volume of the driver's pod: whoever mounted it shares it."""
-    return any(os.path.ismount(path) for path in (Path(folder), *Path(folder).parents) if str(path) != "/")
+    """Return whether a folder is, or will be, on a volume of the driver's pod: whoever mounted it shares it.
+
+    Not so Tidegate's own volumes for scratch, which each pod has for itself.
+    """
+    return any(os.path.ismount(path) for path in (Path(folder), *Path(folder).parents) if str(path) not in _EACH_PODS)
 
 
 class Tables:

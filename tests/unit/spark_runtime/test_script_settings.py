@@ -75,6 +75,13 @@ def test_a_setting_that_a_field_owns_or_that_has_no_effect_is_not_used_and_named
     assert [(each.key, bool(each.why)) for each in judged.unused] == [(key, True)]
 
 
+def test_a_value_that_may_be_a_secret_is_not_shown() -> None:
+    secret = judge({"spark.kubernetes.driverEnv.DB_PASSWORD": "hunter2-hunter2"}, CONFIG).unused
+    assert [each.shown for each in secret] == [""]
+    plain = judge({"spark.executor.instances": "3"}, CONFIG).unused
+    assert [each.shown for each in plain] == ["3"]
+
+
 def test_no_script_labels_executors_that_go_as_anothers() -> None:
     key = "spark.kubernetes.executor.decommissionLabel"
     assert judge({key: "tidegate.dev/app"}, CONFIG).used == {}

@@ -51,6 +51,7 @@ COUNT = of("count")
     ("before", "now"),
     [
         (state(of("shop", "item"), COUNT), state(of("item", "shop"), COUNT)),
+        (state(of("shop", "item"), COUNT), state(of("Item", "Shop"), COUNT)),
         (state(of("shop", "item", "day"), COUNT), state(of("item", "day", "shop"), COUNT)),
         (state(of("shop", "item"), COUNT), state(of("item", "day"), COUNT)),
         (state(of("shop"), of("sum", "count")), state(of("shop"), of("count", "sum"))),

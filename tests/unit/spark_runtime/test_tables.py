@@ -6,6 +6,7 @@ import pytest
 
 from tidegate_spark import query_messages as messages
 from tidegate_spark.file_sinks import Sink
+from tidegate_spark.protocol import WORK_DIRECTORY
 from tidegate_spark.tables import Table, folder_of_pod, is_mounted, is_queries_own, refusal
 
 IN_BUCKET, IN_POD = "s3a://bucket/warehouse/events", "file:/opt/spark/work-dir/spark-warehouse/events"
@@ -85,3 +86,9 @@ def test_a_folder_of_the_pod_is_known_by_its_address(location: str, folder: str)
 def test_a_volume_counts_as_shared_and_the_pods_own_file_system_does_not() -> None:
     assert is_mounted("/proc/sub/folder")
     assert not is_mounted("/no/such/folder")
+
+
+@pytest.mark.parametrize("folder", ["/tmp/warehouse", f"{WORK_DIRECTORY}/warehouse"])
+def test_a_volume_for_scratch_is_each_pods_own(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.ismount", lambda path: str(path) in ("/", "/tmp", WORK_DIRECTORY))
+    assert not is_mounted(folder)
