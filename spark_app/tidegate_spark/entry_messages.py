@@ -12,6 +12,10 @@ NO_DSTREAMS = (
     "The script makes a StreamingContext (DStreams), which Spark has deprecated and whose state Tidegate cannot keep. "
     "Write it with Structured Streaming (spark.readStream)."
 )
+IN_CHILD_PROCESS = (
+    "A child process of the script asks for Spark. Ask for it in the script's own process: several queries run there "
+    "at once."
+)
 STOPPED_BEFORE = (
     "The script asks for Spark after it has stopped it (spark.stop()). Tidegate runs one session in a driver process: "
     "leave the stop out, and getOrCreate() returns the session that is there."

@@ -85,10 +85,13 @@ class Entry:
         self._host, self._progress, self._master = host, progress, master
         self._context: SparkContext | None = None
         self._met = False
+        self._tried: dict[str, str] = {}
+        """What the script asked for when Spark was started, or was to be: the JVM may have it since."""
 
     def guard(self) -> None:
         """Have every way lead here."""
         self._guard_builder()
+        self._guard_jvm()
         self._guard_context()
         self._guard_session()
         self._guard_dstreams()
@@ -100,7 +103,8 @@ class Entry:
     def _judge(self, asked: Mapping[str, str]) -> Judged:
         """Report what is not used. A SparkConf that is made when the JVM is up has all that is there."""
         there = self._there()
-        judged = self._host.judge({key: value for key, value in asked.items() if (key, value) not in there})
+        of_others = there - self._tried.items()
+        judged = self._host.judge({key: value for key, value in asked.items() if (key, value) not in of_others})
         for each in judged.unused:
             self._notice(each)
         return judged
@@ -185,12 +189,27 @@ class Entry:
                     # Spark has one context in a JVM: this object is another name of it, also when it is stopped.
                     new.__dict__ = self._context.__dict__
                     return
+                self._tried |= judged.used
                 bound.arguments["conf"], bound.arguments["gateway"] = self._host.prepare(judged.used)
                 original(*bound.args, **bound.kwargs)
+                self._tried = {}
                 self._context = new
                 self._host.meet_context(new)
 
         SparkContext.__init__ = make  # type: ignore[assignment, method-assign] # the way of every session to Spark, too
+
+    def _guard_jvm(self) -> None:
+        """Have a JVM that is started before a context, by ``setSystemProperty``, started as for the context."""
+        original = SparkContext._ensure_initialized.__func__  # type: ignore[attr-defined] # it is a class method
+
+        @functools.wraps(original)
+        def ensure(cls: type[SparkContext], instance: Any = None, gateway: Any = None, conf: Any = None) -> None:
+            with SparkContext._lock:
+                if SparkContext._gateway is None and gateway is None:
+                    _, gateway = self._host.prepare({})
+                original(cls, instance, gateway, conf)
+
+        SparkContext._ensure_initialized = classmethod(ensure)  # type: ignore[assignment, method-assign] # any JVM's start
 
     def _report_late(self, asked: Mapping[str, str]) -> None:
         """Say which settings come too late: the context is there, and has others."""

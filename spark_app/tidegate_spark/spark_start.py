@@ -71,6 +71,7 @@ class SparkStart:
         self.keep_secret: Callable[..., None] = lambda *values: None
         """Told of secrets that are not to be shown."""
         self._before = dict(os.environ)
+        self._process_id = os.getpid()
         self._asked = Asked()
 
     def host(self, meet_session: Callable[[SparkSession], None]) -> Host:
@@ -87,6 +88,9 @@ class SparkStart:
 
     def _prepare(self, script: Mapping[str, str]) -> tuple[SparkConf, Any]:
         """Start the JVM with the script's settings; return those of the context, and the gateway."""
+        if os.getpid() != self._process_id:
+            # Two of them would have their queries on one checkpoint, with one fence, and nobody would stop them.
+            raise ScriptRefusedError(messages.IN_CHILD_PROCESS)
         if self._ending.requested.is_set():
             raise DriverStoppingError(EXIT_STOPPED)
         self.keep_secret(*values_of_launch(script, ()))

@@ -88,11 +88,23 @@ def test_the_settings_of_a_scripts_builder_are_in_force_and_the_spec_beats_them(
 def test_a_script_that_spark_refuses_a_setting_may_try_another_one(start_driver: StartDriver) -> None:
     driver = start_driver("second", "second_try.py", own_jvm=True)
     driver.await_batch(1)
-    assert found_by(driver) == {"serializer": "KryoSerializer"}
+    assert found_by(driver) == {"serializer": "KryoSerializer", "name": "second try"}
     report = driver.report()
     assert report is not None
     # What is in force already is not said to be unused.
     assert [each.message.partition(" ")[0] for each in report.notices] == ["spark.executor.extraJavaOptions"]
+
+
+def test_a_script_that_sets_a_property_of_the_jvm_first_has_the_jvm_of_its_context(start_driver: StartDriver) -> None:
+    start_driver("property", "system_property.py", own_jvm=True).await_batch(1)
+
+
+def test_a_child_process_has_no_spark_of_its_own(start_driver: StartDriver) -> None:
+    driver = start_driver("forking", "forking.py", own_jvm=True)
+    assert driver.exit_code() == 1, driver.output[-3000:]
+    assert driver.termination.reason is Reason.APPLICATION_FAILED
+    assert "A child process of the script asks for Spark." in driver.output
+    assert "the child process ended with 1" in driver.termination.message
 
 
 def test_a_script_that_never_asks_for_spark_ends_as_it_would_and_no_jvm_is_left(start_driver: StartDriver) -> None:
