@@ -25,7 +25,7 @@ from tidegate_spark.claimed import (
 from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
 from tidegate_spark.fence import Holder
 from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
-from tidegate_spark.known_batches import newest_if_older
+from tidegate_spark.known_batches import is_there, newest_if_older
 from tidegate_spark.protocol import (
     APP_FILE,
     EXPECTS_NOTHING,
@@ -122,7 +122,7 @@ def _first(client: S3Client, config: DriverConfig, spark_version: str) -> tuple[
     """Return the claim of a place that has none; and what was there before, if that is taken over."""
     refuse_inside_others(client, config)
     adopts = config.adopt and config.rehearsal is None
-    if not _is_there(client, config.storage, f"{LINEAGE_PREFIX}/"):
+    if not is_there(client, config.storage, f"{LINEAGE_PREFIX}/"):
         if adopts:
             message = messages.nothing_to_adopt(config.storage.uri)
             raise FaultError(Fault(Reason.NOTHING_TO_ADOPT, message))
@@ -155,7 +155,7 @@ def _by_fence(client: S3Client, config: DriverConfig, missing: str) -> tuple[dic
     if not config.adopt_lineage:
         message = messages.adopted_unknown(missing, FENCE_FILE, _lineages(client, place))
         raise FaultError(Fault(Reason.CLAIM_DAMAGED, message + damaged))
-    if not _is_there(client, place, f"{LINEAGE_PREFIX}/{config.adopt_lineage}/"):
+    if not is_there(client, place, f"{LINEAGE_PREFIX}/{config.adopt_lineage}/"):
         message = messages.no_such_lineage(config.adopt_lineage, _lineages(client, place))
         raise FaultError(Fault(Reason.NOTHING_TO_ADOPT, message))
     if damaged:
@@ -188,7 +188,7 @@ def _next(
     if known is None or config.lineage < FIRST_LINEAGE:
         # A launch that is behind is told where the application is; one that only asks, whether it can go on there.
         expected = [f"{LINEAGE_PREFIX}/{start}" for start in expected_beside(owned, config)]
-        if expected and not any(_is_there(client, config.storage, prefix) for prefix in expected):
+        if expected and not any(is_there(client, config.storage, prefix) for prefix in expected):
             raise _nothing_there(config)
     _refuse_older(client, config, owned, known)
     if known is not None:
@@ -235,18 +235,13 @@ def _can_be_continued(client: S3Client, place: Storage, lineage: int) -> bool:
 
     That may never become whole, and nobody ran in it: only a launch that says so opens it.
     """
-    attempt = _is_there(client, place, f"{REPARTITION_PREFIX}/{lineage}.json")
+    attempt = is_there(client, place, f"{REPARTITION_PREFIX}/{lineage}.json")
     return not attempt and _has_lineage(client, place, lineage)
 
 
 def _has_lineage(client: S3Client, place: Storage, lineage: int) -> bool:
     # Its files, or what says beside them what it is to start with or was filled with.
-    return any(_is_there(client, place, f"{LINEAGE_PREFIX}/{lineage}{end}") for end in "/.")
-
-
-def _is_there(client: S3Client, place: Storage, prefix: str) -> bool:
-    listed = client.list_objects_v2(Bucket=place.bucket, Prefix=place.key(prefix), MaxKeys=1)
-    return bool(listed.get("Contents"))
+    return any(is_there(client, place, f"{LINEAGE_PREFIX}/{lineage}{end}") for end in "/.")
 
 
 def _read_unless_damaged(client: S3Client, config: DriverConfig) -> tuple[dict[str, Any], str] | str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tidegate_spark.places import EMPTY_START
-from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig
+from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Storage
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -27,13 +27,13 @@ def newest_if_older(client: S3Client, config: DriverConfig) -> int | None:
     """
     root = f"{LINEAGE_PREFIX}/{config.lineage}/"
     queries = list(_folders(client, config, root))
+    if not queries or any(EMPTY_START in query for query in queries):
+        return None
     # A key with this prefix is of that batch, or of one with more digits: a later one.
-    if not queries or any(_is_there(client, config, f"{query}{_COMMITS}/{config.expects_batch}") for query in queries):
+    if any(is_there(client, config.storage, f"{query}{_COMMITS}/{config.expects_batch}") for query in queries):
         return None
     newest = max((batch for query in queries for batch in _batches(client, config, f"{query}{_COMMITS}/")), default=-1)
-    if any(EMPTY_START in query for query in queries):
-        return None
-    stateful = all(_is_there(client, config, f"{query}{_STATE}/") for query in queries)
+    stateful = all(is_there(client, config.storage, f"{query}{_STATE}/") for query in queries)
     return newest if stateful and newest < config.expects_batch else None
 
 
@@ -54,6 +54,7 @@ def _batches(client: S3Client, config: DriverConfig, below: str) -> Iterator[int
         yield from (int(name) for name in names if name.isdecimal())
 
 
-def _is_there(client: S3Client, config: DriverConfig, prefix: str) -> bool:
-    listed = client.list_objects_v2(Bucket=config.storage.bucket, Prefix=config.storage.key(prefix), MaxKeys=1)
+def is_there(client: S3Client, place: Storage, prefix: str) -> bool:
+    """Return whether a storage has any object whose key begins so."""
+    listed = client.list_objects_v2(Bucket=place.bucket, Prefix=place.key(prefix), MaxKeys=1)
     return bool(listed.get("Contents"))

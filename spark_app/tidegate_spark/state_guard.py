@@ -26,6 +26,7 @@ from tidegate_spark.snapshots import operator_files
 from tidegate_spark.snapshots.operator_files import STATE
 from tidegate_spark.snapshots.query_logs import COMMITS, OFFSETS
 from tidegate_spark.state_columns import Difference, differences
+from tidegate_spark.writers import output_mode
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -198,10 +199,7 @@ def _output_mode(writer: DataStreamWriter, mode: str | None) -> Any:
     if mode:
         jvm: Any = writer._spark._jvm
         return getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
-    java_writer: Any = writer._jwrite
-    field = java_writer.getClass().getDeclaredField("outputMode")
-    field.setAccessible(True)
-    return field.get(java_writer)
+    return output_mode(writer)
 
 
 def _unless_missing(call: Callable[[], Any]) -> Any:

@@ -25,7 +25,12 @@ def writer_format(writer: DataStreamWriter) -> str:
 
 def writer_mode(writer: DataStreamWriter) -> str:
     """Return the output mode that was set on ``writer``, or Spark's default, in lower case."""
-    return str(_field(writer, "outputMode").toString()).lower()
+    return str(output_mode(writer).toString()).lower()
+
+
+def output_mode(writer: DataStreamWriter) -> Any:
+    """Return the output mode that was set on ``writer``, or Spark's default, as the JVM's object."""
+    return _field(writer, "outputMode")
 
 
 def texts(options: Mapping[str, Any]) -> dict[str, str | None]:
