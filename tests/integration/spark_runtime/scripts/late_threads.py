@@ -11,15 +11,23 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.schema("value STRING").text(sys.argv[1])
 pool = ThreadPoolExecutor()
-atexit.register(print, "called at exit", flush=True)
+
+
+def say(text: str) -> None:
+    """Write a whole line at once: ``print`` writes its end on its own, and two threads would share a line."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+atexit.register(say, "called at exit")
 
 
 def run(name: str) -> None:
     time.sleep(2)
     rows.writeStream.queryName(name).trigger(availableNow=True).format("noop").start().awaitTermination()
-    pool.submit(print, "from the pool:", name, flush=True).result()
+    pool.submit(say, f"from the pool: {name}").result()
 
 
 for query in ("a", "b"):
     threading.Thread(target=run, args=(query,)).start()
-print("the last line", flush=True)
+say("the last line")
