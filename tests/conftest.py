@@ -15,6 +15,10 @@ from tidegate_testing.examples import FRESH_SEEDS, gate_share
 
 pytest_plugins = ["tests.gate.tools"]
 
+# The gate sets it for its steps. What tests start would inherit it, and a script's line and its end would be written
+# one after the other, with a line of another thread or of the JVM between them: seldom, and never by hand.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 settings.register_profile(
     "tidegate",
     deadline=None,
