@@ -52,6 +52,12 @@ def newest_epoch(query: StreamingQuery) -> int:
     return int(latest.get()) if latest.isDefined() else -1
 
 
+def seconds_between_epochs(query: StreamingQuery) -> float:
+    """Return after how many seconds the trigger of a continuous query ends an epoch."""
+    trigger: Any = query._jsq.streamingQuery().trigger()
+    return int(trigger.intervalMs()) / 1000
+
+
 class Epochs:
     """Counts the epochs of one driver's queries."""
 

@@ -58,9 +58,14 @@ class StallDetector:
         """Forget a query that has ended."""
         self._since.pop(query, None)
 
-    def is_stalled(self, seconds: float) -> bool:
-        """Return whether so many seconds without progress are too many."""
-        return 0 < self._timeout <= seconds
+    def is_stalled(self, seconds: float, pause: float = 0.0) -> bool:
+        """Return whether so many seconds without progress are too many.
+
+        Args:
+            seconds: what :meth:`look` returned.
+            pause: for how long its trigger lets a query that is well show nothing.
+        """
+        return 0 < self._timeout <= seconds - pause
 
 
 def _has_work(seen: Look) -> bool:

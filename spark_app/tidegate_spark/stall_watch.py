@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from tidegate_spark import query_messages as messages
+from tidegate_spark.continuous import seconds_between_epochs
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import QueryReport
 from tidegate_spark.queries import Entry, Queries
@@ -56,8 +57,9 @@ class StallWatch:
                 self._detector.forget(entry.name)
                 continue
             seen = self._see_epochs(report) if report.continuous else self._see(entry, report.batch_id, report.lag_rows)
+            pause = seconds_between_epochs(entry.query) if report.continuous else 0.0
             seconds = self._detector.look(entry.name, seen, now, self._up())
-            if self._detector.is_stalled(seconds):
+            if self._detector.is_stalled(seconds, pause):
                 stalled = _words(report, seconds, seen.batch_under_way)
         if stalled and not self._progress.stalled:
             log.warning("stalled: %s", stalled)
@@ -65,7 +67,8 @@ class StallWatch:
 
     @staticmethod
     def _see_epochs(report: QueryReport) -> Look:
-        # Epochs are committed without input as well: none for long is a stall, or there are too few cores.
+        # An epoch ends with its trigger, without input as well: none long after that is a stall, or there are too few
+        # cores.
         return Look(True, -1, False, frozenset(), report.batch_id)
 
     def _see(self, entry: Entry, last_batch: int, lag_rows: int) -> Look:

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
-from tidegate_spark.stall_watch import RUNS_BATCH, StallWatch
+from tidegate_spark.stall_watch import RUNS_BATCH, WAITS_FOR_TRIGGER, StallWatch
 
 CONFIG = DriverConfig(
     app="a",
@@ -29,8 +29,12 @@ class Spark:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now, self.completed, self.failed = 0.0, 0, 0
         patch.setattr("tidegate_spark.stall_watch.time", SimpleNamespace(monotonic=lambda: self.now))
-        status = SimpleNamespace(message=lambda: RUNS_BATCH, isTriggerActive=lambda: True)
-        query = SimpleNamespace(isActive=True, runId="r", _jsq=SimpleNamespace(status=lambda: status))
+        self.status, self.triggered = RUNS_BATCH, True
+        status = SimpleNamespace(message=lambda: self.status, isTriggerActive=lambda: self.triggered)
+        self.between_epochs = 1.0
+        execution = SimpleNamespace(trigger=lambda: SimpleNamespace(intervalMs=lambda: int(1000 * self.between_epochs)))
+        java = SimpleNamespace(status=lambda: status, streamingQuery=lambda: execution)
+        query = SimpleNamespace(isActive=True, runId="r", _jsq=java)
         tracker = SimpleNamespace(
             getActiveJobsIds=lambda: [1],
             getJobIdsForGroup=lambda group: [1],
@@ -87,3 +91,19 @@ def test_a_continuous_query_is_stalled_when_no_epoch_is_committed_for_long(spark
         assert spark.progress.stalled == ""
     spark.go_on(620)
     assert "Query 'main' committed no epoch after 2" in spark.progress.stalled
+
+
+def test_a_continuous_query_whose_trigger_is_longer_than_the_timeout_is_stalled_only_after_both(spark: Spark) -> None:
+    spark.progress.query_continuous("main")
+    spark.between_epochs = 900.0
+    spark.go_on(1490)
+    assert spark.progress.stalled == ""
+    spark.go_on(30)
+    assert "Query 'main' committed no epoch" in spark.progress.stalled
+
+
+def test_a_query_that_waits_longer_than_the_timeout_for_its_trigger_is_not_stalled(spark: Spark) -> None:
+    spark.progress.query_committed("main", Commit(0, 10, 1.0, 1.0, 1000, 0, 0, 1.0, lag_rows=500))
+    spark.status, spark.triggered = WAITS_FOR_TRIGGER, False
+    spark.go_on(3600)
+    assert spark.progress.stalled == ""
