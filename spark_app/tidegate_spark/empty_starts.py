@@ -71,7 +71,10 @@ class EmptyStarts:
             why = why_empty(kind, mode, set())
         if why and kind.lower() in FORMATS:
             raise SinkRefusedError(messages.empty_into_files(why))
-        return self.start(name, why) if why else checkpoint_directory(name)
+        if why:
+            return self.start(name, why)
+        self._progress.query_continues(name)
+        return checkpoint_directory(name)
 
     def start(self, name: str, why: str) -> str:
         """Return the directory of a query that starts empty, and remove those of its starts before the last one."""

@@ -96,6 +96,8 @@ class Progress:
         self._executors_idle = -1
         self._task_seconds = self._task_seconds_committed = -1.0
         self._commits = 0
+        self._empty: set[str] = set()
+        """Queries that Spark cannot continue."""
         self._begun: dict[str, int] = {}
         """The last committed batch of each query when it was started first."""
         self.stalled = ""
@@ -145,10 +147,16 @@ class Progress:
     def query_starts_empty(self, name: str) -> None:
         """Note that query ``name`` is about to start without what it was: its batches are numbered from 0 again."""
         with self._lock:
+            self._empty.add(name)
             known = self._queries.get(name)
             if known is not None:
                 self._queries[name] = dataclasses.replace(known, batch_id=-1)
                 self._begun[name] = -1
+
+    def query_continues(self, name: str) -> None:
+        """Note that query ``name`` is about to start where its checkpoint is."""
+        with self._lock:
+            self._empty.discard(name)
 
     def query_continuous(self, name: str) -> None:
         """Note that query ``name``, which runs, has a continuous trigger."""
@@ -302,7 +310,10 @@ class Progress:
                 lineage=self._config.lineage if self._state is DriverState.RUNNING else 0,
                 state=self._state,
                 fault=self._fault,
-                queries=tuple(self._queries.values()),
+                queries=tuple(
+                    dataclasses.replace(q, starts_empty=True) if q.name in self._empty else q
+                    for q in self._queries.values()
+                ),
                 executors_wanted=self._executors_wanted,
                 executors_running=self._executors_running,
                 executors_leaving=self._executors_leaving,

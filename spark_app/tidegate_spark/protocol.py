@@ -395,6 +395,8 @@ class QueryReport:
     """Of its state; 0 without one."""
     continuous: bool = False
     """Its trigger is continuous: epochs are counted as batches, and there are no rows, rates and lag."""
+    starts_empty: bool = False
+    """Spark cannot continue it: whenever the driver starts, its batches are numbered from 0 again."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ tell how far the schedule is. Whatever passed unnoticed is made up for by one sn
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -23,10 +24,11 @@ from tidegate.model.stream_snapshot import (
     owner_uid,
     scheduled_at,
 )
-from tidegate.model.streaming_app import ScheduleStatus, SnapshotsSpec
+from tidegate.model.streaming_app import QueryStatus, ScheduleStatus, SnapshotsSpec
 from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_scheduled, scheduled_name
+from tidegate_spark.protocol import QueryReport
 from tidegate_spark.reasons import Reason
 
 REFUSED_PAUSE = 300.0
@@ -106,11 +108,18 @@ def is_unchanged(o: Observation) -> bool:
         return False
     if is_damaged(newest):
         return False  # nothing can be started from it: another one is needed
-    seen = [(query.name, query.batch_id) for query in o.app.status.queries]
-    told = [(query.name, query.batch_id) for query in o.agent.report.queries] if o.agent is not None else []
-    now = dict[str, int | None](told or seen)
+    told = o.agent.report.queries if o.agent is not None else ()
+    now = _taken_batches(told or o.app.status.queries)
     then = {query.name: query.batch_id for query in newest.status.queries}
-    return bool(now) and now == then and newest.status.app.lineage == lineage_of(o)
+    # The newest may have others as well, of queries that the application has no more.
+    return bool(now) and now.items() <= then.items() and newest.status.app.lineage == lineage_of(o)
+
+
+def _taken_batches(queries: Sequence[QueryStatus | QueryReport]) -> dict[str, int]:
+    """Return what a snapshot would hold now; as :func:`tidegate_spark.places.of_queries_that_continue`."""
+    committed = [query for query in queries if query.batch_id is not None and query.batch_id >= 0]
+    continued = [query for query in committed if not query.starts_empty]
+    return {query.name: query.batch_id for query in continued or committed if query.batch_id is not None}
 
 
 def _progress(o: Observation, text: str, now: float) -> ScheduleStatus:

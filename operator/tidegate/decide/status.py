@@ -266,6 +266,7 @@ def _query(report: QueryReport) -> QueryStatus:
     return QueryStatus(
         name=report.name,
         batch_id=report.batch_id if report.batch_id >= 0 else None,
+        starts_empty=report.starts_empty,
         input_rows_per_second=round(_plausible(report.input_rows_per_second), 1),
         processed_rows_per_second=round(_plausible(report.processed_rows_per_second), 1),
         state_rows=report.state_rows,

@@ -65,10 +65,14 @@ class RestartsStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 
 class QueryStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One streaming query; rates in rows per second, sizes in bytes. ``batch_id`` is the last committed batch."""
+    """One streaming query; rates in rows per second, sizes in bytes. ``batch_id`` is the last committed batch.
+
+    One with ``starts_empty`` is none that Spark can continue: its batches begin at 0 whenever the driver starts.
+    """
 
     name: str
     batch_id: int | None = None
+    starts_empty: bool = False
     input_rows_per_second: float = 0.0
     processed_rows_per_second: float = 0.0
     state_rows: int = 0

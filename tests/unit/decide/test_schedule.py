@@ -135,6 +135,48 @@ def test_what_would_be_the_same_as_the_newest_is_not_taken() -> None:
     assert names(dataclasses.replace(o, app=other_lineage)) == ["orders-20270115-0800"]
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        QueryStatus(name="newest", batch_id=3, starts_empty=True),
+        QueryStatus(name="idle"),
+    ],
+    ids=["that starts empty", "without a batch"],
+)
+def test_a_query_that_no_snapshot_holds_makes_none_of_its_own(beside: QueryStatus) -> None:
+    main = QueryStatus(name="main", batch_id=7)
+    o = observe(app(queries=(main, beside)), last_snapshot=ready_snapshot())
+    assert names(o) == []
+    changed = app(queries=(QueryStatus(name="main", batch_id=8), beside))
+    assert names(observe(changed, last_snapshot=ready_snapshot())) == ["orders-20270115-0800"]
+
+
+def test_the_agent_says_as_well_which_query_starts_empty() -> None:
+    running = app(queries=(QueryStatus(name="main", batch_id=7),))
+    told = (QueryReport("main", batch_id=7), QueryReport("newest", batch_id=5, starts_empty=True))
+    o = observe(running, agent=report_of(running_driver(running), queries=told), last_snapshot=ready_snapshot())
+    assert names(o) == []
+
+
+def test_where_all_queries_start_empty_their_batches_count() -> None:
+    def at_batch(batch: int) -> Observation:
+        only = app(queries=(QueryStatus(name="main", batch_id=batch, starts_empty=True),))
+        return observe(only, last_snapshot=ready_snapshot())
+
+    assert (names(at_batch(7)), names(at_batch(8))) == ([], ["orders-20270115-0800"])
+
+
+def test_a_query_that_is_no_more_makes_no_snapshot_differ() -> None:
+    newest = ready_snapshot()
+    queries = (*newest.status.queries, msgspec.structs.replace(newest.status.queries[0], name="former", batch_id=99))
+    status = msgspec.structs.replace(newest.status, queries=queries)
+    o = observe(
+        app(queries=(QueryStatus(name="main", batch_id=7),)),
+        last_snapshot=msgspec.structs.replace(newest, status=status),
+    )
+    assert names(o) == []
+
+
 def test_a_newest_that_is_damaged_keeps_no_snapshot_from_being_taken() -> None:
     newest = ready_snapshot()
     no = Condition(type="Verified", status="False", reason="SnapshotDamaged", last_transition_time=at(NOW))

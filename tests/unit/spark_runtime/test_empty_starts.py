@@ -124,6 +124,19 @@ def test_batches_are_counted_from_the_first_again_when_a_query_is_started_again_
     assert (query.batch_id, query.committed, world.progress.commits) == (0, 5, 5)
 
 
+def test_a_report_says_which_queries_start_empty() -> None:
+    world = World()
+    world.start()
+    for name in ("newest", "main"):
+        world.progress.query_started(name, -1)
+    assert {query.name: query.starts_empty for query in world.progress.report().queries} == {
+        "newest": True,
+        "main": False,
+    }
+    world.progress.query_continues("newest")
+    assert not any(query.starts_empty for query in world.progress.report().queries)
+
+
 @pytest.mark.parametrize("name", ["main", "a" * 100, "not plain", "newest.1"])
 def test_the_directory_of_a_start_is_taken_for_no_other_query(name: str) -> None:
     directory = start_directory(name, 1_764_000_000_000)

@@ -264,6 +264,9 @@ def told_by_agent(report: AgentReport) -> bytes:
         patch.setattr("tidegate_spark.progress.time.time", lambda: NOW)
         progress.work(report.task_seconds, report.executors_idle)
         progress.query_committed("main", Commit(41, 1000, 120.5, 240.25, 800, 500, 65536, NOW - 5, 30, 14, 6, 8))
+        for query in report.queries:
+            if query.starts_empty:
+                progress.query_starts_empty(query.name)
         progress.query_started("dedupe", 7)
         progress.query_ended("dedupe", failed=True)
         for query in report.queries:
@@ -308,6 +311,9 @@ WITH_ENDS = dataclasses.replace(REPORT, protocol=1, lineage=2, executors_ended=3
 WITH_TRIGGERS = dataclasses.replace(
     WITH_ENDS, queries=(REPORT.queries[0], dataclasses.replace(REPORT.queries[1], continuous=True))
 )
+WITH_EMPTY_STARTS = dataclasses.replace(
+    WITH_TRIGGERS, queries=(REPORT.queries[0], dataclasses.replace(WITH_TRIGGERS.queries[1], starts_empty=True))
+)
 FORMS = [
     # From before operator and runtime told each other which protocol they speak.
     Form("driver-config", CONFIG, configured, None),
@@ -335,7 +341,9 @@ FORMS = [
     Form("agent-report-with-lineage", dataclasses.replace(REPORT, protocol=1, lineage=2), asked_agent, None),
     # From before it told which queries have a continuous trigger.
     Form("agent-report-with-ends", WITH_ENDS, asked_agent, None),
-    Form("agent-report-with-triggers", WITH_TRIGGERS, asked_agent, told_by_agent),
+    # From before it told which queries start empty each time.
+    Form("agent-report-with-triggers", WITH_TRIGGERS, asked_agent, None),
+    Form("agent-report-with-empty-starts", WITH_EMPTY_STARTS, asked_agent, told_by_agent),
     # From before a place could be taken over.
     Form("termination", TERMINATION, ended, None),
     # From before it told whether there is anything that says where the application is.
