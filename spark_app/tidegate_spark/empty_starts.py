@@ -6,7 +6,8 @@ keeps in the driver what it has read: in another process its offsets begin at 0 
 and the query fails ("Offsets committed out of order") or reads nothing.
 
 The checkpoint stands in the lineage beside the others. Nothing continues from it, and snapshots leave it out, but where
-an application has no other query: its upgrades and snapshots would have nothing to go by. Talks to the JVM, and to the
+an application has no other query: its upgrades and snapshots would have nothing to go by. Nor does anything continue,
+for now, from a checkpoint of the query's in which it did: a note in it says so. Talks to the JVM, and to the
 object store through its port.
 """
 
@@ -22,11 +23,12 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tidegate_spark import query_messages as messages
 from tidegate_spark import upgrade_pin
 from tidegate_spark.file_sinks import FORMATS, SinkRefusedError
-from tidegate_spark.places import EMPTY_START, checkpoint_directory, number_of_start, start_directory
+from tidegate_spark.places import EMPTY_START, LEFT_AFTER, checkpoint_directory, number_of_start, start_directory
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.query_logs import COMMITS
 from tidegate_spark.writers import sources_of
 
 MEMORY, COMPLETE = "memory", "complete"
@@ -74,7 +76,7 @@ class EmptyStarts:
         if why:
             return self.start(name, why)
         self._progress.query_continues(name)
-        return checkpoint_directory(name)
+        return self.go_on(name)
 
     def start(self, name: str, why: str) -> str:
         """Return the directory of a query that starts empty, and remove those of its starts before the last one."""
@@ -82,13 +84,39 @@ class EmptyStarts:
         self._progress.query_starts_empty(name)
         self._progress.notice(Reason.STARTS_EMPTY, messages.starts_empty(name, why), warning=True)
         try:
-            self._remove_earlier(name)
+            library = self._connect()
+            self._remove_earlier(library, name)
+            self._leave(library, name)
         except Exception as error:  # whatever the store's client raises: it is done again at the next start
             log.warning("query %r: checkpoints of earlier starts are not removed: %s", name, error)
         return directory
 
-    def _remove_earlier(self, name: str) -> None:
-        library = self._connect()
+    def go_on(self, name: str) -> str:
+        """Return the directory of a query that continues, and take back that it was left."""
+        directory = checkpoint_directory(name)
+        try:
+            library = self._connect()
+            notes = library.lineage_key(self._config.lineage, directory, LEFT_AFTER) + "/"
+            left = [entry.key for entry in library.store.list(notes)]
+            if left:
+                library.store.delete(left)
+        except Exception as error:  # likewise; and with the query's next batch the checkpoint is no longer left
+            log.warning("query %r: its checkpoint still counts as left: %s", name, error)
+        return directory
+
+    def _leave(self, library: Library, name: str) -> None:
+        """Note that a checkpoint which the query had when it continued, or of a release before, is none any more.
+
+        It stays: whoever lets the query continue again does so there.
+        """
+        directory = checkpoint_directory(name)
+        commits = library.lineage_key(self._config.lineage, directory, COMMITS) + "/"
+        batches = [entry.key[len(commits) :] for entry in library.store.list(commits)]
+        newest = max((int(batch) for batch in batches if batch.isdecimal()), default=-1)
+        if newest >= 0:
+            library.store.put(library.lineage_key(self._config.lineage, directory, LEFT_AFTER, str(newest)), b"")
+
+    def _remove_earlier(self, library: Library, name: str) -> None:
         root = library.lineage_key(self._config.lineage) + "/"
         pinned = upgrade_pin.noted(library, self._config.pin.snapshot) if self._config.pin is not None else frozenset()
         listed = library.store.list(f"{root}{checkpoint_directory(name)}{EMPTY_START}")

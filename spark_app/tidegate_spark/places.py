@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 _AWS = re.compile(r"(?:^|\.)amazonaws\.com(\.cn)?$")
@@ -153,11 +153,33 @@ def directory_of_query(directory: str) -> str:
     return directory.partition(EMPTY_START)[0]
 
 
-def of_queries_that_continue(batches: Mapping[str, int]) -> dict[str, int]:
+LEFT_AFTER = "left-after"
+"""``lineages/<n>/<query>/left-after/<batch>``: after that batch the query was started empty, and began to be each time.
+
+The checkpoint is of its history that is over, which ends with that batch; one with later batches continues again.
+"""
+
+
+def left_after(paths: Iterable[str]) -> int:
+    """Return after which batch a checkpoint was left, -1 if it was not; ``paths``: its files."""
+    found = (path.removeprefix(f"{LEFT_AFTER}/") for path in paths if path.startswith(f"{LEFT_AFTER}/"))
+    return max((int(batch) for batch in found if batch.isdecimal()), default=-1)
+
+
+def of_queries_that_continue(batches: Mapping[str, int], left: Mapping[str, int]) -> dict[str, int]:
     """Return what is worth a snapshot of the last batches in a lineage, by directory.
 
-    Nothing continues from the checkpoint of a query that starts empty. It counts only where there is no other: so that
-    such an application can be upgraded, and its snapshots come to an end.
+    Nothing continues from the checkpoint of a query that starts empty. It counts only where there is no other, with its
+    latest start: so that such an application can be upgraded, and its snapshots come to an end.
+
+    Args:
+        batches: the last committed one of each checkpoint.
+        left: as :func:`left_after`, of those that were.
     """
-    continued = {directory: batch for directory, batch in batches.items() if EMPTY_START not in directory}
-    return continued or dict(batches)
+    whole = {at: batch for at, batch in batches.items() if EMPTY_START not in at and batch > left.get(at, -1)}
+    if whole:
+        return whole
+    latest: dict[str, str] = {}
+    for at in sorted(batches, key=number_of_start):
+        latest[directory_of_query(at)] = at
+    return {at: batches[at] for at in latest.values()}

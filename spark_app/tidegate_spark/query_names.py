@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from tidegate_spark.objects.app import AppObjects
-from tidegate_spark.places import NAMES_PREFIX, checkpoint_directory
+from tidegate_spark.places import NAMES_PREFIX, checkpoint_directory, directory_of_query
 
 log = logging.getLogger("tidegate")
 _MADE = re.compile(r".+-[0-9a-f]{8}")
@@ -35,11 +35,12 @@ def note_from(connect: Callable[[], AppObjects], name: str) -> None:
 
 
 def of_directory(objects: AppObjects, directory: str) -> str:
-    """Return what the query is called, the directory's name if nothing else is known.
+    """Return what the query is called, the directory's name if nothing else is known, without what tells starts apart.
 
     Raises:
         Exception: what the store's client raises.
     """
+    directory = directory_of_query(directory)
     found = objects.store.get(objects.key(NAMES_PREFIX, directory)) if _MADE.fullmatch(directory) else None
     name = found[0].decode("utf-8", "replace") if found is not None else directory
     # Anybody may have put an object there.

@@ -10,7 +10,7 @@ import json
 
 from tidegate_spark.json_form import check_format
 from tidegate_spark.objects.store import Entry, SnapshotError, naming_newer
-from tidegate_spark.places import of_queries_that_continue
+from tidegate_spark.places import left_after, of_queries_that_continue
 from tidegate_spark.protocol import UPGRADE_PREFIX
 from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots import layout as spark_layout
@@ -93,7 +93,8 @@ def _committed(library: Library, lineage: int, layout: Layout) -> dict[str, int]
         if path:
             listings.setdefault(query, {})[path] = entry
     newest = {query: layout.newest_committed(listing) for query, listing in sorted(listings.items())}
-    return of_queries_that_continue({query: batch for query, batch in newest.items() if batch is not None})
+    left = {query: left_after(listing) for query, listing in listings.items()}
+    return of_queries_that_continue({query: batch for query, batch in newest.items() if batch is not None}, left)
 
 
 def _read(key: str, found: tuple[bytes, str] | None, lineage: int) -> dict[str, int]:

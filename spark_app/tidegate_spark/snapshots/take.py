@@ -16,7 +16,7 @@ from functools import partial
 from tidegate_spark import query_names
 from tidegate_spark.control_log.keeping import kept_at
 from tidegate_spark.objects.store import Entry, Found, Place, SnapshotError, VanishedError
-from tidegate_spark.places import of_queries_that_continue
+from tidegate_spark.places import left_after, of_queries_that_continue
 from tidegate_spark.snapshots import catalog, manifest, messages, reentry
 from tidegate_spark.snapshots.catalog import Catalog, DisposedError, NotBeingTakenError, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, in_parallel, list_keys
@@ -285,7 +285,8 @@ def _batches(layout: Layout, request: Request, checkpoints: Mapping[str, Mapping
         raise NothingCommittedError(
             f"no query of lineage {request.application.lineage} has committed a batch yet: there is nothing to take"
         )
-    return {**of_queries_that_continue(committed_ones), **request.exact}
+    left = {query: left_after(listing) for query, listing in checkpoints.items()}
+    return {**of_queries_that_continue(committed_ones, left), **request.exact}
 
 
 def _reader(library: Library, listing: Mapping[str, Entry]) -> Callable[[str], bytes]:

@@ -5,7 +5,7 @@ import pytest
 from tidegate_spark import query_names
 from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
-from tidegate_spark.places import checkpoint_directory
+from tidegate_spark.places import checkpoint_directory, start_directory
 from tidegate_spark.snapshot_work import pins_of
 from tidegate_spark.snapshots.take import BatchLostError
 from tidegate_testing.snapshot_scenes import Scene
@@ -41,6 +41,14 @@ def test_a_query_of_which_no_name_is_known_is_called_as_its_directory() -> None:
     scene = Scene()
     scene.batches(2, DIRECTORY)
     assert set(pins_of(scene.take("a").queries)) == {DIRECTORY}
+
+
+@pytest.mark.parametrize("name", ["newest", NAME])
+def test_a_query_that_starts_empty_is_called_as_any_other(name: str) -> None:
+    scene = Scene()
+    scene.batches(2, start_directory(name, 25))
+    query_names.note(objects(scene), name)
+    assert set(pins_of(scene.take("a").queries)) == {name}
 
 
 def test_a_name_that_does_not_belong_to_the_directory_is_not_believed() -> None:

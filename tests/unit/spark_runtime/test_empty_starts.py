@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark import upgrade_pin
 from tidegate_spark.empty_starts import EmptyStarts, why_empty
 from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.places import (
@@ -19,6 +20,7 @@ from tidegate_spark.protocol import Pin, Storage
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.snapshot_scenes import Scene
 
 PLACE = Storage("s3://here/apps/orders")
 
@@ -58,6 +60,9 @@ class World:
 
     def start(self, name: str = "newest") -> str:
         return EmptyStarts(self.config, lambda: self.library, self.progress).start(name, "because")
+
+    def go_on(self, name: str = "newest") -> str:
+        return EmptyStarts(self.config, lambda: self.library, self.progress).go_on(name)
 
     @property
     def directories(self) -> set[str]:
@@ -145,6 +150,51 @@ def test_the_directory_of_a_start_is_taken_for_no_other_query(name: str) -> None
 
 
 def test_a_query_that_starts_empty_is_in_a_snapshot_only_where_there_is_no_other() -> None:
-    empty = start_directory("newest", 7)
-    assert of_queries_that_continue({empty: 9, "main": 4}) == {"main": 4}
-    assert of_queries_that_continue({empty: 9}) == {empty: 9}
+    earlier, empty = start_directory("newest", 7), start_directory("newest", 9)
+    assert of_queries_that_continue({empty: 9, "main": 4}, {}) == {"main": 4}
+    assert of_queries_that_continue({earlier: 3, empty: 9}, {}) == {empty: 9}
+
+
+def batches_of(world: World) -> dict[str, int]:
+    return upgrade_pin.order_of(world.library, "up-1", 1).exact
+
+
+def test_the_folder_that_a_release_before_left_for_such_a_query_is_in_no_snapshot() -> None:
+    world = World()
+    world.put("newest")
+    world.put("main")
+    world.start()
+    assert batches_of(world) == {"main": 0}
+
+
+def test_where_no_other_query_continues_the_folder_of_before_makes_room_for_the_latest_start() -> None:
+    world = World()
+    world.put("newest")
+    directory = world.start()
+    world.put(directory)
+    assert batches_of(world) == {directory: 0}
+
+
+def test_a_query_that_continues_again_is_in_snapshots_again_with_all_that_it_had() -> None:
+    world = World()
+    world.put("newest")
+    world.put(world.start())
+    assert world.go_on() == "newest"
+    assert batches_of(world) == {"newest": 0}
+
+
+def test_a_note_that_could_not_be_taken_back_ends_with_the_next_batch() -> None:
+    world = World()
+    world.put("newest")
+    world.put("main")
+    world.start()
+    world.library.store.put(world.library.lineage_key(1, "newest", "commits/1"), b"v1")
+    assert batches_of(world) == {"main": 0, "newest": 1}
+
+
+def test_a_snapshot_of_a_running_application_leaves_it_out_as_well() -> None:
+    scene = Scene()
+    for query in ("main", "newest"):
+        scene.batches(3, query)
+    scene.store().put("apps/orders/lineages/1/newest/left-after/2", b"")
+    assert set(scene.take("a").queries) == {"main"}
