@@ -13,7 +13,20 @@ from tidegate_spark.protocol import Storage
 
 ENVIRONMENT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
 DEFAULT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+TEMPORARY_KEYS = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+NAMED_KEYS = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+"""Both read ``fs.s3a.access.key`` and ``secret.key``, the first with ``session.token``."""
 HADOOP, S3A = "spark.hadoop.", "fs.s3a."
+PROVIDER, ENDPOINT = f"{HADOOP}{S3A}aws.credentials.provider", f"{HADOOP}{S3A}endpoint"
+KEYS = tuple(f"{HADOOP}{S3A}{name}" for name in ("access.key", "secret.key", "session.token"))
+ONLY_WITH = {
+    f"{ENDPOINT}.region": ENDPOINT,
+    f"{HADOOP}{S3A}path.style.access": ENDPOINT,
+    f"{HADOOP}{S3A}connection.ssl.enabled": ENDPOINT,
+    **dict.fromkeys(KEYS, PROVIDER),
+}
+"""Defaults that fit only that of another setting: a store elsewhere has a region of its own, and whoever names a
+provider may mean the keys that Spark takes from the variables."""
 FOR_ALL = frozenset(f"{HADOOP}{S3A}{name}" for name in ("endpoint", "endpoint.region", "path.style.access"))
 """Fields of the spec own them, and a script has other buckets' by them: they are no more than defaults there."""
 _UNSET = {
@@ -27,18 +40,26 @@ _UNSET = {
 
 
 def defaults(storage: Storage, has_secret: bool) -> dict[str, str]:
-    """Return what holds for all buckets, unless somebody says otherwise."""
+    """Return what holds for all buckets, unless somebody says otherwise: inputs are in the same store, as a rule."""
     conf = {
-        "spark.hadoop.fs.s3a.endpoint.region": storage.region,
-        "spark.hadoop.fs.s3a.path.style.access": str(storage.path_style_access).lower(),
-        "spark.hadoop.fs.s3a.aws.credentials.provider": ENVIRONMENT_CREDENTIALS if has_secret else DEFAULT_CREDENTIALS,
+        f"{HADOOP}{S3A}endpoint.region": storage.region,
+        f"{HADOOP}{S3A}path.style.access": str(storage.path_style_access).lower(),
+        # Keys that somebody names for inputs come first, as in S3A's own list. That has no web identity, as on EKS.
+        PROVIDER: f"{TEMPORARY_KEYS},{NAMED_KEYS},{_provider(has_secret)}",
+        # Spark takes the storage's keys for these from the variables AWS_…; a script that names two of the three for
+        # its inputs would have the third of the storage. Empty, they are found by the provider behind.
+        **dict.fromkeys(KEYS, ""),
         # The analytics stream prefetches whole objects, which checkpoints' small files do not repay.
-        "spark.hadoop.fs.s3a.input.stream.type": "classic",
+        f"{HADOOP}{S3A}input.stream.type": "classic",
     }
     if storage.endpoint:
-        conf["spark.hadoop.fs.s3a.endpoint"] = storage.endpoint
-        conf["spark.hadoop.fs.s3a.connection.ssl.enabled"] = str(not storage.endpoint.startswith("http://")).lower()
+        conf[ENDPOINT] = storage.endpoint
+        conf[f"{HADOOP}{S3A}connection.ssl.enabled"] = str(not storage.endpoint.startswith("http://")).lower()
     return conf
+
+
+def _provider(has_secret: bool) -> str:
+    return ENVIRONMENT_CREDENTIALS if has_secret else DEFAULT_CREDENTIALS
 
 
 def own_path(storage: Storage, has_secret: bool, spec: Mapping[str, str]) -> dict[str, str]:
@@ -49,7 +70,7 @@ def own_path(storage: Storage, has_secret: bool, spec: Mapping[str, str]) -> dic
         has_secret: whether the spec names a Secret for it.
         spec: the settings in the spec, which may say how its credentials are found.
     """
-    ours = defaults(storage, has_secret)
+    ours = defaults(storage, has_secret) | {PROVIDER: _provider(has_secret)}
     found = {}
     for name, unset in _UNSET.items():
         for_all, own = f"{HADOOP}{S3A}{name}", own_key(storage, name)

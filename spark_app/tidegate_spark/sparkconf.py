@@ -44,7 +44,7 @@ OF_ONE_PROCESS = frozenset({PROCESS})
 TEMPLATE_NAME = "executor-template.yaml"
 LOOPBACK = "127.0.0.1"
 
-ONLY_WITH = {CHECKPOINT_FORMAT: STATE_STORE}
+ONLY_WITH = {CHECKPOINT_FORMAT: STATE_STORE, **s3a_settings.ONLY_WITH}
 """Defaults that fit only the default of another setting: with another value of that one, Spark's own default holds."""
 
 LABELS_REMEDY = "choose another name; this label identifies pods"
@@ -142,7 +142,7 @@ def format_of_store(store: str, version: str) -> str:
 def _gives_way(key: str, defaults: dict[str, str], user: dict[str, str]) -> bool:
     """Return whether a default goes, because it fits only another one that the user has changed."""
     beside = ONLY_WITH.get(key)
-    return beside is not None and user.get(beside, defaults[beside]) != defaults[beside]
+    return beside is not None and user.get(beside, defaults.get(beside)) != defaults.get(beside)
 
 
 def _session_defaults(config: DriverConfig, environment: Environment) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """A real S3 server on 127.0.0.1 for the whole run, a bucket for each test, and drivers that end with their test."""
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -41,16 +42,27 @@ StartDriver = Callable[..., DriverProcess]
 @pytest.fixture(scope="session")
 def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     """versitygw, empty."""
-    folder = tmp_path_factory.mktemp("s3")
-    (folder / "data").mkdir()
+    with _serving(tmp_path_factory.mktemp("s3"), ACCESS, SECRET) as store:
+        yield store
+
+
+@pytest.fixture
+def other_store(tmp_path: Path) -> Iterator[ObjectStore]:
+    """Another one, with other keys."""
+    with _serving(tmp_path / "other-s3", "other-access", "other-secret-value") as store:
+        yield store
+
+
+@contextlib.contextmanager
+def _serving(folder: Path, access: str, secret: str) -> Iterator[ObjectStore]:
+    (folder / "data").mkdir(parents=True)
     (folder / "metadata").mkdir()
     port = free_port()
     command = [str(tools.program("versitygw")), "--port", f"127.0.0.1:{port}", "--health", "/health", "--quiet"]
     command += ["--sidecar", str(folder / "metadata"), str(folder / "data")]
-    server = subprocess.Popen(
-        command, env={"ROOT_ACCESS_KEY_ID": ACCESS, "ROOT_SECRET_ACCESS_KEY": SECRET}, stdout=subprocess.DEVNULL
-    )
-    store = ObjectStore(f"http://127.0.0.1:{port}", ACCESS, SECRET)
+    keys = {"ROOT_ACCESS_KEY_ID": access, "ROOT_SECRET_ACCESS_KEY": secret}
+    server = subprocess.Popen(command, env=keys, stdout=subprocess.DEVNULL)
+    store = ObjectStore(f"http://127.0.0.1:{port}", access, secret)
     try:
         wait_for("the S3 server", lambda: _answers(store), 180, 0.1)
         yield store

@@ -10,7 +10,7 @@ import pytest
 from tidegate_spark import sparkconf
 from tidegate_spark.protocol import EXIT_OK
 from tidegate_spark.reasons import Reason
-from tidegate_testing.driver_process import DriverProcess
+from tidegate_testing.driver_process import DriverProcess, ObjectStore
 
 from .conftest import StartDriver
 
@@ -83,6 +83,20 @@ def test_the_settings_of_a_scripts_builder_are_in_force_and_the_spec_beats_them(
     driver.await_batch(4)
     assert "a JVM was started" in driver.output
     assert found_by(driver)["serializer"] == "KryoSerializer"
+
+
+def test_inputs_are_read_by_the_usual_recipes_from_the_store_that_each_is_in(
+    start_driver: StartDriver, object_store: ObjectStore, other_store: ObjectStore
+) -> None:
+    near = "near-the-applications-own"
+    for store, name in ((object_store, near), (other_store, "named"), (other_store, "common")):
+        store.client.create_bucket(Bucket=name)
+        store.client.put_object(Bucket=name, Key="inputs/a.txt", Body=f"of {name}".encode())
+    keys = (other_store.endpoint, other_store.access_key, other_store.secret_key)
+    driver = start_driver("inputs", "other_stores.py", args=(near, *keys))
+    # Its checkpoint is in the application's own store all the same.
+    driver.await_batch(2)
+    assert found_by(driver) == {"near": f"of {near}", "named": "of named", "common": "of common"}
 
 
 def test_a_script_that_spark_refuses_a_setting_may_try_another_one(start_driver: StartDriver) -> None:

@@ -122,6 +122,30 @@ def test_the_path_to_the_applications_own_storage_is_the_specs_whatever_is_said_
     assert conf[f"{S3A}.endpoint"] == "http://elsewhere"
 
 
+def test_keys_that_a_script_names_for_its_inputs_come_before_those_of_the_storage() -> None:
+    conf = conf_with()
+    first = [s3a_settings.TEMPORARY_KEYS, s3a_settings.NAMED_KEYS, s3a_settings.ENVIRONMENT_CREDENTIALS]
+    assert conf[s3a_settings.PROVIDER].split(",") == first
+    # Otherwise Spark puts the storage's there, from the variables.
+    assert {conf[key] for key in s3a_settings.KEYS} == {""}
+    named = dict(zip(s3a_settings.KEYS, ("key", "secret"), strict=False))
+    conf = build_spark_conf(CONFIG, IN_A_POD, "process", judge(named, CONFIG).used)
+    assert [conf[key] for key in s3a_settings.KEYS] == ["key", "secret", ""]
+
+
+def test_a_script_that_names_a_provider_has_the_keys_that_spark_finds_for_it() -> None:
+    conf = conf_with(spark_hadoop_fs_s3a_aws_credentials_provider="org.example.Other")
+    assert conf.keys().isdisjoint(s3a_settings.KEYS)
+
+
+def test_another_store_for_all_buckets_has_none_of_what_belongs_to_the_storage() -> None:
+    conf = conf_with(spark_hadoop_fs_s3a_endpoint="https://elsewhere")
+    gone = {f"{S3A}.{name}" for name in ("endpoint.region", "path.style.access", "connection.ssl.enabled")}
+    assert conf.keys().isdisjoint(gone)
+    same = conf_with(spark_hadoop_fs_s3a_endpoint="http://s3:9000")
+    assert gone <= same.keys()
+
+
 def test_a_spec_that_says_how_the_storage_is_reached_is_obeyed_for_its_bucket() -> None:
     provider = f"{S3A}.aws.credentials.provider"
     config = dataclasses.replace(CONFIG, spark_conf={provider: "org.example.Ours"})
