@@ -23,7 +23,7 @@ STOPPED_BEFORE = (
 
 
 SPEC_DECIDES = "set it in spec.sparkConf, which beats the script"
-STORAGE_IS_THE_SPECS = "use storage, which says where the application's own storage is"
+STORAGE_IS_THE_SPECS = "the path to the application's own storage is the spec's alone (spec.storage)"
 MEMORY_IS_THE_SPECS = "executor.resources.requests.memory, which is for all of an executor, has no room for it"
 DRIVER_HEAP_IS_THE_SPECS = "use driver.resources.requests.memory, or set it in spec.sparkConf"
 CONTEXT_IS_THERE = "Spark's context is there already; set it where the script first asks for Spark"

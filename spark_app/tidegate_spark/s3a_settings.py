@@ -29,14 +29,54 @@ ONLY_WITH = {
 provider may mean the keys that Spark takes from the variables."""
 FOR_ALL = frozenset(f"{HADOOP}{S3A}{name}" for name in ("endpoint", "endpoint.region", "path.style.access"))
 """Fields of the spec own them, and a script has other buckets' by them: they are no more than defaults there."""
-_UNSET = {
+PATH = {
+    # Where the store is, and how a request comes there.
     "endpoint": "",
     "endpoint.region": "",
+    "endpoint.fips": "false",
     "path.style.access": "false",
+    "cross.region.access.enabled": "true",
     "connection.ssl.enabled": "true",
+    "ssl.channel.mode": "default_jsse",
+    "accesspoint.arn": "",
+    "accesspoint.required": "false",
+    "proxy.host": "",
+    "proxy.port": "-1",
+    "s3.client.factory.impl": "org.apache.hadoop.fs.s3a.DefaultS3ClientFactory",
+    # As whom, and how it is signed.
     "aws.credentials.provider": DEFAULT_CREDENTIALS,
+    "aws.credentials.provider.mapping": "",
+    "security.credential.provider.path": "",
+    "delegation.token.binding": "",
+    "access.grants.enabled": "false",
+    "s3express.create.session": "true",
+    "signing-algorithm": "",
+    "s3.signing-algorithm": "",
+    "custom.signers": "",
+    "http.signer.enabled": "false",
+    "requester.pays.enabled": "false",
+    "client.s3.custom.headers": "",
+    # What an object is when it is there: who can read it, also without S3A as Tidegate's own reads are.
+    "encryption.algorithm": "",
+    "encryption.key": "",
+    "encryption.context": "",
+    "acl.default": "",
+    "create.storage.class": "",
+    "create.checksum.algorithm": "NONE",
+    "checksum.generation": "false",
+    "request.md5.header": "true",
+    # Whether two writers of a file are told apart, and nobody's uploads are ended.
+    "create.conditional.enabled": "true",
+    "create.performance": "false",
+    "performance.flags": "",
+    "change.detection.mode": "server",
+    "change.detection.source": "etag",
+    "multipart.purge": "false",
 }
-"""The path, each part with what S3A takes for it if nothing is said."""
+"""What could lead elsewhere, each with what S3A takes for it if nothing is said. The other settings of S3A only make it
+slower or faster (``tests/integration/spark_runtime/test_s3a_settings.py`` has all of them)."""
+OF_THE_PATH = ("access.key", "secret.key", "session.token", "assumed.role.", "auth.profile.", "server-side-encryption")
+"""What else starts so belongs to it: keys that other providers read, and former names. It has no value by itself."""
 
 
 def defaults(storage: Storage, has_secret: bool) -> dict[str, str]:
@@ -68,21 +108,35 @@ def own_path(storage: Storage, has_secret: bool, spec: Mapping[str, str]) -> dic
     Args:
         storage: the application's own.
         has_secret: whether the spec names a Secret for it.
-        spec: the settings in the spec, which may say how its credentials are found.
+        spec: the settings in the spec, which may say how the storage is reached: for its bucket, or for all.
     """
     ours = defaults(storage, has_secret) | {PROVIDER: _provider(has_secret)}
-    found = {}
-    for name, unset in _UNSET.items():
-        for_all, own = f"{HADOOP}{S3A}{name}", own_key(storage, name)
-        found[own] = spec.get(own, spec.get(for_all, ours.get(for_all, unset)))
-    return found
+    path = {**PATH, **{name: ours[key] for name in PATH if (key := f"{HADOOP}{S3A}{name}") in ours}}
+    for_all = _names(spec, f"{HADOOP}{S3A}")
+    path |= {name: value for name, value in for_all.items() if name in PATH or name.startswith(OF_THE_PATH)}
+    path |= _names(spec, own_key(storage, ""))
+    return {own_key(storage, name): value for name, value in path.items()}
+
+
+def _names(conf: Mapping[str, str], start: str) -> dict[str, str]:
+    return {key.removeprefix(start): value for key, value in conf.items() if key.startswith(start)}
 
 
 def own_key(storage: Storage, name: str) -> str:
     """Return the setting of S3A for the application's own bucket alone."""
-    return f"{HADOOP}{S3A}bucket.{storage.bucket}.{name}"
+    return f"{HADOOP}{own_start(storage)}{name}"
+
+
+def own_start(storage: Storage) -> str:
+    """Return what the settings for the application's own bucket start with, as S3A has them."""
+    return f"{S3A}bucket.{storage.bucket}."
 
 
 def is_of_own_path(key: str, storage: Storage) -> bool:
-    """Return whether a setting would lead elsewhere than to the application's own storage."""
-    return any(key == own_key(storage, name) for name in _UNSET)
+    """Return whether a setting would lead elsewhere than to the application's own storage; of Spark's, or of a session.
+
+    What a session has under S3A's own name goes to its queries as it is.
+    """
+    name = key.removeprefix(HADOOP)
+    start = own_start(storage)
+    return name.startswith(start) and (name[len(start) :] in PATH or name[len(start) :].startswith(OF_THE_PATH))

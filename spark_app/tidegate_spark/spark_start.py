@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+
 from tidegate_spark import entry_messages as messages
 from tidegate_spark import last_script, s3a_settings, script_settings
 from tidegate_spark import session as spark_session
@@ -73,6 +75,8 @@ class SparkStart:
         self._before = dict(os.environ)
         self._process_id = os.getpid()
         self._asked = Asked()
+        self._path: Any = None
+        """The JVM's settings for the application's own bucket, as they are to be."""
 
     def host(self, meet_session: Callable[[SparkSession], None]) -> Host:
         """Return what the driver does about a script that asks for Spark.
@@ -110,23 +114,61 @@ class SparkStart:
         """Give the context what the spec has for it."""
         # The next process of the pod can have its JVM started so. Not before: this one came up.
         last_script.keep(self._environment.work_directory, self._asked)
+        self._path = self._reach_storage(context)
         spark_session.add_python_files(context, self._files.python, self._environment.work_directory)
         if self._files.beside:
             spark_session.find_beside(context, self._files.beside)
+
+    def _reach_storage(self, context: SparkContext) -> Any:
+        """Have the connection to the application's own storage made before the script can say anything about it.
+
+        Hadoop keeps one for each bucket, as it was made first. Returns the settings that it was made with.
+        """
+        hadoop: Any = context._jsc.hadoopConfiguration()
+        jvm: Any = context._jvm
+        # Whatever is wrong with it, the first query says in its own words.
+        with contextlib.suppress(Py4JError):
+            jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI(self._config.storage.hadoop_uri), hadoop)
+        return hadoop.getPropsWithPrefix(s3a_settings.own_start(self._config.storage))
 
     def hold_path(self, session: SparkSession) -> None:
         """Have the path to the application's own storage as it was, before a query starts; asks the JVM.
 
         It is set for the storage's bucket, so only a script that names that bucket's own settings changes it.
         """
+        start = s3a_settings.own_start(self._config.storage)
         hadoop: Any = session._jsc.hadoopConfiguration()
-        storage, has_secret = self._config.storage, bool(self._config.credentials_secret)
-        for key, value in s3a_settings.own_path(storage, has_secret, self._config.spark_conf).items():
-            name = key.removeprefix(s3a_settings.HADOOP)
-            if hadoop.get(name) != value:
+        # One answer tells whether there is anything to do: the path has dozens of settings.
+        if not hadoop.getPropsWithPrefix(start).equals(self._path):
+            self._hold(hadoop)
+            self._path = hadoop.getPropsWithPrefix(start)
+        of_session: Any = session._jsparkSession.sessionState().conf().settings().keySet()
+        if start in of_session.toString():
+            for key in [str(key) for key in of_session.toArray()]:
+                if s3a_settings.is_of_own_path(key, self._config.storage):
+                    session.conf.unset(key)
+                    self._put_right(key)
+
+    def _hold(self, hadoop: Any) -> None:
+        start, wanted = s3a_settings.own_start(self._config.storage), self._own_path()
+        others = {f"{start}{name}" for name in dict(hadoop.getPropsWithPrefix(start))} - wanted.keys()
+        for name in sorted(name for name in others if s3a_settings.is_of_own_path(name, self._config.storage)):
+            hadoop.unset(name)
+            self._put_right(name)
+        for name, value in wanted.items():
+            if hadoop.getRaw(name) != value:
                 hadoop.set(name, value)
-                message = messages.setting_ignored(name, "the script", messages.STORAGE_IS_THE_SPECS)
-                self._progress.notice(Reason.CONFIGURATION_IGNORED, message)
+                self._put_right(name)
+
+    def _own_path(self) -> dict[str, str]:
+        """Return the path, by S3A's own names."""
+        storage, has_secret = self._config.storage, bool(self._config.credentials_secret)
+        path = s3a_settings.own_path(storage, has_secret, self._config.spark_conf)
+        return {key.removeprefix(s3a_settings.HADOOP): value for key, value in path.items()}
+
+    def _put_right(self, name: str) -> None:
+        message = messages.setting_ignored(name, "the script", messages.STORAGE_IS_THE_SPECS)
+        self._progress.notice(Reason.CONFIGURATION_IGNORED, message)
 
     @contextlib.contextmanager
     def _own_credentials(self) -> Iterator[None]:

@@ -69,9 +69,10 @@ def test_the_settings_of_a_scripts_builder_are_in_force_and_the_spec_beats_them(
     report = driver.report()
     assert report is not None
     said = {each.message.partition(" ")[0]: each.message for each in report.notices if "is not used" in each.message}
-    path = f"fs.s3a.bucket.{driver.config.storage.bucket}.endpoint"
+    own = f"fs.s3a.bucket.{driver.config.storage.bucket}"
     assert said.keys() == {
-        *("spark.sql.session.timeZone", "spark.kubernetes.driverEnv.A", "spark.app.id", "spark.master", path)
+        *("spark.sql.session.timeZone", "spark.kubernetes.driverEnv.A", "spark.app.id", "spark.master"),
+        *(f"{own}.endpoint", f"{own}.server-side-encryption-algorithm", f"{own}.path.style.access"),
     }
     assert "hunter2" not in Path(f"/proc/{driver.jvm_pid}/cmdline").read_text() + driver.output
     assert "use application.env" in said["spark.kubernetes.driverEnv.A"]

@@ -43,6 +43,9 @@ def conf_with(**asked: str) -> dict[str, str]:
         STATE_STORE,
         f"{S3A}.endpoint",
         f"{S3A}.bucket.inputs.endpoint",
+        f"{S3A}.bucket.bucket.threads.max",
+        f"{S3A}.bucket.bucket.with.dots.endpoint",
+        f"{S3A}.encryption.algorithm",
         "spark.kubernetes.executor.label.team",
     ],
 )
@@ -67,6 +70,10 @@ def test_the_spec_beats_the_script_which_is_told_so_where_they_differ() -> None:
         "spark.driver.memory",
         "spark.kubernetes.executor.label.tidegate.dev/app",
         f"{S3A}.bucket.bucket.endpoint",
+        f"{S3A}.bucket.bucket.encryption.algorithm",
+        f"{S3A}.bucket.bucket.server-side-encryption-algorithm",
+        f"{S3A}.bucket.bucket.access.key",
+        "fs.s3a.bucket.bucket.endpoint",
     ],
 )
 def test_a_setting_that_a_field_owns_or_that_has_no_effect_is_not_used_and_named(key: str) -> None:
@@ -111,13 +118,14 @@ def test_a_heap_that_does_not_fit_into_the_memory_of_the_spec_is_not_used(heap: 
 def test_the_path_to_the_applications_own_storage_is_the_specs_whatever_is_said_of_s3a() -> None:
     asked = {f"{S3A}.endpoint": "http://elsewhere", f"{S3A}.aws.credentials.provider": "org.example.Other"}
     conf = build_spark_conf(CONFIG, IN_A_POD, "process", judge(asked, CONFIG).used)
-    own = f"{S3A}.bucket.bucket"
-    assert {key.removeprefix(own): value for key, value in conf.items() if key.startswith(own)} == {
-        ".endpoint": "http://s3:9000",
-        ".endpoint.region": "eu-1",
-        ".path.style.access": "true",
-        ".connection.ssl.enabled": "false",
-        ".aws.credentials.provider": s3a_settings.ENVIRONMENT_CREDENTIALS,
+    own = f"{S3A}.bucket.bucket."
+    of_the_bucket = {key.removeprefix(own): value for key, value in conf.items() if key.startswith(own)}
+    assert of_the_bucket == s3a_settings.PATH | {
+        "endpoint": "http://s3:9000",
+        "endpoint.region": "eu-1",
+        "path.style.access": "true",
+        "connection.ssl.enabled": "false",
+        "aws.credentials.provider": s3a_settings.ENVIRONMENT_CREDENTIALS,
     }
     assert conf[f"{S3A}.endpoint"] == "http://elsewhere"
 
@@ -151,6 +159,10 @@ def test_a_spec_that_says_how_the_storage_is_reached_is_obeyed_for_its_bucket() 
     config = dataclasses.replace(CONFIG, spark_conf={provider: "org.example.Ours"})
     conf = build_spark_conf(config, IN_A_POD, "process")
     assert conf[f"{S3A}.bucket.bucket.aws.credentials.provider"] == "org.example.Ours"
+    way = {f"{S3A}.proxy.host": "proxy", f"{S3A}.assumed.role.arn": "arn", f"{S3A}.bucket.bucket.threads.max": "3"}
+    conf = build_spark_conf(dataclasses.replace(CONFIG, spark_conf=way), IN_A_POD, "process")
+    own = ("proxy.host", "assumed.role.arn", "threads.max", "proxy.port")
+    assert [conf[f"{S3A}.bucket.bucket.{name}"] for name in own] == ["proxy", "arn", "3", "-1"]
     aws = dataclasses.replace(CONFIG, storage=Storage("s3://bucket/apps/shop/orders"))
     conf = build_spark_conf(aws, IN_A_POD, "process")
     assert conf[f"{S3A}.bucket.bucket.endpoint"] == ""
