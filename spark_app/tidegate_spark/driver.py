@@ -367,7 +367,9 @@ class Driver:
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
         look_for, notice = source_cleaning.file_looker(session), self._progress.notice
         self._queries.before_input = SourceCleaning(self._config, connect, look_for, notice).before_query
-        self._queries.before_state = StateGuard(self._environment.work_directory, notice).refusal_of
+        first_launch = self._config.pin is not None or self._rehearsing is not None
+        guard = StateGuard(self._environment.work_directory, notice, first_launch=first_launch)
+        self._queries.before_state = guard.refusal_of
         take_back = functools.partial(self._take_files_back, session)
         self._queries.before_files = (
             take_back if file_sinks.may_know_other_batches(self._config, FIRST_LINEAGE) else None

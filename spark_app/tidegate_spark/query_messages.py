@@ -212,3 +212,8 @@ def state_renamed(query: str, operator: int, what: str, before: Sequence[str], n
         f"version has {', '.join(now)}. Spark reads them as the same columns, with other names; if they are others, go "
         "back to the previous version."
     )
+
+
+def state_not_compared(query: str, error: str) -> str:
+    why = error.rstrip(".")
+    return f"Query {query!r} runs, and the columns of its state are not compared with the version's: {why}."

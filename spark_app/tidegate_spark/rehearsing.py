@@ -144,16 +144,22 @@ class Rehearsing:
 
     def _judge_completed(self, committed: dict[str, int]) -> tuple[RehearsalResult, Reason, str]:
         if self._enough:
-            return PASSED, Reason.NONE, f"{_words(committed)} without a failure{self._dropped()}"
+            return PASSED, Reason.NONE, f"{_words(committed)} without a failure{self._dropped()}{self._uncompared()}"
         # A script that reads what there is, and ends.
         if committed and all(committed.values()):
-            return PASSED, Reason.NONE, messages.finished_after(_words(committed))
+            return PASSED, Reason.NONE, messages.finished_after(_words(committed)) + self._uncompared()
         return INCONCLUSIVE, Reason.NO_INPUT, messages.finished_after(_words(committed))
 
     def _dropped(self) -> str:
         dropped = self._unstarted()
         names = ", ".join(repr(name) for name in dropped)
         return f"; {names} of the previous version was not started, and counts as dropped" if dropped else ""
+
+    def _uncompared(self) -> str:
+        notices = self._progress.report().notices
+        return "".join(
+            f". {notice.message.rstrip('.')}" for notice in notices if notice.reason == Reason.STATE_NOT_COMPARED
+        )
 
     def _judge_unfinished(self, committed: dict[str, int]) -> tuple[RehearsalResult, Reason, str]:
         wanted = f"{self._wanted.batches} of each were asked for in {self._wanted.timeout_seconds} s"

@@ -57,12 +57,26 @@ def _of_family(operator: int, old: Family, new: Family, aggregates: bool, by_nam
     for names in _levels(old.key, new.key):
         yield Difference(operator, "key", *names, misread=_changes_places(*names))
     keys = {name.casefold() for name in _names(old.key)}
-    for before, now in _levels(old.value, new.value) if not by_name else ():
-        top = aggregates and before == _names(old.value)
-        # There they are the names of functions, and of grouping columns: another one is another function.
-        pairs = [(one.casefold(), other.casefold()) for one, other in zip(before, now, strict=True)]
-        another = top and any(one != other and one not in keys for one, other in pairs)
-        yield Difference(operator, "value", before, now, misread=another or _changes_places(before, now))
+    for before, now in _levels(old.value, new.value):
+        another = aggregates and before == _names(old.value) and _has_another_function(before, now, keys, by_name)
+        if another or not by_name:
+            misread = another or _changes_places(before, now)
+            yield Difference(operator, "value", before, now, misread=misread)
+
+
+def _has_another_function(before: tuple[str, ...], now: tuple[str, ...], keys: set[str], by_name: bool) -> bool:
+    """Return whether an aggregation's values are of other functions: that, or a grouping column, is what a name says.
+
+    Args:
+        before: the names of the state.
+        now: those of the new version, as many.
+        keys: the grouping columns' of the state, in lower case.
+        by_name: the values are found by their names, in whatever order they are.
+    """
+    olds, news = [name.casefold() for name in before], [name.casefold() for name in now]
+    if by_name:
+        return bool(set(olds) - set(news) - keys)
+    return any(old != new and old not in keys for old, new in zip(olds, news, strict=True))
 
 
 def _levels(old: Columns, new: Columns) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:

@@ -2,8 +2,8 @@
 
 Spark writes down of what columns a state is when it is new, and from then on compares types alone, in their order. What
 a new version would make of it Spark says only when it plans a batch, of which the first writes state and outputs. So
-the query is planned here before it starts, as if it were new, in a folder of its own: nothing runs, and what Spark
-writes down there is compared with what the checkpoint has.
+the query is planned here before it starts, as if it were new, in a folder of its own: no batch runs, and what Spark
+writes down there is compared with what the checkpoint has. Of transformWithState in Python, planning calls ``init``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from tidegate_spark import query_messages as messages
+from tidegate_spark.faults import explain
 from tidegate_spark.foreign_text import first_line
 from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots import operator_files
 from tidegate_spark.snapshots.operator_files import STATE
-from tidegate_spark.snapshots.query_logs import COMMITS, OFFSETS
+from tidegate_spark.snapshots.query_logs import COMMITS, OFFSETS, settings_of
+from tidegate_spark.sparkconf import CHECKPOINT_FILES
 from tidegate_spark.state_columns import Difference, differences
 from tidegate_spark.writers import output_mode
 
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 
 CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 """Spark's setting: without it, Spark compares nothing, and neither is anything compared here."""
-_ENCODING, _AVRO = "spark.sql.streaming.stateStore.encodingFormat", "avro"
+_ENCODING, _UNSAFE_ROW, _AVRO = "spark.sql.streaming.stateStore.encodingFormat", "unsaferow", "avro"
+"""Spark keeps it for the life of a checkpoint; those from before it was there have the first."""
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _NOT_FOUND = "java.io.FileNotFoundException"
 _GIVEN = 11
@@ -42,19 +45,22 @@ _GIVEN = 11
 log = logging.getLogger("tidegate")
 
 
-def verdict(query: str, found: Iterable[Difference], notice: Callable[[str, str, bool], None]) -> str:
+def verdict(
+    query: str, found: Iterable[Difference], notice: Callable[[str, str, bool], None], *, first_launch: bool
+) -> str:
     """Return why a query must not start, empty if it may; pure, but for what it tells.
 
     Args:
         query: its name.
         found: where its state's columns have other names than the version's.
         notice: tells the user something once: reason, message, whether it is a warning.
+        first_launch: of the version. The state keeps its names, and later launches would say the same again.
     """
     told = list(found)
     for each in told:
         if each.misread:
             return messages.state_misread(each.operator, each.what, each.before, each.now, CHECK)
-    for each in told:
+    for each in told if first_launch else ():
         message = messages.state_renamed(query, each.operator, each.what, each.before, each.now)
         notice(Reason.STATE_SCHEMA, message, True)
     return ""
@@ -63,9 +69,11 @@ def verdict(query: str, found: Iterable[Difference], notice: Callable[[str, str,
 class StateGuard:
     """Looks at each query of one driver process that has state."""
 
-    def __init__(self, work_directory: str, notice: Callable[[str, str, bool], None]) -> None:
-        """Plan in ``work_directory``; ``notice`` is told what may be meant."""
-        self._work_directory, self._notice = work_directory, notice
+    def __init__(
+        self, work_directory: str, notice: Callable[[str, str, bool], None], *, first_launch: bool = True
+    ) -> None:
+        """Plan in ``work_directory``; ``notice`` is told what may be meant, once in the first launch of a version."""
+        self._work_directory, self._notice, self._first_launch = work_directory, notice, first_launch
 
     def refusal_of(self, writer: DataStreamWriter, name: str, checkpoint: str, mode: str | None) -> str:
         """Return why a query must not start, empty if it may.
@@ -86,31 +94,38 @@ class StateGuard:
             return ""
         folder = Path(tempfile.mkdtemp(prefix="plan-", dir=self._folder()))
         try:
-            planned = self._plan(writer, name, mode, folder)
-            by_name = session.conf.get(_ENCODING, None) == _AVRO
-            return verdict(name, _compare(files, planned, operators, by_name), self._notice)
+            kept = files.settings()
+            self._plan(writer, name, mode, folder, kept)
+            found = _compare(files, _Planned(folder), operators, kept[_ENCODING] == _AVRO)
         except SnapshotError as error:
             # Of a Spark whose files are not known here; it looks at them itself, at the types.
-            log.warning("query %r: the columns of its state are not compared: %s", name, error)
+            self._say_not_compared(name, error)
             return ""
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+        return verdict(name, found, self._notice, first_launch=self._first_launch)
+
+    def _say_not_compared(self, name: str, error: Exception) -> None:
+        why = first_line(explain(error).message)
+        log.warning("query %r: the columns of its state are not compared: %s", name, why)
+        self._notice(Reason.STATE_NOT_COMPARED, messages.state_not_compared(name, why), True)
 
     def _folder(self) -> Path:
         folder = Path(self._work_directory)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def _plan(self, writer: DataStreamWriter, name: str, mode: str | None, folder: Path) -> _Planned:
+    def _plan(
+        self, writer: DataStreamWriter, name: str, mode: str | None, folder: Path, kept: Mapping[str, str]
+    ) -> None:
         # For operators whose schema may change, Spark looks whether there is such a batch.
         (folder / OFFSETS).mkdir()
         (folder / OFFSETS / "0").touch()
         try:
-            _plan_as_new(writer, mode, folder)
+            _plan_as_new(writer, mode, folder, kept)
         except (PySparkException, Py4JError, TypeError) as error:
             # What is wrong with the query Spark says at its start. A Spark whose classes are others is a TypeError.
-            log.warning("query %r: the columns of its state are not compared: %s", name, first_line(str(error)))
-        return _Planned(folder)
+            self._say_not_compared(name, error)
 
 
 class _Checkpoint:
@@ -124,6 +139,17 @@ class _Checkpoint:
         if not self.names(COMMITS):
             return []
         return sorted(int(name) for name in self.names(STATE) if name.isdigit())
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of the session that Spark keeps for the life of the checkpoint.
+
+        Raises:
+            UnreadableCheckpointError: they are not understood.
+        """
+        newest = max((int(name) for name in self.names(OFFSETS) if name.isdecimal()), default=None)
+        body = self.read(f"{OFFSETS}/{newest}") if newest is not None else None
+        kept = settings_of(f"{OFFSETS}/{newest}", body.decode("utf-8")) if body is not None else {}
+        return {_ENCODING: _UNSAFE_ROW, **kept}
 
     def names(self, directory: str) -> list[str]:
         place = self._path(directory)
@@ -169,10 +195,21 @@ def _compare(before: _Checkpoint, now: _Planned, operators: Iterable[int], by_na
     return found
 
 
-def _plan_as_new(writer: DataStreamWriter, mode: str | None, folder: Path) -> None:
-    """Have Spark plan the query's first batch; it writes metadata and schemas of the state to ``folder``."""
+def _plan_as_new(writer: DataStreamWriter, mode: str | None, folder: Path, kept: Mapping[str, str]) -> None:
+    """Have Spark plan the query's first batch; it writes metadata and schemas of the state to ``folder``.
+
+    Args:
+        writer: what starts the query.
+        mode: the output mode that its start names, None for the writer's own.
+        folder: on this machine.
+        kept: settings of the checkpoint, which decide on the columns with the plan.
+    """
     session: Any = writer._spark
     jvm, spark = session._jvm, session._jsparkSession.cloneSession()
+    for key, value in kept.items():
+        spark.conf().set(key, value)
+    # What is made for an object store may take no folder of this machine.
+    spark.conf().unset(CHECKPOINT_FILES)
     execution = getattr(jvm, f"{_STREAMING}.runtime.IncrementalExecution")
     parameters = jvm.java.lang.Class.forName(f"{_STREAMING}.runtime.IncrementalExecution").getConstructors()[0]
     usual = [

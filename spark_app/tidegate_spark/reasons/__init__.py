@@ -158,6 +158,7 @@ class Reason(str, Enum):
     REHEARSAL_INCONCLUSIVE = "RehearsalInconclusive"
     PLAN_INCOMPATIBLE = "PlanIncompatible"
     STATE_SCHEMA = "StateSchema"
+    STATE_NOT_COMPARED = "StateNotCompared"
     START_FAILED = "StartFailed"
     STATE_INCOMPATIBLE = "StateIncompatible"
     NO_COPY = "NoCopy"

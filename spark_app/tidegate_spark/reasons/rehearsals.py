@@ -68,6 +68,21 @@ AREA = Area(
             page="guide.md#state-that-would-be-misread",
         ),
         Entry(
+            Reason.STATE_NOT_COMPARED,
+            Fault.NONE,
+            (Place.EVENT,),
+            (
+                "What columns a query's state has in this version cannot be found out before it starts. Spark compares "
+                "types alone: columns of one type that changed places would be read for one another. The message of a "
+                "rehearsal says it as well."
+            ),
+            remedy=(
+                "If the version changes grouping columns, aggregations or state of its own, compare their order "
+                "yourself with the version before it."
+            ),
+            page="guide.md#state-that-would-be-misread",
+        ),
+        Entry(
             Reason.START_FAILED,
             Fault.VERSION,
             (Place.REHEARSAL, Place.REPARTITION),

@@ -61,10 +61,8 @@ def read_offsets(checkpoint: Checkpoint, batch: int) -> Offsets:
     path = f"{OFFSETS}/{batch}"
     text = checkpoint.read_text(path, f"it is where batch {batch} ends")
     version, rest = versioned(path, text, _NEWEST_OFFSETS)
-    first, *lines = rest.split("\n")
-    conf = parsed(path, first).get("conf", {}) if first.strip() else {}
-    if not isinstance(conf, dict):
-        raise UnreadableCheckpointError(path, "has a `conf` that is no object")
+    lines = rest.split("\n")[1:]
+    conf = settings_of(path, text)
     if version == 1:
         return Offsets(path, text, {str(number): line for number, line in enumerate(lines)}, conf)
     pairs = [line.partition(":") for line in lines]
@@ -72,6 +70,23 @@ def read_offsets(checkpoint: Checkpoint, batch: int) -> Offsets:
         if not colon:
             raise UnreadableCheckpointError(path, f"has the line {source[:40]!r}, which names no source")
     return Offsets(path, text, {source: offset for source, _, offset in pairs}, conf)
+
+
+def settings_of(path: str, text: str) -> dict[str, str]:
+    """Return the settings that Spark keeps for the life of a checkpoint.
+
+    Args:
+        path: of an entry of the offset log, for words.
+        text: the whole of it.
+
+    Raises:
+        UnreadableCheckpointError: it is not understood.
+    """
+    first = versioned(path, text, _NEWEST_OFFSETS)[1].partition("\n")[0]
+    conf = parsed(path, first).get("conf", {}) if first.strip() else {}
+    if not isinstance(conf, dict):
+        raise UnreadableCheckpointError(path, "has a `conf` that is no object")
+    return conf
 
 
 def map_offsets(path: str, text: str, change: Callable[[str], str]) -> str:

@@ -14,10 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from tests.integration.spark_runtime.stateful_kinds import COUNTED, KINDS, CounterOfFrames, keyed, numbers, timed
 from tests.integration.spark_runtime.test_rehearsals import below, copy_state, rehearse
-from tidegate_spark.protocol import EXIT_OK
+from tidegate_spark.protocol import EXIT_OK, Pin
 from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import RehearsalResult
-from tidegate_spark.sparkconf import ROCKSDB_CLASS
+from tidegate_spark.sparkconf import CHECKPOINT_FILES, ROCKSDB_CLASS
 from tidegate_spark.state_guard import CHECK, StateGuard
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.streaming_queries import Bench
@@ -25,6 +25,7 @@ from tidegate_testing.waiting import wait_for
 
 from .conftest import StartDriver
 
+PIN = "up-uid-1-1"
 SCRIPT, OFTEN = "grouped_twice.py", "300 milliseconds"
 ROCKSDB = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB_CLASS}
 BOTH = "the key columns of its state (operator 0) are shop, item, and this version has item, shop"
@@ -65,7 +66,8 @@ def test_without_a_rehearsal_nothing_is_written(
 
 
 def test_a_column_with_another_name_is_said_in_an_event(counted: DriverProcess, start_driver: StartDriver) -> None:
-    new = start_driver("app", SCRIPT, args=("store,item", OFTEN, "sales"), storage=counted.config.storage, epoch=3)
+    place = counted.config.storage
+    new = start_driver("app", SCRIPT, args=("store,item", OFTEN, "sales"), storage=place, epoch=3, pin=Pin(PIN, "v1"))
 
     def told() -> list[str]:
         report = new.report()
@@ -141,6 +143,36 @@ def test_keys_that_change_places_are_found_in_state_of_each_kind(kind: str, stat
     stateful.run(query(stateful.spark, "key", "value"), mode)
     why = stateful.refusal_of(query(stateful.spark, "value", "key"), mode)
     assert "Spark would read one for another" in why
+
+
+ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(CHECKPOINT_FILES, "of.an.image.that.takes.no.local.Folder"), (ENCODING, "avro")],
+    ids=["checkpoint files by another class", "another encoding than the state's"],
+)
+def test_settings_of_the_version_do_not_keep_its_columns_from_being_compared(
+    key: str, value: str, stateful: Stateful
+) -> None:
+    stateful.run(aggregated(stateful.spark, "key", "value"))
+    stateful.spark.conf.set(key, value)
+    try:
+        why = stateful.refusal_of(aggregated(stateful.spark, "value", "key"))
+    finally:
+        stateful.spark.conf.unset(key)
+    assert "Spark would read one for another" in why
+    assert stateful.told == []
+
+
+def test_state_that_cannot_be_compared_is_said(stateful: Stateful) -> None:
+    stateful.run(aggregated(stateful.spark, "key", "value"))
+    metadata = stateful.folder / "checkpoint" / "state" / "0" / "_metadata"
+    for path in (path for path in metadata.rglob("*") if path.is_file()):
+        path.unlink() if path.suffix == ".crc" else path.write_text("v99\n{}")
+    assert stateful.refusal_of(aggregated(stateful.spark, "value", "key")) == ""
+    assert "Query 'q' runs, and the columns of its state are not compared with the version's: " in stateful.told[0]
 
 
 def test_state_of_which_no_batch_was_committed_binds_nobody(stateful: Stateful) -> None:

@@ -221,3 +221,16 @@ def test_its_words_go_through_the_contract_and_its_place_is_within_the_applicati
     plain = dataclasses.replace(told, rehearsal=None)
     assert from_json(Termination, to_json(plain)) == plain
     assert rehearsal_place(PLACE, "copy-1").uri == "s3://here/apps/orders/rehearsals/copy-1"
+
+
+def test_a_rehearsal_says_of_which_query_the_state_was_not_compared() -> None:
+    run = Run("a")
+    run.progress.notice(Reason.STATE_NOT_COMPARED, "Query 'a' runs, and its columns are not compared: no class.", True)
+    run.progress.notice(Reason.STATE_SCHEMA, "Query 'a' has other names.", True)
+    run.commit("a", 3)
+    run.rehearsing.look()
+    told = run.told(Reason.COMPLETED)
+    assert told.rehearsal is not None
+    assert told.rehearsal.result is RehearsalResult.PASSED
+    assert "without a failure. Query 'a' runs, and its columns are not compared: no class" in told.message
+    assert "other names" not in told.message
