@@ -59,13 +59,13 @@ def starts_empty(query: str, why: str) -> str:
 
 def empty_into_files(why: str) -> str:
     return (
-        "it would start at batch 0 whenever the driver starts, and a file sink leaves out batches whose numbers it "
-        f"has: {why}."
+        f"it would start at batch 0 whenever the driver starts, because {why}, or write to another sink: a file sink "
+        "leaves out batches whose numbers it has."
     )
 
 
-CATALOG_IN_MEMORY = "in the memory of the driver, which it does not outlast"
-CATALOG_IN_DERBY = "in a Derby database of the driver's pod, which it does not outlast"
+CATALOG_IN_MEMORY = "in the memory of the driver, and lost with it"
+CATALOG_IN_DERBY = "in a Derby database of the driver's pod, and lost with it"
 
 
 def metastore(addresses: str) -> str:
@@ -98,9 +98,17 @@ def table_in_pod(table: str, location: str) -> str:
 
 def table_without_catalog(table: str, kind: str, catalog: str) -> str:
     return (
-        f"the catalog of the table {table} is {catalog}, so Spark could not continue at the next start: it would "
-        f"create the table of format {kind} again. Give it a place with .option('path', 's3a://…'), or use a catalog "
+        f"the catalog of the table {table} is {catalog}: at the next start Spark would create the table of format "
+        f"{kind} again, and fail. Give it a place with .option('path', 's3a://…'), or use a catalog "
         "that outlasts the driver (spec.sparkConf spark.sql.catalog.…, or a Hive metastore)."
+    )
+
+
+def table_of_another_query(table: str, location: str) -> str:
+    return (
+        f"the folder of the table {table}, {location}, has the log of another query, whose batches have the same "
+        "numbers: Spark would leave batches of this one out. Give the query the name that it had, or write to another "
+        "table."
     )
 
 
@@ -199,19 +207,23 @@ def jvm_ended(how: str) -> str:
 
 def state_misread(operator: int, what: str, before: Sequence[str], now: Sequence[str], check: str) -> str:
     return (
-        f"the {what} columns of its state (operator {operator}) are {', '.join(before)}, and this version has "
-        f"{', '.join(now)}: Spark would read one for another, without an error. Give them the names and the order of "
-        f"the state. If the values are meant so, set {check} to false in spec.sparkConf, and leave it there as long as "
-        "the state is used."
+        f"its state has the {what} columns {_listed(before)}, and this version {_listed(now)} (operator {operator}): "
+        "Spark would read one for another, without an error. Give them the names and the order of the state. If only "
+        f"names were exchanged, and the values mean what they meant, set {check} to false in spec.sparkConf, and leave "
+        "it there as long as the state is used."
     )
 
 
 def state_renamed(query: str, operator: int, what: str, before: Sequence[str], now: Sequence[str]) -> str:
     return (
-        f"Query {query!r}: the {what} columns of its state (operator {operator}) are {', '.join(before)}, and this "
-        f"version has {', '.join(now)}. Spark reads them as the same columns, with other names; if they are others, go "
-        "back to the previous version."
+        f"Query {query!r}: its state has the {what} columns {_listed(before)}, and this version {_listed(now)} "
+        f"(operator {operator}). Spark reads them as the same columns under other names; if they are other columns, "
+        "roll back to the previous version."
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"[{', '.join(names)}]"
 
 
 def state_not_compared(query: str, error: str) -> str:

@@ -72,15 +72,13 @@ def refusal(table: Table, is_pods_own: Callable[[str], bool]) -> str:
     return messages.table_without_catalog(table.name, table.provider, table.catalog)
 
 
-def is_queries_own(entries: Iterable[str] | None, last: int) -> bool:
-    """Return whether a folder is of the query that is about to write there: it has a log, of its batches alone. Pure.
+def is_queries_own(entries: Iterable[str], last: int) -> bool:
+    """Return whether the log of a folder's sink is of the query that is about to write there: of its batches alone. Pure.
 
     Args:
-        entries: names in the log of the folder's sink; None: it has no log.
+        entries: names in the log.
         last: the last batch that the query has begun, -1 if there is none.
     """
-    if entries is None:
-        return False
     batches = (batch_in(name) for name in entries)
     return max((batch for batch in batches if batch is not None), default=-1) <= last
 
@@ -154,7 +152,9 @@ class Tables:
         last = max(map(int, filter(str.isdigit, names_in(self._session, f"{checkpoint}/offsets") or ())), default=-1)
         if found.sink is not None and not found.exists and not found.own_path:
             log_names = names_in(self._session, f"{found.location.rstrip('/')}/{METADATA}")
-            if is_queries_own(log_names, last):
+            if log_names is not None and not is_queries_own(log_names, last):
+                raise SinkRefusedError(messages.table_of_another_query(found.name, found.location))
+            if log_names is not None:
                 writer.option("path", found.location)
         if last < 0 or self._pinned:
             self._say(query, found)

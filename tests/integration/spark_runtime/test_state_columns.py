@@ -28,7 +28,7 @@ from .conftest import StartDriver
 PIN = "up-uid-1-1"
 SCRIPT, OFTEN = "grouped_twice.py", "300 milliseconds"
 ROCKSDB = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB_CLASS}
-BOTH = "the key columns of its state (operator 0) are shop, item, and this version has item, shop"
+BOTH = "its state has the key columns [shop, item], and this version [item, shop] (operator 0)"
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_a_column_with_another_name_is_said_in_an_event(counted: DriverProcess, 
         return [notice.message for notice in report.notices if notice.reason == "StateSchema"] if report else []
 
     wait_for("the event", lambda: new.ended() or told(), 600)
-    assert "are shop, item, and this version has store, item" in told()[0], new.output[-3000:]
+    assert "has the key columns [shop, item], and this version [store, item]" in told()[0], new.output[-3000:]
     new.await_batch(new.batch("sales") + 1, "sales")
 
 

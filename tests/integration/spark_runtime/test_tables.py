@@ -89,3 +89,17 @@ def test_files_that_a_query_could_not_continue_are_refused_at_its_first_start(
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     assert driver.termination.reason is Reason.QUERY_REFUSED
     assert "the source 'socket' cannot send again" in driver.termination.message
+
+
+def test_a_table_with_the_batches_of_another_query_is_refused(
+    start_driver: StartDriver, warehouse: dict[str, str]
+) -> None:
+    first = start_driver("app", "writing_table.py", args=("table",), spark_conf=warehouse)
+    await_rows(first, 20)
+    first.terminate()
+    first.exit_code()
+    renamed = start_driver("app", "writing_table.py", args=("table", "numbers"), spark_conf=warehouse, epoch=2)
+    assert renamed.exit_code() == EXIT_OK, renamed.output[-3000:]
+    assert renamed.termination.reason is Reason.QUERY_REFUSED
+    assert f"the folder of the table {TABLE}" in renamed.termination.message
+    assert "has the log of another query" in renamed.termination.message

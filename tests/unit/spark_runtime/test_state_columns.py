@@ -75,7 +75,7 @@ def test_columns_that_change_places_are_refused(before: Columns, now: Columns) -
 
 def test_both_orders_are_named() -> None:
     why, _ = judged(state(of("shop", "item"), COUNT), state(of("item", "shop"), COUNT))
-    assert "the key columns of its state (operator 0) are shop, item, and this version has item, shop" in why
+    assert "its state has the key columns [shop, item], and this version [item, shop] (operator 0)" in why
 
 
 @pytest.mark.parametrize(

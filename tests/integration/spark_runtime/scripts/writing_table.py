@@ -1,6 +1,6 @@
 """Writes numbers to a table, as people write it, and says what is in there: rows, different ones, the highest.
 
-Argument: ``table``, or the port of a socket, whose lines are written to the table instead.
+Arguments: ``table``, or the port of a socket, whose lines are written to the table instead; the query's name.
 """
 
 import sys
@@ -14,7 +14,8 @@ if sys.argv[1] == "table":
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load().select("value")
 else:
     rows = spark.readStream.format("socket").option("host", "127.0.0.1").option("port", int(sys.argv[1])).load()
-query = rows.writeStream.queryName("events").trigger(processingTime="1 second").toTable("events")
+name = sys.argv[2] if len(sys.argv) > 2 else "events"
+query = rows.writeStream.queryName(name).trigger(processingTime="1 second").toTable("events")
 while query.isActive:
     time.sleep(0.5)
     spark.catalog.refreshTable("events")
