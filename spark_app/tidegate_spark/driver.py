@@ -138,6 +138,8 @@ class Driver:
         self._control = Control(config, environment, progress=progress, queries=queries, snapshots=self._snapshots)
         self._control.tell(registry, output.secrets)
         self._ending.before_stop = self._control.let_stop
+        if environment.on_kubernetes:
+            self._ending.has_executors = progress.has_executors
         self._control.desk.on_newer = lambda message: self._ending.request(Outcome(Reason.NEWER_FORMAT, message))
         ends = self._ending.requested
         self._inside = Inside(config, self._queries, lambda: None if ends.is_set() else self._session, output.secrets)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark import signals
 from tidegate_spark import start_messages as messages
@@ -23,7 +24,7 @@ from tidegate_spark.protocol import DriverConfig, DriverState, Termination
 from tidegate_spark.queries import Queries
 from tidegate_spark.reasons import Reason
 from tidegate_spark.script import Outcome
-from tidegate_spark.stopping import Stopped, last_commit, stop_at_boundary
+from tidegate_spark.stopping import Stopped, last_commit, stop_at_boundary, waits_for_tasks
 
 log = logging.getLogger("tidegate")
 
@@ -79,6 +80,8 @@ class Ending:
         self.script_ended = threading.Event()
         self.before_stop: Callable[[], None] = lambda: None
         """Called before queries are stopped: whoever holds one lets it end."""
+        self.has_executors: Callable[[], bool] = lambda: True
+        """Returns whether there is anybody who runs tasks; where all is one process, there always is."""
         self._thread = threading.Thread(target=self._run, name="ending", daemon=True)
 
     def start(self) -> None:
@@ -142,7 +145,8 @@ class Ending:
                 self.before_stop()
                 while time.monotonic() < deadline + budget.unwinding:
                     active = self._queries.active()
-                    stopped.update((each.name, each) for each in stop_at_boundary(active, deadline, budget.unwinding))
+                    ends = stop_at_boundary(active, deadline, budget.unwinding, self._is_computed)
+                    stopped.update((each.name, each) for each in ends)
                     if not active and not self._queries.starting:
                         return
                     time.sleep(0.05)
@@ -152,6 +156,9 @@ class Ending:
         worker.start()
         worker.join(max(0.0, deadline + 3 * budget.unwinding - time.monotonic()))
         return list(stopped.values())
+
+    def _is_computed(self, query: StreamingQuery) -> bool:
+        return self.has_executors() or not waits_for_tasks(query)
 
     def _read_last_commits(self) -> bool:
         """Note the last commits of queries that ended by themselves: Spark may not have told of them yet.
@@ -185,6 +192,7 @@ class Ending:
             exception=outcome.exception,
             batches=self._progress.committed,
             boundary=not inside,
+            given_up=any(each.given_up for each in stopped),
             failures=self._account.times,
             committed=self._progress.commits or (0 if known else -1),
             adopt_epoch=outcome.adopt[0],
@@ -198,8 +206,9 @@ class Ending:
 def stop_message(stopped: list[Stopped], inside: list[str]) -> str:
     """Return what a requested stop came to, in words."""
     if inside:
-        names = ", ".join(repr(name) for name in inside)
-        return messages.grace_period_over(names)
+        given_up = [each.name for each in stopped if each.given_up]
+        names = ", ".join(repr(name) for name in given_up or inside)
+        return messages.batch_given_up(names) if given_up else messages.grace_period_over(names)
     if not stopped:
         return messages.NOTHING_RAN
     batches = ", ".join(f"{each.name!r} after batch {each.commits}" for each in stopped)

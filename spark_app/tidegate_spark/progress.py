@@ -255,6 +255,11 @@ class Progress:
         """How many are wanted, at first those of the configuration."""
         return self._executors_wanted
 
+    def has_executors(self) -> bool:
+        """Return whether any executor was there at the last look, those included that end their tasks and go."""
+        with self._lock:
+            return self._executors_running + self._executors_leaving > 0
+
     def work(self, task_seconds: float, idle: int) -> None:
         """Note the duration of all tasks that have ended so far, and how many executors had none for a while."""
         with self._lock:

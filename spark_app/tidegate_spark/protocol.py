@@ -528,7 +528,7 @@ class Termination:
     batches: dict[str, int] = field(default_factory=dict)
     """Last committed batch of each query."""
     boundary: bool = True
-    """False if the grace period ran out inside a batch; that batch is run again by the next start."""
+    """False if the driver ended inside a batch; that batch is run again by the next start."""
     failures: tuple[float, ...] = ()
     """When the application failed within the window, this time included; seconds since the epoch."""
     committed: int = -1
@@ -542,6 +542,8 @@ class Termination:
     """The storage has a claim or a fence that says so; a runtime of before never tells."""
     adopted_from: str = ""
     """Uid of the application that the storage was taken over from just now."""
+    given_up: bool = False
+    """It did not wait for such a batch until the grace period ran out, for no executor was left."""
     rehearsal: RehearsalEnd | None = None
     """Of a rehearsal that had begun."""
     repartition: RepartitionEnd | None = None

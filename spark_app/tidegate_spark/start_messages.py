@@ -36,6 +36,10 @@ def grace_period_over(names: str) -> str:
     )
 
 
+def batch_given_up(names: str) -> str:
+    return f"Stopped inside a batch of {names}, for which no executor was left; the next start runs it again."
+
+
 def stopped_at_boundary(batches: str) -> str:
     return f"Stopped at a batch boundary: {batches}."
 

@@ -7,9 +7,12 @@ moment, lets its thread finish the batch, commit it, and end by itself at the ne
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate_spark.patience import Patience
 from tidegate_spark.queries import Entry
 
 log = logging.getLogger("tidegate")
@@ -33,6 +37,8 @@ class Stopped:
     name: str
     offsets: int | None
     commits: int | None
+    given_up: bool = False
+    """Its batch was not waited for any longer, since nobody computed it."""
 
     @property
     def boundary(self) -> bool:
@@ -78,13 +84,23 @@ class Position:
         return "sleep" in self.methods and not self.executes and not self.plans
 
 
-def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: float) -> list[Stopped]:
+def _always(query: StreamingQuery) -> bool:
+    return True
+
+
+def stop_at_boundary(
+    entries: list[Entry],
+    deadline: float,
+    unwinding_seconds: float,
+    is_computed: Callable[[StreamingQuery], bool] = _always,
+) -> list[Stopped]:
     """Stop all ``entries`` in parallel, each after its running batch if that ends before ``deadline``.
 
     Args:
         entries: queries to stop; one that has ended already is only looked at.
         deadline: ``time.monotonic()`` after which running batches are interrupted.
         unwinding_seconds: what an interrupted batch gets to unwind, and what reading the logs may take, afterwards.
+        is_computed: returns whether a query's running batch gets on; one that does not is interrupted before that.
 
     Returns:
         One result per entry, in their order, at the latest twice ``unwinding_seconds`` after ``deadline``.
@@ -94,14 +110,16 @@ def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: f
     def stop(entry: Entry) -> None:
         assert entry.query is not None
         began = time.monotonic()
+        patience = Patience(deadline, functools.partial(is_computed, entry.query))
         try:
-            _stop_one(entry.query, deadline, unwinding_seconds)
+            _stop_one(entry.query, patience, unwinding_seconds)
         except (Py4JError, OSError) as error:
             # The JVM is gone, or has another inside than we know; what the query's logs say decides what is reported.
             log.warning("stopping: query %r is interrupted, because it cannot be watched: %s", entry.name, error)
             _interrupt(entry.query, unwinding_seconds)
         ended = time.monotonic()
-        stopped = results[entry.name] = _read_logs(entry.name, entry.query)
+        read = _read_logs(entry.name, entry.query)
+        stopped = results[entry.name] = dataclasses.replace(read, given_up=patience.gave_up and not read.boundary)
         log.info(
             "stopping: query %r ended after %.1f s, its last batches (begun %s, committed %s) were read in %.1f s",
             *(entry.name, ended - began, stopped.offsets, stopped.commits, time.monotonic() - ended),
@@ -115,17 +133,28 @@ def stop_at_boundary(entries: list[Entry], deadline: float, unwinding_seconds: f
     return [results.get(entry.name, Stopped(entry.name, None, None)) for entry in entries]
 
 
-def _stop_one(query: StreamingQuery, deadline: float, unwinding_seconds: float) -> None:
+def _stop_one(query: StreamingQuery, patience: Patience, unwinding_seconds: float) -> None:
     execution: Any = query._jsq.streamingQuery()
     thread = execution.queryExecutionThread()
     if _has_batches(execution):
-        _let_end(execution, thread, deadline)
+        _let_end(execution, thread, patience)
         lock = execution.awaitProgressLock()
-        while thread.isAlive() and time.monotonic() < deadline and not position_of(thread, lock).awaits_trigger:
+        while thread.isAlive() and not patience.is_over() and not position_of(thread, lock).awaits_trigger:
             thread.join(POLL_MILLISECONDS)
     if thread.isAlive():
-        # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway.
+        # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway. A batch that
+        # nobody computes is run again by the next start, now or then.
         _interrupt(query, unwinding_seconds)
+
+
+def waits_for_tasks(query: StreamingQuery) -> bool:
+    """Return whether a query's batch waits for tasks, and does not work in the driver alone; asks the JVM."""
+    context = SparkContext._active_spark_context
+    if context is None:
+        return False
+    tracker = context.statusTracker()
+    # Spark's job group is the query's run.
+    return not set(tracker.getActiveJobsIds()).isdisjoint(tracker.getJobIdsForGroup(str(query.runId)))
 
 
 def _has_batches(execution: Any) -> bool:
@@ -143,7 +172,7 @@ def _interrupt(query: StreamingQuery, unwinding_seconds: float) -> None:
     plain.join(unwinding_seconds)
 
 
-def _let_end(execution: Any, thread: Any, deadline: float) -> None:
+def _let_end(execution: Any, thread: Any, patience: Patience) -> None:
     """Set the state that makes the execution's thread end by itself, at a point where this costs no batch.
 
     Spark looks at the state once more after a batch is planned, and interrupts it then. So the state must not change
@@ -153,20 +182,20 @@ def _let_end(execution: Any, thread: Any, deadline: float) -> None:
     assert SparkContext._jvm is not None
     milliseconds = SparkContext._jvm.java.util.concurrent.TimeUnit.MILLISECONDS
     lock = execution.awaitProgressLock()
-    while thread.isAlive() and time.monotonic() < deadline:
+    while thread.isAlive() and not patience.is_over():
         if not lock.tryLock(POLL_MILLISECONDS, milliseconds):
             continue
         try:
-            if _end_where_safe(execution, thread, lock, deadline):
+            if _end_where_safe(execution, thread, lock, patience):
                 return
         finally:
             lock.unlock()
 
 
-def _end_where_safe(execution: Any, thread: Any, lock: Any, deadline: float) -> bool:
+def _end_where_safe(execution: Any, thread: Any, lock: Any, patience: Patience) -> bool:
     """Wait, holding the lock, until the thread can be told to end, and do so; False if it is about to plan a batch."""
     active, terminated = _states(execution)
-    while thread.isAlive() and time.monotonic() < deadline:
+    while thread.isAlive() and not patience.is_over():
         position = position_of(thread, lock)
         if position.begins_batch:
             return False
@@ -176,7 +205,7 @@ def _end_where_safe(execution: Any, thread: Any, lock: Any, deadline: float) -> 
         if position.polls_for_data:
             # It may wake up right now and come to the lock; if that is to plan a batch, we take the word back.
             execution.state().set(terminated)
-            if _obeys(thread, lock, deadline):
+            if _obeys(thread, lock, patience):
                 return True
             execution.state().compareAndSet(terminated, active)
             return False
@@ -184,9 +213,9 @@ def _end_where_safe(execution: Any, thread: Any, lock: Any, deadline: float) -> 
     return not thread.isAlive()
 
 
-def _obeys(thread: Any, lock: Any, deadline: float) -> bool:
+def _obeys(thread: Any, lock: Any, patience: Patience) -> bool:
     """Return False if the thread waits for the lock to plan a batch, True once it is past that, or out of time."""
-    while thread.isAlive() and time.monotonic() < deadline:
+    while thread.isAlive() and not patience.is_over():
         position = position_of(thread, lock)
         # A thread that ends takes the lock once more, to wake up those who wait for it: that is no new batch.
         if position.waits_for_lock:

@@ -150,14 +150,17 @@ def _as_it_ended(o: Observation) -> Verdict | None:
 
 
 def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
-    """Tell that the grace period passed inside a batch: nothing is lost, but the batch is run again."""
+    """Tell that the driver ended inside a batch: nothing is lost, but the batch is run again."""
     ended = o.driver.ended if o.driver is not None else None
     told = read_termination(ended)
     if ended is None or told is None or told.boundary or not is_new_end(o):
         return ()
-    message = messages.grace_period_exceeded(o.app.spec.driver.stop_grace_period_seconds)
+    reason, message = Reason.BATCH_GIVEN_UP, messages.BATCH_GIVEN_UP
+    if not told.given_up:
+        reason = Reason.GRACE_PERIOD_EXCEEDED
+        message = messages.grace_period_exceeded(o.app.spec.driver.stop_grace_period_seconds)
     assert o.driver is not None
-    return (PublishEvent(Reason.GRACE_PERIOD_EXCEEDED, message, True, f"{o.driver.epoch}/{ended.completion_time:.0f}"),)
+    return (PublishEvent(reason, message, True, f"{o.driver.epoch}/{ended.completion_time:.0f}"),)
 
 
 def is_new_end(o: Observation) -> bool:

@@ -52,6 +52,7 @@ class Reason(str, Enum):
     CONFIGURATION_CHANGED = "ConfigurationChanged"
     PLAINTEXT_SECRET = "PlaintextSecret"  # noqa: S105 - a word
     GRACE_PERIOD_EXCEEDED = "GracePeriodExceeded"
+    BATCH_GIVEN_UP = "BatchGivenUp"
     RESCALED = "Rescaled"
     CHECKPOINT_REDIRECTED = "CheckpointRedirected"
     CONFIGURATION_IGNORED = "ConfigurationIgnored"

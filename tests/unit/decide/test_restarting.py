@@ -10,6 +10,7 @@ import pytest
 
 from tidegate.decide.actions import CreateDriver, DeleteDriver, Plan, PublishEvent, RecordLaunch, WriteStatus
 from tidegate.decide.plan import decide
+from tidegate.decide.restarting import tell_cut_batch
 from tidegate.metrics.lifecycle import Restart, restarts_between
 from tidegate.model.streaming_app import (
     DriverStatus,
@@ -357,6 +358,14 @@ def test_a_batch_that_was_cut_off_is_told_once() -> None:
         for o in (whole, cut, replace(cut, app=written(cut)))
     ]
     assert told == [[], ["GracePeriodExceeded"], []]
+
+
+def test_a_batch_for_which_no_executor_was_left_is_not_put_down_to_the_grace_period() -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    end = ended(Reason.STOPPED, 143, boundary=False, given_up=True)
+    driver = driver_of(app, running=False, phase="Running", delete_by=NOW, ended=end)
+    (told,) = tell_cut_batch(observe(app, driver=driver), NOW)
+    assert (told.reason, told.warning, "no executor was left" in told.message) == ("BatchGivenUp", True, True)
 
 
 @pytest.mark.parametrize("boundary", [True, False])

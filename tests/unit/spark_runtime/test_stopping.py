@@ -1,10 +1,12 @@
 """From where a query's thread is it follows whether it may be told to end."""
 
 import time
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.ending import Budget, stop_message
@@ -70,6 +72,56 @@ def test_a_query_that_cannot_be_watched_is_interrupted_and_not_said_to_be_at_a_b
     assert not stopped.boundary
 
 
+class QueryInsideBatch:
+    """A query inside a batch that ends with nothing but an interruption; its last batch is not committed."""
+
+    def __init__(self) -> None:
+        self.interrupted = False
+        frames = [SimpleNamespace(getMethodName=lambda name=name: name) for name in INSIDE_BATCH.methods]
+        thread = SimpleNamespace(
+            isAlive=lambda: not self.interrupted, join=lambda milliseconds: None, getStackTrace=lambda: frames
+        )
+        lock = SimpleNamespace(
+            tryLock=lambda *within: True, unlock=lambda: None, hasQueuedThread=lambda thread: False
+        )
+        state = SimpleNamespace(getClass=self._class_of("org.apache.spark.ACTIVE$"))
+        execution = SimpleNamespace(
+            getClass=self._class_of("org.apache.spark.MicroBatchExecution"),
+            queryExecutionThread=lambda: thread,
+            awaitProgressLock=lambda: lock,
+            state=lambda: SimpleNamespace(get=lambda: state),
+            offsetLog=lambda: self._log(4),
+            commitLog=lambda: self._log(3),
+        )
+        self._jsq = SimpleNamespace(streamingQuery=lambda: execution)
+
+    def stop(self) -> None:
+        self.interrupted = True
+
+    @staticmethod
+    def _class_of(name: str) -> Any:
+        field = SimpleNamespace(get=lambda instance: None)
+        loader = SimpleNamespace(loadClass=lambda name: SimpleNamespace(getField=lambda name: field))
+        return lambda: SimpleNamespace(getName=lambda: name, getClassLoader=lambda: loader)
+
+    @staticmethod
+    def _log(batch: int) -> Any:
+        latest = SimpleNamespace(isDefined=lambda: True, get=lambda: batch)
+        return SimpleNamespace(getLatestBatchId=lambda: latest)
+
+
+def test_a_batch_that_nobody_computes_is_interrupted_long_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate_spark.patience.UNCOMPUTED_SECONDS", 0.0)
+    unit = SimpleNamespace(TimeUnit=SimpleNamespace(MILLISECONDS=None))
+    jvm = SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(concurrent=unit)))
+    monkeypatch.setattr(SparkContext, "_jvm", jvm)
+    query = QueryInsideBatch()
+    entry = Entry("main", "s.py:1", True, cast(StreamingQuery, query))
+    (stopped,) = stop_at_boundary([entry], time.monotonic() + 3600, 5, lambda running: False)
+    assert query.interrupted
+    assert stopped == Stopped("main", 4, 3, given_up=True)
+
+
 def test_the_running_batch_gets_most_of_the_grace_period() -> None:
     for grace in (10, 120, 3600):
         budget = Budget.of(grace)
@@ -85,4 +137,8 @@ def test_the_log_gets_what_the_others_left_of_the_grace_period_and_its_own_part_
 def test_a_stop_is_put_in_words() -> None:
     assert stop_message([], []) == "Stopped; no query was running."
     assert stop_message([Stopped("a", 3, 3)], []) == "Stopped at a batch boundary: 'a' after batch 3."
-    assert "inside a batch of 'a'" in stop_message([Stopped("a", 4, 3)], ["a"])
+    assert "ended inside a batch of 'a'" in stop_message([Stopped("a", 4, 3)], ["a"])
+    cut = [Stopped("a", 4, 3, given_up=True), Stopped("b", 2, 2)]
+    assert stop_message(cut, ["a"]) == (
+        "Stopped inside a batch of 'a', for which no executor was left; the next start runs it again."
+    )

@@ -348,9 +348,11 @@ FORMS = [
     Form("termination", TERMINATION, ended, None),
     # From before it told whether there is anything that says where the application is.
     Form("termination-with-adoption", ADOPTED, ended, None),
+    # From before a batch was given up for which no executor was left.
+    Form("termination-with-found-claim", dataclasses.replace(ADOPTED, adopt_found=True), ended, None),
     Form(
-        "termination-with-found-claim",
-        dataclasses.replace(ADOPTED, adopt_found=True),
+        "termination-with-batch-given-up",
+        dataclasses.replace(ADOPTED, adopt_found=True, given_up=True),
         ended,
         lambda value: termination_text(value, Secrets()).encode(),
     ),
