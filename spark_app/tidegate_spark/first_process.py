@@ -13,6 +13,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 STOP = b"s"
@@ -20,6 +21,8 @@ KILLED = 128
 """A process that a signal ended has this plus its number as exit code, as in a shell."""
 _FIRST = 1
 _STOPS = frozenset({signal.SIGTERM})
+_FOR_SCRIPT = frozenset({signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2})
+"""What programs take to do something, as to read a file again or to write a dump. A terminal sends the first to both."""
 _STOPS_OF_A_CONTAINER = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
 """An image may name another signal (STOPSIGNAL). In a terminal, the driver gets an interrupt by itself."""
 
@@ -57,27 +60,34 @@ def go_on_in_child() -> StopLine:
 
     To be called while there is one thread: the child has only a copy of the one that calls.
     """
-    stops = _STOPS_OF_A_CONTAINER if os.getpid() == _FIRST else _STOPS
+    is_first = os.getpid() == _FIRST
+    stops = _STOPS_OF_A_CONTAINER if is_first else _STOPS
+    for_script = _FOR_SCRIPT if is_first else _FOR_SCRIPT - {signal.SIGHUP}
     # Whoever started us may have it ignored; then nobody would tell us of the child's end.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # Blocked before the child is there: a signal that comes meanwhile waits, and is not lost.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_STOPS_OF_A_CONTAINER, signal.SIGCHLD})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_STOPS_OF_A_CONTAINER, *for_script, signal.SIGCHLD})
     reader, writer = os.pipe()
     child = os.fork()
     if child != 0:
         os.close(reader)
-        _pass_on(child, writer, stops)
+        _pass_on(child, writer, stops, for_script)
     os.close(writer)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return StopLine(reader)
 
 
-def _pass_on(child: int, writer: int, stops: frozenset[signal.Signals]) -> NoReturn:
+def _pass_on(
+    child: int, writer: int, stops: frozenset[signal.Signals], for_script: frozenset[signal.Signals]
+) -> NoReturn:
     os.set_blocking(writer, False)
     while True:
-        received = signal.sigwait({*_STOPS_OF_A_CONTAINER, signal.SIGCHLD})
+        received = signal.Signals(signal.sigwait({*_STOPS_OF_A_CONTAINER, *for_script, signal.SIGCHLD}))
         if received in stops:
             _tell(child, writer)
+        elif received in for_script and _is_caught(child, received):
+            # Not collected yet, if it has ended: the number is no other process's.
+            os.kill(child, received)
         code = _code_of(child)
         if code is not None:
             os._exit(code)
@@ -92,6 +102,16 @@ def _tell(child: int, writer: int) -> None:
             os.kill(child, signal.SIGTERM)
     except BlockingIOError:
         pass  # it is told already, and does not read
+
+
+def _is_caught(child: int, number: signal.Signals) -> bool:
+    """Return whether a process has a handler for a signal, in Python or not: without one, it would end there and then."""
+    try:
+        lines = Path(f"/proc/{child}/status").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    caught = next((int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:")), 0)
+    return bool(caught >> (number - 1) & 1)
 
 
 def _code_of(child: int) -> int | None:

@@ -88,6 +88,26 @@ def test_a_stop_that_comes_before_anybody_listens_is_told_when_somebody_does(run
     assert process.wait(60) == 7
 
 
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2"])
+def test_a_signal_that_the_script_has_a_handler_for_reaches_it(run: Run, name: str) -> None:
+    process = run(
+        f"signal.signal(signal.{name}, lambda *_: print('dumped', flush=True) or os._exit(5))\n"
+        "print('up', flush=True)\nwhile True: signal.pause()"
+    )
+    assert line_of(process) == "up"
+    process.send_signal(getattr(signal, name))
+    assert line_of(process) == "dumped"
+    assert process.wait(60) == 5
+
+
+def test_a_signal_that_nobody_has_a_handler_for_ends_nothing(run: Run) -> None:
+    process = run(f"{AWAIT_STOP}\nos._exit(7 if asked.is_set() else 1)")
+    line_of(process)
+    process.send_signal(signal.SIGUSR1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 7
+
+
 @pytest.mark.parametrize(
     ("end", "code"),
     [("os._exit(0)", 0), ("sys.exit(3)", 3), ("os.kill(os.getpid(), signal.SIGKILL)", 137), ("os.abort()", 134)],
