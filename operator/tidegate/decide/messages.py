@@ -53,6 +53,10 @@ def starting(pod: str, epoch: int) -> str:
     return f"Driver pod {pod} of epoch {epoch} starts."
 
 
+def before_spark(pod: str) -> str:
+    return f"The driver in pod {pod} answers. Its script has not asked for Spark yet."
+
+
 def restarting(pod: str) -> str:
     return f"The driver in pod {pod} was stopped and restarts."
 

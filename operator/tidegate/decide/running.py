@@ -339,10 +339,12 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
-    """Wait: the pod is there, and nothing is known to be wrong with it."""
+    """Wait: the pod is there, and nothing is known to be wrong with it. A script may work for long without Spark."""
     if o.driver is None:
         return None
-    if o.driver.ended is not None or o.driver.restarts:
+    if o.agent is not None and o.agent.report.state is DriverState.STARTING:
+        message = messages.before_spark(o.driver.name)
+    elif o.driver.ended is not None or o.driver.restarts:
         message = messages.restarting(o.driver.name)
     else:
         message = starting_message(o, max(o.driver.epoch, o.app.status.epoch))

@@ -47,8 +47,14 @@ AREA = Area(
             Reason.DRIVER_STARTING,
             Fault.NONE,
             (Place.APP,),
-            "The driver pod was created and has not answered yet.",
-            remedy="Nothing has to be done: the first pull of a large image takes minutes.",
+            (
+                "The driver pod was created and has not answered yet; or it answers, and its script has not asked for "
+                "Spark yet. The message says which."
+            ),
+            remedy=(
+                "Nothing has to be done: the first pull of a large image takes minutes, and a script may work for long "
+                "before it asks for a SparkSession."
+            ),
         ),
         Entry(
             Reason.DRIVER_STOPPING,

@@ -140,6 +140,13 @@ def test_the_report_of_the_agent_is_believed(name: str) -> None:
     assert verdict_of(decide(observe(APP, driver=driver, agent=report_of(driver, **fields)), NOW)) == expected
 
 
+def test_a_script_that_works_before_it_asks_for_spark_is_not_said_to_be_silent() -> None:
+    driver = running_driver(APP)
+    starting = report_of(driver, state=DriverState.STARTING)
+    assert "has not asked for Spark yet" in decide(observe(APP, driver=driver, agent=starting), NOW).message
+    assert "asked for Spark" not in decide(observe(APP, driver=driver), NOW).message
+
+
 def test_a_changed_spec_stops_the_driver() -> None:
     driver = running_driver(APP, spec_hash="another")
     plan = decide(observe(APP, driver=driver), NOW)
