@@ -22,7 +22,7 @@ KILLED = 128
 _FIRST = 1
 _STOPS = frozenset({signal.SIGTERM})
 _FOR_SCRIPT = frozenset({signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2})
-"""What programs take to do something, as to read a file again or to write a dump. A terminal sends the first to both."""
+"""What programs take to read a file again, or to write a dump. A terminal sends the first one to both processes."""
 _STOPS_OF_A_CONTAINER = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
 """An image may name another signal (STOPSIGNAL). In a terminal, the driver gets an interrupt by itself."""
 
@@ -105,7 +105,7 @@ def _tell(child: int, writer: int) -> None:
 
 
 def _is_caught(child: int, number: signal.Signals) -> bool:
-    """Return whether a process has a handler for a signal, in Python or not: without one, it would end there and then."""
+    """Return whether a process has a handler for a signal, in Python or not; without one, it would end by it."""
     try:
         lines = Path(f"/proc/{child}/status").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -142,8 +142,8 @@ def _stop_one(query: StreamingQuery, patience: Patience, unwinding_seconds: floa
         while thread.isAlive() and not patience.is_over() and not position_of(thread, lock).awaits_trigger:
             thread.join(POLL_MILLISECONDS)
     if thread.isAlive():
-        # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway. A batch that
-        # nobody computes is run again by the next start, now or then.
+        # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway. What nobody
+        # computes is run again by the next start, now or then.
         _interrupt(query, unwinding_seconds)
 
 

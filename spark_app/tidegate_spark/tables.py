@@ -73,7 +73,7 @@ def refusal(table: Table, is_pods_own: Callable[[str], bool]) -> str:
 
 
 def is_queries_own(entries: Iterable[str], last: int) -> bool:
-    """Return whether the log of a folder's sink is of the query that is about to write there: of its batches alone. Pure.
+    """Return whether a sink's log is of the query that is about to write there: of its batches alone. Pure.
 
     Args:
         entries: names in the log.

@@ -186,8 +186,8 @@ def grace_period_exceeded(seconds: int) -> str:
 
 
 BATCH_GIVEN_UP = (
-    "The driver stopped inside a batch, for which no executor was left. The next start runs it again, and outputs that are "
-    "not idempotent may get the rows of that batch twice."
+    "The driver stopped inside a batch, for which no executor was left. The next start runs it again, and outputs that "
+    "are not idempotent may get the rows of that batch twice."
 )
 
 

@@ -394,9 +394,9 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.EVENT,),
             (
-                "The driver had to stop inside a batch of which no executor was left to run the tasks, as when a node is "
-                "drained that has all of them. It did not wait for the rest of the grace period. No input is lost, but "
-                "outputs that are not idempotent, such as foreachBatch, may get the rows of that batch twice."
+                "The driver had to stop inside a batch of which no executor was left to run the tasks, as when a node "
+                "is drained that has all of them. It did not wait for the rest of the grace period. No input is lost, "
+                "but outputs that are not idempotent, such as foreachBatch, may get the rows of that batch twice."
             ),
             after="The next start runs the batch again.",
         ),
