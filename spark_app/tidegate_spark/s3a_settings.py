@@ -62,7 +62,7 @@ PATH = {
     "encryption.context": "",
     "acl.default": "",
     "create.storage.class": "",
-    "create.checksum.algorithm": "NONE",
+    "create.checksum.algorithm": "",
     "checksum.generation": "false",
     "request.md5.header": "true",
     # Whether two writers of a file are told apart, and nobody's uploads are ended.
