@@ -66,6 +66,8 @@ def prepare_context(
     progress: Progress,
     process: Process,
     script: Mapping[str, str] = sparkconf.NOTHING,
+    *,
+    again: bool = False,
 ) -> tuple[SparkConf, Any]:
     """Start the JVM, unless it runs, and return what a context is made of: its settings, and the gateway to the JVM.
 
@@ -75,6 +77,7 @@ def prepare_context(
         progress: is told what is missing, and what has no effect.
         process: of the driver.
         script: what of the script's own settings is used.
+        again: whether a JVM that runs was started with the same settings.
 
     Raises:
         FaultError: CONNECTOR_MISSING if the class path lacks Hadoop's S3A connector.
@@ -82,13 +85,14 @@ def prepare_context(
     _write_template(config, environment)
     settings = sparkconf.build_spark_conf(config, environment, process.name, script)
     gateway = SparkContext._gateway
+    new = gateway is None
     if gateway is None:
         # Whoever sees the pod's processes sees their commands.
         hidden = script.keys() - without_secrets(script).keys()
         conf = SparkConf().setAll([(key, value) for key, value in settings.items() if key not in hidden])
         gateway = launching.launch(conf, environment.work_directory, sparkconf.OF_ONE_PROCESS, process.ahead)
-        if gateway.proc is not None:  # it was started with all of them
-            settings = {key: value for key, value in settings.items() if key not in RESOLVED}
+    if (new or again) and gateway.proc is not None:  # it was started with all of them
+        settings = {key: value for key, value in settings.items() if key not in RESOLVED}
     if not _has_class(gateway.jvm, sparkconf.S3A_CLASS):
         raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config, environment.jars_directory)))
     available = _has_class(gateway.jvm, sparkconf.CHECKPOINT_FILES_CLASS)
@@ -100,6 +104,19 @@ def prepare_context(
     for key in sparkconf.ignored_keys(config):
         progress.notice(Reason.CONFIGURATION_IGNORED, _ignored_message(key, "spec.sparkConf"))
     return SparkConf().setAll(list(settings.items())), gateway
+
+
+def end_jvm() -> None:
+    """End the JVM, if this process has started one: what it was started with would be in the next context, too."""
+    gateway: Any = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    process.kill()
+    process.wait()
+    process.stdin.close()
+    gateway.close()
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 def add_python_files(context: SparkContext, paths: tuple[str, ...], work_directory: str) -> None:

@@ -101,10 +101,14 @@ class SparkStart:
         with self._own_credentials():
             made = last_script.difference(self._before, os.environ)
             changed = {name: value for name, value in made.items() if name not in OF_ONE_PROCESS}
-            self._asked = Asked(dict(script), changed)
+            before, self._asked = self._asked, Asked(dict(script), changed)
+            again = before.settings == self._asked.settings
+            if before.settings and not again:
+                # Spark has not taken these: whoever tries it without them is to have a JVM without them.
+                spark_session.end_jvm()
             try:
                 return spark_session.prepare_context(
-                    self._config, self._environment, self._progress, self._process, script
+                    self._config, self._environment, self._progress, self._process, script, again=again
                 )
             except FaultError as error:  # the script is not to make anything else of it
                 self._ending.request(Outcome(error.fault.reason, error.fault.message))

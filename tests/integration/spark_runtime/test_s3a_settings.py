@@ -6,7 +6,9 @@ from pathlib import Path
 
 from tidegate_spark.s3a_settings import OF_THE_PATH, PATH
 
-ONLY_WITH_THE_PATH = ("proxy.", "encryption.cse.", "http.signer.class", "access.grants.fallback.to.iam")
+ONLY_WITH_THE_PATH = (
+    *("proxy.", "encryption.cse.", "http.signer.class", "access.grants.fallback.to.iam", "change.detection.version.required"),
+)
 """Looked at only where a setting of the path asks for it, and that one is the spec's."""
 NOT_OF_CHECKPOINTS = (
     *("committer.", "select.", "create.header", "create.multipart", "create.performance.enabled", "s3guard."),
