@@ -38,3 +38,7 @@ def own_port(what: str, port: int, ports: Sequence[int]) -> str:
 
 def setting_ignored(key: str, where: str, remedy: str) -> str:
     return f"{key} of {where} is not used: {remedy}."
+
+
+def reaches_executors_alone(key: str, remedy: str) -> str:
+    return f"{key} of spec.sparkConf reaches executors alone, and is refused in a new spec: {remedy}."

@@ -23,7 +23,7 @@ PATH_STYLE = (
 NAMESPACE = "an application runs in its resource's namespace"
 POD_NAMES = "Tidegate names the pods"
 PYTHON_PATH = "use application.env, whose PYTHONPATH is put behind the runtime's"
-BOTH_TEMPLATES = "use podTemplate, which is for driver and executors"
+BOTH_TEMPLATES = "use podTemplate for driver and executors, or executor.podTemplate for executors alone"
 DRIVER_TEMPLATE, EXECUTOR_TEMPLATE = "use driver.podTemplate", "use executor.podTemplate"
 DRIVER_CPU, DRIVER_CPU_LIMIT = "use driver.resources.requests.cpu", "use driver.resources.limits.cpu"
 IMAGE, SERVICE_ACCOUNT = "use application.image", "use serviceAccountName"
@@ -102,6 +102,15 @@ IN_EFFECT = (
     "spark.kubernetes.driver.waitToReusePersistentVolumeClaim",
 )
 """What Spark reads in client mode, too, although it starts like one that has no effect."""
+
+
+def for_executors_alone(key: str) -> str:
+    """Return the setting that does for executors what ``key`` does for them; empty if there is none.
+
+    These two reach executors alone where nothing is submitted. A spec of before they were refused may have them.
+    """
+    both = key.startswith("spark.kubernetes.node.selector.") or key == "spark.kubernetes.scheduler.name"
+    return key.replace("spark.kubernetes.", "spark.kubernetes.executor.", 1) if both else ""
 
 
 def remedy_of(key: str) -> str:

@@ -20,6 +20,7 @@ from tidegate_spark import start_messages as messages
 from tidegate_spark.environment import Environment
 from tidegate_spark.fence import Held
 from tidegate_spark.head_start import HeadStart
+from tidegate_spark.owned_settings import for_executors_alone
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DriverConfig, Fault
 from tidegate_spark.reasons import Reason
@@ -102,7 +103,7 @@ def prepare_context(
     settings |= sparkconf.fence_settings(config, process.held.etag)
     process.before_executors()
     for key in sparkconf.ignored_keys(config):
-        progress.notice(Reason.CONFIGURATION_IGNORED, _ignored_message(key, "spec.sparkConf"))
+        progress.notice(Reason.CONFIGURATION_IGNORED, _ignored_message(key))
     return SparkConf().setAll(list(settings.items())), gateway
 
 
@@ -180,5 +181,8 @@ def _connector_message(config: DriverConfig, directory: str) -> str:
     return messages.s3a_class_missing(sparkconf.S3A_CLASS, found)
 
 
-def _ignored_message(key: str, where: str) -> str:
-    return entry_messages.setting_ignored(key, where, sparkconf.remedy_for(key))
+def _ignored_message(key: str) -> str:
+    """Say it of a key of the spec, which an older CRD let pass."""
+    if for_executors_alone(key):
+        return entry_messages.reaches_executors_alone(key, sparkconf.remedy_for(key))
+    return entry_messages.setting_ignored(key, "spec.sparkConf", sparkconf.remedy_for(key))

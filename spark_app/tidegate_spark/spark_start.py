@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from tidegate_spark import entry_messages as messages
-from tidegate_spark import last_script, s3a_settings, script_settings
+from tidegate_spark import last_script, s3a_settings, script_settings, sparkconf
 from tidegate_spark import session as spark_session
 from tidegate_spark.ending import Ending
 from tidegate_spark.environment import Environment
@@ -167,7 +167,7 @@ class SparkStart:
     def _own_path(self) -> dict[str, str]:
         """Return the path, by S3A's own names."""
         storage, has_secret = self._config.storage, bool(self._config.credentials_secret)
-        path = s3a_settings.own_path(storage, has_secret, self._config.spark_conf)
+        path = s3a_settings.own_path(storage, has_secret, sparkconf.settings_of_spec(self._config))
         return {key.removeprefix(s3a_settings.HADOOP): value for key, value in path.items()}
 
     def _put_right(self, name: str) -> None:

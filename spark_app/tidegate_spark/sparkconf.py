@@ -76,7 +76,7 @@ def build_spark_conf(
         process: names this driver process.
         script: what of the script's own settings is used (:mod:`tidegate_spark.script_settings`).
     """
-    spec = {key: value for key, value in config.spark_conf.items() if key == CONTAINER_NAME or not remedy_for(key)}
+    spec = settings_of_spec(config)
     user = {**script, **spec}
     if not environment.on_kubernetes:
         # Nobody shares a secret with it: Spark makes one up for itself, and refuses to have it from a file.
@@ -96,6 +96,11 @@ def build_spark_conf(
     if config.injected:
         conf |= _class_path(conf, environment.jars_directory)
     return conf
+
+
+def settings_of_spec(config: DriverConfig) -> dict[str, str]:
+    """Return those of ``spec.sparkConf`` that are used: an older CRD may have let others pass."""
+    return {key: value for key, value in config.spark_conf.items() if key == CONTAINER_NAME or not remedy_for(key)}
 
 
 def executor_template(config: DriverConfig, pod_uid: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate_spark.owned_settings import remedy_of
+from tidegate_spark.owned_settings import for_executors_alone
 from tidegate_spark.protocol import SPARK_SECRET_FILE, SPARK_SECRET_SETTINGS
 
 TASK_CPUS = "spark.task.cpus"
@@ -42,12 +42,13 @@ def spark_settings(user: Mapping[str, str], executor_container: str) -> dict[str
     """Return the settings that go to the runtime: defaults, over them the user's, over them what Tidegate owns.
 
     Args:
-        user: ``spec.sparkConf``. What it cannot set is dropped: the CRD refuses it, an older one may have let it pass.
+        user: ``spec.sparkConf``. What it cannot set is there, too: the CRD refuses it, but an older one may have let it
+            pass, and the runtime, which leaves it out, says so.
         executor_container: name of Spark's container in the executor template.
     """
-    allowed = {key: value for key, value in user.items() if not remedy_of(key)}
+    kept = {other: value for key, value in user.items() if (other := for_executors_alone(key))}
     closed = CLOSED_PORTS if authenticates(user) else {}
-    return DEFAULTS | closed | allowed | {"spark.kubernetes.executor.podTemplateContainerName": executor_container}
+    return DEFAULTS | closed | kept | user | {"spark.kubernetes.executor.podTemplateContainerName": executor_container}
 
 
 def authenticates(user: Mapping[str, str]) -> bool:

@@ -422,10 +422,10 @@ AREA = Area(
             Fault.NONE,
             (Place.EVENT,),
             (
-                "The script sets something that the spec or Tidegate decides, or that has no effect here. The message "
-                "names it, and what to use."
+                "The script sets something that the spec or Tidegate decides, or that has no effect here; or the spec "
+                "has such a setting from before it was refused. The message names it, and what to use."
             ),
-            remedy="Use what the message names, and remove the setting from the script.",
+            remedy="Use what the message names, and remove the setting.",
             page="guide.md#write-your-application",
         ),
         Entry(

@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.spark.settings import CLOSED_PORTS, DEFAULTS, spark_settings
-from tidegate_spark.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS, remedy_of
+from tidegate_spark.owned_settings import BOTH_TEMPLATES, IN_EFFECT, remedy_of
 
 HELD = DEFAULTS | CLOSED_PORTS
 NAMED = {"spark.kubernetes.executor.podTemplateContainerName": "executor"}
@@ -18,9 +18,17 @@ def test_the_user_may_change_a_default_and_add_settings() -> None:
     assert spark_settings(user, "executor") == HELD | user | NAMED
 
 
-def test_a_setting_of_tidegates_that_an_older_schema_let_pass_is_dropped() -> None:
-    owned = [*OWNED_KEYS, *(f"{start}x" for start in OWNED_STARTS)]
-    assert spark_settings(dict.fromkeys(owned, "x"), "executor") == HELD | NAMED
+def test_what_an_older_schema_let_pass_is_the_runtimes_to_report() -> None:
+    user = {"spark.app.id": "x", "spark.kubernetes.driver.label.a": "b"}
+    assert spark_settings(user, "executor") == HELD | user | NAMED
+
+
+def test_executors_of_a_stored_spec_keep_the_nodes_and_the_scheduler_that_it_chose_for_them() -> None:
+    user = {"spark.kubernetes.node.selector.disk": "ssd", "spark.kubernetes.scheduler.name": "mine"}
+    own = {"spark.kubernetes.executor.node.selector.disk": "ssd", "spark.kubernetes.executor.scheduler.name": "mine"}
+    assert spark_settings(user, "executor") == HELD | user | own | NAMED
+    beside = {"spark.kubernetes.executor.scheduler.name": "other"}
+    assert spark_settings(user | beside, "executor") == HELD | user | own | beside | NAMED
 
 
 def test_no_default_is_a_setting_that_users_are_refused() -> None:
@@ -32,7 +40,7 @@ def test_a_setting_without_effect_is_known_by_what_it_starts_with_and_has_the_fi
     assert remedy_of("spark.kubernetes.driver.secretKeyRef.TOKEN") == "use application.env, with valueFrom.secretKeyRef"
     assert remedy_of("spark.kubernetes.driverEnv.A") == "use application.env"
     assert remedy_of("spark.driver.cores") == "use driver.resources.requests.cpu"
-    assert remedy_of("spark.kubernetes.node.selector.disk") == "use podTemplate, which is for driver and executors"
+    assert remedy_of("spark.kubernetes.node.selector.disk") == BOTH_TEMPLATES
     for key in (*IN_EFFECT, "spark.kubernetes.executor.node.selector.disk", "spark.sql.streaming.stopTimeout"):
         assert not remedy_of(key), key
 

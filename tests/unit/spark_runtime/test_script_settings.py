@@ -11,7 +11,7 @@ from tidegate_spark.last_script import Asked
 from tidegate_spark.owned_settings import OWNED_KEYS, OWNED_STARTS
 from tidegate_spark.protocol import ExecutorSettings, Storage
 from tidegate_spark.script_settings import judge
-from tidegate_spark.sparkconf import STATE_STORE, build_spark_conf
+from tidegate_spark.sparkconf import CONTAINER_NAME, STATE_STORE, build_spark_conf, ignored_keys
 from tidegate_testing.driver_process import driver_config
 
 S3A = "spark.hadoop.fs.s3a"
@@ -53,6 +53,14 @@ def test_a_setting_that_nobody_owns_is_in_force_and_beats_the_defaults(key: str)
     judged = judge({key: "mine"}, CONFIG)
     assert judged.unused == ()
     assert build_spark_conf(CONFIG, IN_A_POD, "process", judged.used)[key] == "mine"
+
+
+def test_no_setting_that_an_older_schema_let_pass_is_used_and_each_is_reported() -> None:
+    keys = [*OWNED_KEYS, *(f"{start}x" for start in OWNED_STARTS)]
+    keys.remove(CONTAINER_NAME)
+    passed = dataclasses.replace(CONFIG, spark_conf=dict.fromkeys(keys, "passed"))
+    assert "passed" not in build_spark_conf(passed, IN_A_POD, "process").values()
+    assert ignored_keys(passed) == tuple(sorted(keys))
 
 
 def test_the_spec_beats_the_script_which_is_told_so_where_they_differ() -> None:

@@ -12,8 +12,6 @@ with contextlib.suppress(Exception):
     nowhere = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": "file:///there/is/no/such/folder"}
     SparkSession.builder.appName("second try").config(map=nowhere).getOrCreate()
     sys.exit("Spark took it")
-for key in nowhere:
-    SparkSession.builder._options.pop(key, None)
 with contextlib.suppress(Exception):
     SparkSession.builder.appName("second try").config("spark.serializer", "org.example.Nope").getOrCreate()
     sys.exit("Spark took it")
