@@ -26,6 +26,10 @@ SPEC_DECIDES = "set it in spec.sparkConf, which beats the script"
 STORAGE_IS_THE_SPECS = "the path to the application's own storage is the spec's alone (spec.storage)"
 MEMORY_IS_THE_SPECS = "executor.resources.requests.memory, which is for all of an executor, has no room for it"
 DRIVER_HEAP_IS_THE_SPECS = "use driver.resources.requests.memory, or set it in spec.sparkConf"
+EXECUTORS_REACH_THE_STORAGE = (
+    "the application's own storage is reached with these variables; name keys for inputs by "
+    "spark.hadoop.fs.s3a.bucket.BUCKET.access.key and secret.key, or set variables in application.env"
+)
 CONTEXT_IS_THERE = "Spark's context is there already; set it where the script first asks for Spark"
 
 
@@ -42,3 +46,11 @@ def setting_ignored(key: str, where: str, remedy: str) -> str:
 
 def reaches_executors_alone(key: str, remedy: str) -> str:
     return f"{key} of spec.sparkConf reaches executors alone, and is refused in a new spec: {remedy}."
+
+
+def hidden_from_the_command(key: str) -> str:
+    return (
+        f"{key} of the script is not in force in the driver's JVM: its value looks like a secret, and whoever sees the "
+        "pod's processes reads the JVM's command. Keep the secret in a file, mounted from a Secret, and name the file: "
+        "spark.jars.ivySettings for repositories, a file of JAAS for Java options."
+    )

@@ -8,14 +8,16 @@ PySpark's, or a query that nobody looks after.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -29,8 +31,11 @@ Refuse = Callable[[str], None]
 
 
 _CONNECT_VARIABLES = frozenset({"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"})
-_OF_THE_FIRST = ("spark.sql.", "spark.hadoop.", "spark.app.name", "spark.master")
-"""Whoever asks for the session again, with these, gets what Spark gives, or has been answered already."""
+_OF_THE_FIRST = ("spark.app.name", "spark.master")
+"""Whoever asks again, with these, has been answered already."""
+_OF_SESSIONS = "spark.sql."
+_OF_THE_CONTEXT = ("spark.sql.extensions", "spark.sql.catalogImplementation")
+"""Taken from the context, whatever its first session asks for."""
 
 
 class ScriptRefusedError(SystemExit):
@@ -67,6 +72,8 @@ class Host:
     """Called with the one context, before the script has it."""
     meet_session: Callable[[SparkSession], None]
     """Likewise with its first session."""
+    fail: Callable[[BaseException], None]
+    """Ends the driver, because one of these has failed and the script asks again."""
     refuse: Refuse
     """Ends the driver."""
 
@@ -85,8 +92,14 @@ class Entry:
         self._host, self._progress, self._master = host, progress, master
         self._context: SparkContext | None = None
         self._met = False
+        self._failure: BaseException | None = None
+        """Why the context or its first session could not be looked after."""
         self._tried: dict[str, str] = {}
-        """What the script asked for when Spark was started, or was to be: the JVM may have it since."""
+        """What the script asked for when Spark was to be started: the JVM may have it since."""
+        self._given: set[tuple[str, str]] = set()
+        """What the context and the first session were asked for: the JVM makes more of some, such as jars."""
+        self._has: set[tuple[str, str]] = set()
+        """What the context has, once somebody asks again."""
 
     def guard(self) -> None:
         """Have every way lead here."""
@@ -102,17 +115,19 @@ class Entry:
 
     def _judge(self, asked: Mapping[str, str]) -> Judged:
         """Report what is not used. A SparkConf that is made when the JVM is up has all that is there."""
-        there = self._there()
-        of_others = there - self._tried.items()
+        of_others = self._there() - self._tried.items() if asked else set()
         judged = self._host.judge({key: value for key, value in asked.items() if (key, value) not in of_others})
         for each in judged.unused:
             self._notice(each)
         return judged
 
     def _there(self) -> set[tuple[str, str]]:
-        """Return the settings of the JVM, and those of the context."""
-        pairs = SparkConf().getAll() if SparkContext._jvm is not None else []
-        return {*pairs, *(self._context.getConf().getAll() if self._context is not None else [])}
+        """Return the settings of the JVM, or those of the context: these are read once, each takes several calls."""
+        if self._context is None:
+            return set(SparkConf().getAll()) if SparkContext._jvm is not None else set()
+        if not self._has:
+            self._has = set(self._context._conf.getAll())
+        return self._has | self._given
 
     def _notice(self, each: Unused) -> None:
         if each.value == self._master:
@@ -120,7 +135,10 @@ class Entry:
         where = f"the script ({each.shown})" if each.shown else "the script"
         self._progress.notice(Reason.CONFIGURATION_IGNORED, messages.setting_ignored(each.key, where, each.why))
 
-    def _refuse_if_stopped(self) -> None:
+    def _refuse_if_over(self) -> None:
+        if self._failure is not None:
+            self._host.fail(self._failure)
+            raise self._failure
         if self._context is not None and self._context._jsc is None:
             raise self._refused(messages.STOPPED_BEFORE)
 
@@ -131,27 +149,42 @@ class Entry:
 
         @functools.wraps(get)
         def get_or_create(builder: SparkSession.Builder) -> SparkSession:
-            self._look(builder)
-            return get(builder)
+            return self._after(get, builder)
 
         @functools.wraps(create)
         def create_one(builder: SparkSession.Builder) -> SparkSession:
-            self._look(builder)
-            return create(builder)
+            return self._after(create, builder)
 
         SparkSession.Builder.getOrCreate = get_or_create  # type: ignore[assignment, method-assign] # where every script gets its session
         SparkSession.Builder.create = create_one  # type: ignore[assignment, method-assign] # likewise
 
-    def _look(self, builder: SparkSession.Builder) -> None:
+    def _after(
+        self, get: Callable[[SparkSession.Builder], SparkSession], builder: SparkSession.Builder
+    ) -> SparkSession:
+        """Return a session, and say what it was asked for in vain: only then it is known whether it was the first."""
+        asked, later = self._look(builder), self._met
+        session = get(builder)
+        self._report_late({key: value for key, value in asked.items() if self._is_late(key, later)})
+        if not later:
+            self._given |= asked.items()
+        return session
+
+    def _is_late(self, key: str, later: bool) -> bool:
+        """Return whether a session cannot take a setting: it takes all of Spark SQL's, those of the first one apart."""
+        if not key.startswith(_OF_SESSIONS):
+            return key.startswith("spark.")
+        return key in _OF_THE_CONTEXT or (later and _is_static(key))
+
+    def _look(self, builder: SparkSession.Builder) -> dict[str, str]:
+        """Take what is not used out of the builder; return the rest."""
         options = builder._options
         if _wants_connect(options):
             raise self._refused(messages.NO_CONNECT)
-        self._refuse_if_stopped()
+        self._refuse_if_over()
         judged = self._judge(_settings(options.items()))
         for each in judged.unused:
             del options[each.key]
-        if self._context is not None:
-            self._report_late({key: value for key, value in judged.used.items() if not key.startswith(_OF_THE_FIRST)})
+        return judged.used
 
     def _guard_session(self) -> None:
         original = SparkSession.__init__
@@ -163,24 +196,29 @@ class Entry:
                 if self._met:
                     return
                 self._met = True
-                try:
+                with self._notes_failure():
                     self._host.meet_session(session)
-                except BaseException:
-                    # A script that goes on all the same is not to have a session that nobody looks after.
-                    self._met = False
-                    raise
 
         SparkSession.__init__ = make  # type: ignore[assignment, method-assign] # the first is looked after before the script has it
+
+    @contextlib.contextmanager
+    def _notes_failure(self) -> Iterator[None]:
+        """Note a failure: a script that makes something else of it would have a Spark that nobody looks after."""
+        try:
+            yield
+        except BaseException as error:
+            self._failure = error
+            raise
 
     # --- contexts -----------------------------------------------------------------------------------------------------
 
     def _guard_context(self) -> None:
-        original = SparkContext.__init__
+        original, get = SparkContext.__init__, SparkContext.getOrCreate
         signature = inspect.signature(original)
 
         @functools.wraps(original)
         def make(new: SparkContext, *args: Any, **kwargs: Any) -> None:
-            self._refuse_if_stopped()
+            self._refuse_if_over()
             bound = signature.bind(new, *args, **kwargs)
             with SparkContext._lock:
                 judged = self._judge(_asked_of_context(bound.arguments))
@@ -194,8 +232,19 @@ class Entry:
                 original(*bound.args, **bound.kwargs)
                 self._tried = {}
                 self._context = new
-                self._host.meet_context(new)
+                self._given = set(judged.used.items())
+                with self._notes_failure():
+                    self._host.meet_context(new)
 
+        @functools.wraps(get)
+        def get_or_create(cls: type[SparkContext], conf: SparkConf | None = None) -> SparkContext:
+            self._refuse_if_over()
+            # Where there is one, PySpark does not look at the settings.
+            if conf is not None and self._context is not None:
+                self._report_late(self._judge(_settings(conf.getAll())).used)
+            return get(conf)
+
+        SparkContext.getOrCreate = classmethod(get_or_create)  # type: ignore[assignment, method-assign] # as below
         SparkContext.__init__ = make  # type: ignore[assignment, method-assign] # the way of every session to Spark, too
 
     def _guard_jvm(self) -> None:
@@ -213,7 +262,9 @@ class Entry:
 
     def _report_late(self, asked: Mapping[str, str]) -> None:
         """Say which settings come too late: the context is there, and has others."""
-        for key, value in asked.items():
+        late = {key: value for key, value in asked.items() if not key.startswith(_OF_THE_FIRST)}
+        there = self._there() if not late.items() <= self._given else self._given
+        for key, value in sorted(late.items() - there):
             self._notice(Unused(key, value, messages.CONTEXT_IS_THERE, False))
 
     def _guard_dstreams(self) -> None:
@@ -230,6 +281,14 @@ def _wants_connect(options: Mapping[str, Any]) -> bool:
     mode = str(options.get("spark.api.mode") or os.environ.get("SPARK_API_MODE", ""))
     named = "spark.remote" in options or not os.environ.keys().isdisjoint(_CONNECT_VARIABLES)
     return named or mode.lower() == "connect"
+
+
+def _is_static(key: str) -> bool:
+    """Return whether Spark takes a setting with the first session alone; asks the JVM."""
+    jvm: Any = SparkContext._jvm
+    with contextlib.suppress(Py4JError, TypeError):
+        return bool(jvm.org.apache.spark.sql.internal.SQLConf.isStaticConfigKey(key))
+    return False
 
 
 def _settings(pairs: Any) -> dict[str, str]:

@@ -15,6 +15,7 @@ from tidegate_spark.protocol import DriverConfig, is_reserved_label
 from tidegate_spark.redaction import values_of_launch
 
 DRIVER_HEAP = "spark.driver.memory"
+VARIABLES_OF_STORAGE = "spark.executorEnv.AWS_"
 NAMES_A_LABEL = "spark.kubernetes.executor.decommissionLabel"
 
 
@@ -62,6 +63,8 @@ def judge(asked: Mapping[str, str], config: DriverConfig) -> Judged:
 def _unused(key: str, value: str, config: DriverConfig) -> Unused | None:
     if s3a_settings.is_of_own_path(key, config.storage):
         return Unused(key, value, messages.STORAGE_IS_THE_SPECS, True)
+    if key.startswith(VARIABLES_OF_STORAGE):
+        return Unused(key, value, messages.EXECUTORS_REACH_THE_STORAGE, True)
     remedy = "" if key in s3a_settings.FOR_ALL else sparkconf.remedy_for(key)
     if key == NAMES_A_LABEL and is_reserved_label(value.strip()):
         remedy = sparkconf.LABELS_REMEDY

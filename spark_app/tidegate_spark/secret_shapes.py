@@ -18,11 +18,11 @@ LONGEST = 16 * 1024
 """Characters of the longest secret that is recognized by its shape: a key of 16,384 bits takes 13,000."""
 
 _TELLING = re.compile(
-    r"secret|passw(or)?d|passphrase|pwd|token(?!s\b|i[sz])|credential|jaas"
+    r"secret|passw(or)?d|passphrase|(?:^|[_.-])pass$|pwd|token(?!s\b|i[sz])|credential|jaas"
     r"|(access|api|private|account|signing|encryption)[_.-]?key",
     re.IGNORECASE,
 )
-_STEMS = ("secret", "passw", "passphrase", "pwd", "token", "credent", "jaas", "key")
+_STEMS = ("secret", "pass", "pwd", "token", "credent", "jaas", "key")
 """A name that has none of them tells of no secret: to look for these is a hundred times faster."""
 _NOT_A_VALUE = re.compile(
     r"(?:[_.-]|(?<=[a-z]))(file|files|path|dir|directory|url|uri|endpoint|name|id|type|provider|providers|class|"
@@ -39,7 +39,7 @@ _REFERENCES = (
     "spark.security.credentials.",
 )
 """Spark's settings that name Secrets of Kubernetes, or say where credentials come from."""
-_OURS = ("TIDEGATE_", "KUBERNETES_", "SPARK_", "JAVA_", "PYTHON")
+_OURS = ("TIDEGATE_", "KUBERNETES_")
 
 _REFERENCE = re.compile(r"\$\([\w.-]{1,253}\)|\$\{[^{}]{1,256}\}")
 _PATH = re.compile(r"(?:(?:file|local):(?://)?|(?:s3a?|hdfs|gs|abfss?)://[\w.@-]*)?/(?:[\w.@-]+/)+[\w.@-]*")

@@ -48,6 +48,12 @@ class Process:
 
 RESOLVED = ("spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles")
 """What the JVM has made more of when it is up: packages are resolved to jars, and what is far away is fetched."""
+OF_THE_COMMAND = (
+    *("spark.jars", "spark.jars.packages", "spark.jars.repositories", "spark.jars.excludes"),
+    *("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"),
+    *("spark.driver.extraClassPath", "spark.driver.extraLibraryPath"),
+)
+"""What the driver's JVM takes from its command alone."""
 
 
 def start_session(config: DriverConfig, environment: Environment, progress: Progress, process: Process) -> SparkSession:
@@ -61,7 +67,7 @@ def start_session(config: DriverConfig, environment: Environment, progress: Prog
     return SparkSession.builder.getOrCreate()
 
 
-def prepare_context(
+def prepare_context(  # noqa: PLR0913 - those beyond are by name
     config: DriverConfig,
     environment: Environment,
     progress: Progress,
@@ -87,13 +93,15 @@ def prepare_context(
     settings = sparkconf.build_spark_conf(config, environment, process.name, script)
     gateway = SparkContext._gateway
     new = gateway is None
+    # Whoever sees the pod's processes sees their commands.
+    hidden = script.keys() - without_secrets(script).keys()
     if gateway is None:
-        # Whoever sees the pod's processes sees their commands.
-        hidden = script.keys() - without_secrets(script).keys()
         conf = SparkConf().setAll([(key, value) for key, value in settings.items() if key not in hidden])
         gateway = launching.launch(conf, environment.work_directory, sparkconf.OF_ONE_PROCESS, process.ahead)
     if (new or again) and gateway.proc is not None:  # it was started with all of them
-        settings = {key: value for key, value in settings.items() if key not in RESOLVED}
+        settings = {key: value for key, value in settings.items() if key not in RESOLVED or key in hidden}
+    for key in sorted(hidden.intersection(OF_THE_COMMAND)):
+        progress.notice(Reason.CONFIGURATION_IGNORED, entry_messages.hidden_from_the_command(key))
     if not _has_class(gateway.jvm, sparkconf.S3A_CLASS):
         raise FaultError(Fault(Reason.CONNECTOR_MISSING, _connector_message(config, environment.jars_directory)))
     available = _has_class(gateway.jvm, sparkconf.CHECKPOINT_FILES_CLASS)

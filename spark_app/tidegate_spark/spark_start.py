@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from tidegate_spark import entry_messages as messages
-from tidegate_spark import last_script, s3a_settings, script_settings, sparkconf
+from tidegate_spark import faults, last_script, s3a_settings, script_settings, sparkconf, storage
 from tidegate_spark import session as spark_session
 from tidegate_spark.ending import Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.kept_command import OF_ONE_PROCESS
 from tidegate_spark.last_script import Asked
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import EXIT_STOPPED, DriverConfig
+from tidegate_spark.protocol import ACCESS_KEY, EXIT_STOPPED, SECRET_KEY, SESSION_TOKEN, DriverConfig
 from tidegate_spark.queries import DriverStoppingError
 from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import values_of_launch
-from tidegate_spark.script import Outcome
+from tidegate_spark.script import Outcome, outcome_of
 from tidegate_spark.script_entry import Host, ScriptRefusedError
 from tidegate_spark.storage import FaultError
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
+CREDENTIALS_OF_SECRET = frozenset({ACCESS_KEY, SECRET_KEY, SESSION_TOKEN})
 CREDENTIALS = "AWS_"
 """Variables that start so are S3A's: by those of this process's start it reaches the application's own storage."""
 
@@ -85,7 +86,10 @@ class SparkStart:
             meet_session: called with its first session.
         """
         judge = functools.partial(script_settings.judge, config=self._config)
-        return Host(judge, self._prepare, self._meet_context, meet_session, self._refuse)
+        return Host(judge, self._prepare, self._meet_context, meet_session, fail=self._fail, refuse=self._refuse)
+
+    def _fail(self, error: BaseException) -> None:
+        self._ending.request(outcome_of(faults.explain(error)))
 
     def _refuse(self, message: str) -> None:
         self._ending.request(Outcome(Reason.SCRIPT_UNSUPPORTED, message))
@@ -95,9 +99,9 @@ class SparkStart:
         if os.getpid() != self._process_id:
             # Two of them would have their queries on one checkpoint, with one fence, and nobody would stop them.
             raise ScriptRefusedError(messages.IN_CHILD_PROCESS)
-        if self._ending.requested.is_set():
-            raise DriverStoppingError(EXIT_STOPPED)
+        self._end_if_asked()
         self.keep_secret(*values_of_launch(script, ()))
+        self._renew_credentials()
         with self._own_credentials():
             made = last_script.difference(self._before, os.environ)
             changed = {name: value for name, value in made.items() if name not in OF_ONE_PROCESS}
@@ -107,12 +111,29 @@ class SparkStart:
                 # Spark has not taken these: whoever tries it without them is to have a JVM without them.
                 spark_session.end_jvm()
             try:
-                return spark_session.prepare_context(
+                prepared = spark_session.prepare_context(
                     self._config, self._environment, self._progress, self._process, script, again=again
                 )
             except FaultError as error:  # the script is not to make anything else of it
                 self._ending.request(Outcome(error.fault.reason, error.fault.message))
                 raise ScriptRefusedError(error.fault.message) from error
+        # A JVM takes seconds to start, or minutes with packages; no executor is asked for when nobody wants it.
+        self._end_if_asked()
+        return prepared
+
+    def _end_if_asked(self) -> None:
+        if self._ending.requested.is_set():
+            raise DriverStoppingError(EXIT_STOPPED)
+
+    def _renew_credentials(self) -> None:
+        """Have the storage's credentials as they are now: a script may work for hours before it asks for Spark."""
+        with contextlib.suppress(FaultError):  # with those of the start it is seen soon enough
+            directory = self._environment.credentials_directory
+            found = storage.read_credentials(directory, self._config.credentials_secret)
+            if found is not None:
+                self.keep_secret(*found.secrets)
+                kept = {name: value for name, value in self._before.items() if name not in CREDENTIALS_OF_SECRET}
+                self._before = kept | found.variables()
 
     def _meet_context(self, context: SparkContext) -> None:
         """Give the context what the spec has for it."""
@@ -166,8 +187,8 @@ class SparkStart:
 
     def _own_path(self) -> dict[str, str]:
         """Return the path, by S3A's own names."""
-        storage, has_secret = self._config.storage, bool(self._config.credentials_secret)
-        path = s3a_settings.own_path(storage, has_secret, sparkconf.settings_of_spec(self._config))
+        own, has_secret = self._config.storage, bool(self._config.credentials_secret)
+        path = s3a_settings.own_path(own, has_secret, sparkconf.settings_of_spec(self._config))
         return {key.removeprefix(s3a_settings.HADOOP): value for key, value in path.items()}
 
     def _put_right(self, name: str) -> None:

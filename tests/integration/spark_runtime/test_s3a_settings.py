@@ -7,7 +7,13 @@ from pathlib import Path
 from tidegate_spark.s3a_settings import OF_THE_PATH, PATH
 
 ONLY_WITH_THE_PATH = (
-    *("proxy.", "encryption.cse.", "http.signer.class", "access.grants.fallback.to.iam", "change.detection.version.required"),
+    *(
+        "proxy.",
+        "encryption.cse.",
+        "http.signer.class",
+        "access.grants.fallback.to.iam",
+        "change.detection.version.required",
+    ),
 )
 """Looked at only where a setting of the path asks for it, and that one is the spec's."""
 NOT_OF_CHECKPOINTS = (

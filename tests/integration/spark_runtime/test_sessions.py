@@ -27,6 +27,18 @@ def test_queries_of_every_session_are_told_of_and_stop_at_a_batch_boundary(start
     assert driver.termination.batches.keys() == set(QUERIES)
 
 
+def test_of_what_is_asked_again_each_setting_that_comes_too_late_is_named_and_no_other(
+    start_driver: StartDriver,
+) -> None:
+    driver = start_driver("late", "late_settings.py")
+    driver.await_batch(1)
+    report = driver.report()
+    assert report is not None
+    assert {notice.message.partition(" ")[0] for notice in report.notices if "is not used" in notice.message} == {
+        *("spark.hadoop.fs.s3a.threads.max", "spark.sql.warehouse.dir", "spark.executor.extraJavaOptions")
+    }
+
+
 @pytest.mark.parametrize(
     ("way", "said"),
     [

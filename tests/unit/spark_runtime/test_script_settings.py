@@ -76,6 +76,7 @@ def test_the_spec_beats_the_script_which_is_told_so_where_they_differ() -> None:
         *(key for key in OWNED_KEYS if key not in s3a_settings.FOR_ALL),
         *(f"{start}x" for start in OWNED_STARTS),
         "spark.driver.memory",
+        "spark.executorEnv.AWS_ACCESS_KEY_ID",
         "spark.kubernetes.executor.label.tidegate.dev/app",
         f"{S3A}.bucket.bucket.endpoint",
         f"{S3A}.bucket.bucket.encryption.algorithm",

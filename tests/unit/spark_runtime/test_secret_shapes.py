@@ -87,7 +87,14 @@ def test_what_is_no_secret_stays(text: str) -> None:
             "DB_PWD",
         ),
         *("spark.hadoop.fs.s3a.access.key", "spark.hadoop.fs.s3a.bucket.far.secret.key", "spark.ssl.keyPassword"),
-        *("sasl.jaas.config", "DB_PWD", "spark.hadoop.fs.azure.account.key.x.blob.core.windows.net"),
+        *(
+            "SPARK_DB_PASSWORD",
+            "JAVA_KEYSTORE_PASSWORD",
+            "DB_PASS",
+            "sasl.jaas.config",
+            "DB_PWD",
+            "spark.hadoop.fs.azure.account.key.x.blob.core.windows.net",
+        ),
     ],
 )
 def test_a_name_tells_of_a_secret(name: str) -> None:
