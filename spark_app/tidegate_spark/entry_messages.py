@@ -22,9 +22,12 @@ STOPPED_BEFORE = (
 )
 
 
-SPEC_DECIDES = "set it in spec.sparkConf, which beats the script"
+SPEC_DECIDES = "set it in spec.sparkConf, which beats the script and has another value, or Tidegate's default for it"
 STORAGE_IS_THE_SPECS = "the path to the application's own storage is the spec's alone (spec.storage)"
-MEMORY_IS_THE_SPECS = "executor.resources.requests.memory, which is for all of an executor, has no room for it"
+MEMORY_IS_THE_SPECS = (
+    "it has to be a size with which the heap (450m or more) and off-heap memory leave something of "
+    "executor.resources.requests.memory, which is for all of an executor"
+)
 DRIVER_HEAP_IS_THE_SPECS = "use driver.resources.requests.memory, or set it in spec.sparkConf"
 EXECUTORS_REACH_THE_STORAGE = (
     "the application's own storage is reached with these variables; name keys for inputs by "

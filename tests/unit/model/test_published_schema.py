@@ -135,7 +135,7 @@ def rule_of(start: str) -> str:
 def test_each_start_of_settings_that_have_no_effect_has_its_rule() -> None:
     rules = rules_of("sparkConf")
     for start, remedy in OWNED_STARTS.items():
-        assert (rule_of(start), f"sparkConf: {start}... cannot be set: {remedy}") in rules
+        assert (rule_of(start), f"sparkConf: {start}* cannot be set: {remedy}") in rules
 
 
 def rules_of(*path: str) -> list[tuple[str, str]]:
