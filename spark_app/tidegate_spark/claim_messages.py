@@ -39,7 +39,10 @@ def nothing_to_adopt(uri: str) -> str:
 
 
 def nothing_there(uri: str, endpoint: str) -> str:
-    return f"{_at(uri, endpoint)} has no state of this application, which does not start empty."
+    return (
+        f"{_at(uri, endpoint)} has no state of this application, which has run before or started from a snapshot, so "
+        "it is not started empty."
+    )
 
 
 def _at(uri: str, endpoint: str) -> str:
@@ -48,19 +51,22 @@ def _at(uri: str, endpoint: str) -> str:
     )
 
 
-def older_batch(uri: str, endpoint: str, lineage: int, newest: int, known: int) -> str:
-    """Return the text; ``newest`` is negative if there is none."""
-    there = f"ends with batch {newest}" if newest >= 0 else "has no committed batch"
-    older = _older(uri, endpoint)
-    return f"{older}: lineage {lineage} {there} there, and batch {known} was committed."
+def older_batch(uri: str, endpoint: str, lineage: int, query: str, batches: tuple[int, int]) -> str:
+    """Return the text; ``batches``: the query's newest one there, negative if there is none, and the one it had."""
+    newest, known = batches
+    there = f"ends with batch {newest}" if newest >= 0 else "has no batch"
+    return (
+        f"{_older(uri, endpoint)}: query {query!r} {there} in lineage {lineage}, but the application has committed "
+        f"batch {known}."
+    )
 
 
 def older_lineage(uri: str, endpoint: str, lineage: int, known: int) -> str:
-    return f"{_older(uri, endpoint)}: it ends in lineage {lineage}, and the application ran in {known}."
+    return f"{_older(uri, endpoint)}: it ends in lineage {lineage}, but the application has run in lineage {known}."
 
 
 def _older(uri: str, endpoint: str) -> str:
-    return f"What is in {_at(uri, endpoint)} is older than the application"
+    return f"The state in {_at(uri, endpoint)} is an older copy"
 
 
 def owner_unknown(missing: str) -> str:

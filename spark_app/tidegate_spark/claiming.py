@@ -25,7 +25,7 @@ from tidegate_spark.claimed import (
 from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
 from tidegate_spark.fence import Holder
 from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
-from tidegate_spark.known_batches import is_there, newest_if_older
+from tidegate_spark.known_batches import first_older, is_there
 from tidegate_spark.protocol import (
     APP_FILE,
     EXPECTS_NOTHING,
@@ -212,9 +212,10 @@ def _refuse_older(client: S3Client, config: DriverConfig, owned: Claim, known: K
             message = messages.older_lineage(place.uri, place.endpoint, owned.lineage, config.lineage)
             raise FaultError(Fault(Reason.STORAGE_OLDER, message))
         return
-    newest = newest_if_older(client, config) if config.expects_batch >= 0 else None
-    if newest is not None:
-        message = messages.older_batch(place.uri, place.endpoint, config.lineage, newest, config.expects_batch)
+    older = first_older(client, config)
+    if older is not None:
+        batches = older.newest, older.known
+        message = messages.older_batch(place.uri, place.endpoint, config.lineage, older.query, batches)
         raise FaultError(Fault(Reason.STORAGE_OLDER, message))
 
 

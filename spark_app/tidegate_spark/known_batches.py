@@ -1,11 +1,12 @@
-"""Whether a storage has the batch that the operator knows to be committed. Does I/O: a few listings at a claim."""
+"""Whether a storage has the batches that the operator knows to be committed. Does I/O: a few requests a query."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate_spark.places import EMPTY_START
+from tidegate_spark.places import EMPTY_START, checkpoint_directory
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Storage
 
 if TYPE_CHECKING:
@@ -14,41 +15,45 @@ if TYPE_CHECKING:
 _COMMITS, _STATE = "commits", "state"
 
 
-def newest_if_older(client: S3Client, config: DriverConfig) -> int | None:
-    """Return the newest batch that was committed in a lineage, if that is older than the one that is expected there.
+@dataclass(frozen=True)
+class Older:
+    """A query of which a storage has an older state: the newest batch there, negative if there is none."""
 
-    None if it is not, or cannot be told: of a query without state Spark may report batches before they are in the log
-    (asynchronous progress tracking), and loses the last ones if it is killed. Where there is such a query, the number
-    that is expected may be of it. Nor where there is a query that starts empty each time.
+    query: str
+    newest: int
+    known: int
+
+
+def first_older(client: S3Client, config: DriverConfig) -> Older | None:
+    """Return the first query of which a lineage has neither the batch that is expected nor a later one, if any.
+
+    A query that starts empty each time is left out, and so is one without state that has committed something: with
+    asynchronous progress tracking, which only those have, Spark reports batches before they are in the log, and loses
+    the last ones if it is killed.
 
     Args:
         client: of the storage.
         config: the launch's.
     """
-    root = f"{LINEAGE_PREFIX}/{config.lineage}/"
-    queries = list(_folders(client, config, root))
-    if not queries or any(EMPTY_START in query for query in queries):
-        return None
+    for query, batch in config.expects_batches.items():
+        newest = _newest_if_older(client, config, checkpoint_directory(query), batch)
+        if newest is not None:
+            return Older(query, newest, batch)
+    return None
+
+
+def _newest_if_older(client: S3Client, config: DriverConfig, directory: str, batch: int) -> int | None:
+    checkpoint = f"{LINEAGE_PREFIX}/{config.lineage}/{directory}"
     # A key with this prefix is of that batch, or of one with more digits: a later one.
-    if any(is_there(client, config.storage, f"{query}{_COMMITS}/{config.expects_batch}") for query in queries):
+    if is_there(client, config.storage, f"{checkpoint}/{_COMMITS}/{batch}"):
         return None
-    newest = max((batch for query in queries for batch in _batches(client, config, f"{query}{_COMMITS}/")), default=-1)
-    stateful = all(is_there(client, config.storage, f"{query}{_STATE}/") for query in queries)
-    return newest if stateful and newest < config.expects_batch else None
+    newest = max(_batches(client, config.storage, f"{checkpoint}/{_COMMITS}/"), default=-1)
+    if newest >= batch or is_there(client, config.storage, f"{checkpoint}{EMPTY_START}"):
+        return None
+    return newest if newest < 0 or is_there(client, config.storage, f"{checkpoint}/{_STATE}/") else None
 
 
-def _folders(client: S3Client, config: DriverConfig, below: str) -> Iterator[str]:
-    place = config.storage
-    pages = client.get_paginator("list_objects_v2").paginate(
-        Bucket=place.bucket, Prefix=place.key(below), Delimiter="/"
-    )
-    start = len(place.key(""))
-    for page in pages:
-        yield from (each["Prefix"][start:].lstrip("/") for each in page.get("CommonPrefixes", []))
-
-
-def _batches(client: S3Client, config: DriverConfig, below: str) -> Iterator[int]:
-    place = config.storage
+def _batches(client: S3Client, place: Storage, below: str) -> Iterator[int]:
     for page in client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key(below)):
         names = (item["Key"].rpartition("/")[2] for item in page.get("Contents", []))
         yield from (int(name) for name in names if name.isdecimal())

@@ -309,8 +309,8 @@ class DriverConfig:
     """The lineage to go on with where neither ``app.json`` nor ``fence.json`` says which it was; 0: none is named."""
     expects: str = EXPECTS_NOTHING
     """One of the words from :data:`EXPECTS_NOTHING` on."""
-    expects_batch: int = -1
-    """The newest batch of ``lineage`` that the operator knows to be committed, if it expects state; -1: none."""
+    expects_batches: dict[str, int] = field(default_factory=dict)
+    """The newest batch of each query in ``lineage`` that the operator knows to be committed, if it expects state."""
     agent_secret: str = ""
     """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an operator of before,
     whose orders come with the token."""

@@ -1,4 +1,4 @@
-"""The last committed batch of the lineage in use: of what is told now, of what was seen before, or of its beginning.
+"""The last committed batches of the lineage in use: of what is told now, of what was seen before, or of its beginning.
 
 No I/O.
 """
@@ -10,6 +10,7 @@ from tidegate.model.streaming_app import (
     QueryStatus,
     RepartitionResult,
     RollbackSnapshot,
+    SnapshotBatch,
     StreamingAppStatus,
     UpgradePhase,
     UpgradeStatus,
@@ -36,6 +37,31 @@ def last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) -
         committed += [batch for batch in (told.batches.values() if told else ()) if batch >= 0]
         committed += [] if known.batch is None else [known.batch]
     return max((*committed, *_made_at(known, lineage)), default=None)
+
+
+def last_batches(o: Observation, lineage: int) -> tuple[SnapshotBatch, ...]:
+    """Return the newest batch of each query that is known to be committed in a lineage, sorted by name.
+
+    A driver that is ready has all queries that there are, and its batches are what the storage has, also if a person
+    accepted an older copy. Before, it may not have come to a query yet, or to the checkpoint of one.
+
+    Args:
+        o: everything that is known.
+        lineage: the one in use, or about to be launched on.
+    """
+    known = o.app.status
+    if lineage != known.lineage:
+        return ()
+    found = {query.name: query.batch_id for query in known.batches}
+    # What a late watch shows of an earlier epoch may be of another lineage.
+    report = o.agent.report if o.agent is not None and o.agent.report.epoch >= known.epoch else None
+    if report is not None:
+        told = {query.name: query.batch_id for query in report.queries if query.batch_id >= 0}
+        found = told if report.ready else found | told
+    words = read_termination(o.driver.ended) if o.driver is not None and o.driver.epoch >= known.epoch else None
+    for name, batch in words.batches.items() if words is not None else ():
+        found[name] = max(batch, found.get(name, -1))
+    return tuple(SnapshotBatch(name=name, batch_id=batch) for name, batch in sorted(found.items()) if batch >= 0)
 
 
 def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:

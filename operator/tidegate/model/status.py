@@ -342,7 +342,8 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     ``epoch`` counts launches of the application (0: never launched), ``lineage`` the histories of its state.
     ``state_partitions`` is the number that the lineage's state has, 0 if that is not known.
     ``batch`` and ``input_rows_per_second`` sum the queries up for the columns of ``kubectl get``; ``batch`` stays when
-    the driver that committed it goes.
+    the driver that committed it goes. ``batches`` is the newest one of each query that is known in ``lineage``: a
+    storage without them is an older copy.
     """
 
     phase: Phase | None = None
@@ -358,6 +359,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     queries: tuple[QueryStatus, ...] = ()
     more_queries: int = 0
     batch: int | None = None
+    batches: tuple[SnapshotBatch, ...] = ()
     input_rows_per_second: int | None = None
     executors: ExecutorsStatus | None = None
     selector: str = ""

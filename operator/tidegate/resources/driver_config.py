@@ -110,7 +110,7 @@ def build_driver_config(
         control=control_settings(app, app_storage(app)),
         opening=_opening(app, lineage),
         expects=_expects(app, lineage),
-        expects_batch=_expected_batch(app, lineage),
+        expects_batches=_expected_batches(app, lineage),
         adopt=spec.start_from is not None and spec.start_from.adopt,
         adopt_lineage=spec.start_from.adopt_lineage if spec.start_from is not None else 0,
     )
@@ -142,10 +142,11 @@ def _expects(app: StreamingApp, lineage: int) -> str:
     return EXPECTS_BEGINNING if from_snapshot and began is None else EXPECTS_NOTHING
 
 
-def _expected_batch(app: StreamingApp, lineage: int) -> int:
-    """Return the newest batch of a lineage that is known to be committed, -1 if none is."""
-    batch = app.status.batch if app.status.lineage == lineage else None
-    return batch if batch is not None and _expects(app, lineage) == EXPECTS_STATE else -1
+def _expected_batches(app: StreamingApp, lineage: int) -> dict[str, int]:
+    """Return the newest batch of each query in a lineage that is known to be committed."""
+    if app.status.lineage != lineage or _expects(app, lineage) != EXPECTS_STATE:
+        return {}
+    return {query.name: query.batch_id for query in app.status.batches}
 
 
 def _has_run(app: StreamingApp, lineage: int, opening: str) -> bool:

@@ -118,7 +118,7 @@ AREA = Area(
                 "The application's folder in spec.storage has an older state than the application has committed: the "
                 "store that spec.storage.endpoint names has an older copy, or the files were restored from a backup. "
                 "Tidegate does not continue from it, because the input since then would be processed again. "
-                "An application is not checked if any query of this lineage has no state."
+                "Queries without state, and those that start empty each time, are not compared."
             ),
             remedy=(
                 "Revert the edit of spec.storage, or copy the newest files of "

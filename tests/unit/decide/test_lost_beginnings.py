@@ -12,7 +12,15 @@ from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades.beginning import ABANDON_ANNOTATION
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
-from tidegate.model.streaming_app import Phase, StartedFrom, StreamingApp, StreamingAppStatus, UpgradeMode, UpgradePhase
+from tidegate.model.streaming_app import (
+    Phase,
+    SnapshotBatch,
+    StartedFrom,
+    StreamingApp,
+    StreamingAppStatus,
+    UpgradeMode,
+    UpgradePhase,
+)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit
 from tidegate_spark.protocol import (
@@ -212,27 +220,34 @@ def test_what_has_run_expects_its_state_whatever_store_the_spec_names(fields: di
     assert config_of(observe(moved(launched(app_with()), **fields))).expects == expects
 
 
+COMMITTED = (SnapshotBatch(name="main", batch_id=7), SnapshotBatch(name="side", batch_id=3))
+
+
 @pytest.mark.parametrize(
-    ("fields", "batch"),
+    ("fields", "batches"),
     [
-        ({}, -1),
-        ({"batch": 7}, 7),
+        ({}, {}),
+        ({"batch": 7, "batches": COMMITTED}, {"main": 7, "side": 3}),
+        # An operator of before wrote down one number for all queries, which says of none where it ended.
+        ({"batch": 7}, {}),
         # Before anything is in the lineage, or without its number, nothing is sure.
-        ({"lineage": 2, "batch": 7}, -1),
-        ({"lineage": 0, "batch": 7}, -1),
-        ({"batch": 7, "start_from": RECORD}, 7),
+        ({"lineage": 2, "batch": 7, "batches": COMMITTED}, {}),
+        ({"lineage": 0, "batch": 7, "batches": COMMITTED}, {}),
+        ({"batch": 7, "batches": COMMITTED, "start_from": RECORD}, {"main": 7, "side": 3}),
     ],
 )
-def test_what_has_run_expects_the_last_batch_that_was_reported(fields: dict[str, Any], batch: int) -> None:
-    assert config_of(observe(moved(launched(app_with()), **fields))).expects_batch == batch
+def test_what_has_run_expects_the_last_batches_that_were_reported(
+    fields: dict[str, Any], batches: dict[str, int]
+) -> None:
+    assert config_of(observe(moved(launched(app_with()), **fields))).expects_batches == batches
 
 
 def test_an_older_copy_stands_still_and_keeps_the_batch_that_it_is_compared_with() -> None:
-    app = written(observe(moved(launched(app_with({IMAGE: B})), batch=3)))
+    app = written(observe(moved(launched(app_with({IMAGE: B})), batch=7, batches=COMMITTED)))
     seen = observe(app, driver=driver_of(app, **ended(Reason.STORAGE_OLDER)))
     plan = decide(seen, NOW)
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", Reason.STORAGE_OLDER)
-    assert config_of(observe(written(seen))).expects_batch == 3
+    assert config_of(observe(written(seen))).expects_batches == {"main": 7, "side": 3}
 
 
 def test_a_stable_version_expects_its_state_although_its_batch_was_lost() -> None:

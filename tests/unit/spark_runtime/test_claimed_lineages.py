@@ -11,7 +11,7 @@ from tidegate_spark.claimed import Known
 from tidegate_spark.claiming import BehindError
 from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.objects.memory import Buckets, MemoryStore
-from tidegate_spark.places import start_directory
+from tidegate_spark.places import checkpoint_directory, start_directory
 from tidegate_spark.protocol import (
     EXPECTS_BEGINNING,
     EXPECTS_STATE,
@@ -278,14 +278,15 @@ RAN = {**claim_of(9, 1), **PART, **STATE}
 """Storage that ends with batch 4."""
 
 
-def expecting(batch: int, lineage: int = 1, **fields: Any) -> DriverConfig:
-    return launch(10, lineage, expects=EXPECTS_STATE, expects_batch=batch, **fields)
+def expecting(main: int, lineage: int = 1, **fields: Any) -> DriverConfig:
+    batches = {"main": main, **fields.pop("batches", {})}
+    return launch(10, lineage, expects=EXPECTS_STATE, expects_batches=batches, **fields)
 
 
 def test_an_older_copy_than_what_was_committed_is_not_gone_on_with() -> None:
     found = fault(dict(RAN), expecting(5))
     assert found.reason is Reason.STORAGE_OLDER
-    assert "ends with batch 4 there, and batch 5 was committed" in found.message
+    assert "query 'main' ends with batch 4 in lineage 1, but the application has committed batch 5." in found.message
     assert fault({**claim_of(9, 1), **STATE}, expecting(0)).reason is Reason.STORAGE_OLDER
 
 
@@ -295,30 +296,57 @@ def test_a_storage_that_has_the_batch_or_a_later_one_is_gone_on_with(newest: int
     assert known(later, expecting(5)) is None
 
 
-def test_each_query_may_have_the_batch() -> None:
-    other = {f"{ROOT}/lineages/1/other/commits/70": b"", f"{ROOT}/lineages/1/other/state/0/1.zip": b""}
-    assert known({**RAN, **other}, expecting(70)) is None
-    assert fault({**RAN, **other}, expecting(71)).reason is Reason.STORAGE_OLDER
+def checkpoint(directory: str, batch: int, state: str = "state/0/1.zip") -> dict[str, bytes]:
+    """Return a query's, which ends with a batch."""
+    return {f"{ROOT}/lineages/1/{directory}/{name}": b"" for name in (f"commits/{batch}", state)}
+
+
+def test_each_query_is_compared_with_its_own_batch() -> None:
+    name = "größe"
+    both = {**RAN, **checkpoint(checkpoint_directory(name), 70)}
+    assert known(dict(both), expecting(4, batches={name: 70})) is None
+    for older in (expecting(4, batches={name: 71}), expecting(5, batches={name: 70})):
+        assert fault(dict(both), older).reason is Reason.STORAGE_OLDER
+    assert "query 'größe' ends with batch 70" in fault(dict(both), expecting(4, batches={name: 71})).message
     # Another lineage's count for nothing.
     elsewhere = {f"{ROOT}/lineages/12/main/commits/71": b""}
-    assert fault({**RAN, **other, **elsewhere}, expecting(71)).reason is Reason.STORAGE_OLDER
+    assert fault({**both, **elsewhere}, expecting(71, batches={name: 70})).reason is Reason.STORAGE_OLDER
 
 
-def test_where_a_query_has_no_state_its_log_may_be_behind_what_spark_reported() -> None:
-    stateless = {f"{ROOT}/lineages/1/other/commits/4": b""}
-    assert known({**claim_of(9, 1), **PART}, expecting(5)) is None
-    assert known({**RAN, **stateless}, expecting(5)) is None
+def test_a_query_that_was_renamed_or_removed_vouches_for_no_other() -> None:
+    former = checkpoint("former", 1_000_000)
+    assert known({**RAN, **former}, expecting(4)) is None
+    assert fault({**RAN, **former}, expecting(5)).reason is Reason.STORAGE_OLDER
+    assert "query 'new' has no batch in lineage 1" in fault({**RAN, **former}, expecting(4, batches={"new": 0})).message
 
 
-def test_batches_of_a_query_that_starts_empty_each_time_are_expected_of_nobody() -> None:
-    again = f"{ROOT}/lineages/1/{start_directory('newest', 7)}"
-    assert known({**RAN, f"{again}/commits/0": b"", f"{again}/state/0/1.zip": b""}, expecting(200)) is None
+def test_a_query_without_state_whose_log_may_be_behind_what_spark_reported_is_left_out_alone() -> None:
+    stateless = {**RAN, **checkpoint("other", 4, state="offsets/4")}
+    assert known(dict(stateless), expecting(4, batches={"other": 9})) is None
+    assert fault(dict(stateless), expecting(5, batches={"other": 9})).reason is Reason.STORAGE_OLDER
+    # A copy from before its first batch is older, whatever the query is.
+    begun = {**RAN, f"{ROOT}/lineages/1/other/metadata": b""}
+    assert fault(begun, expecting(4, batches={"other": 9})).reason is Reason.STORAGE_OLDER
+
+
+def test_a_query_that_starts_empty_each_time_is_left_out_alone() -> None:
+    again = {**RAN, **checkpoint(start_directory("newest", 7), 0)}
+    assert known(dict(again), expecting(4, batches={"newest": 200})) is None
+    assert fault(dict(again), expecting(5, batches={"newest": 200})).reason is Reason.STORAGE_OLDER
+    assert fault(dict(again), expecting(4, batches={"new": 200})).reason is Reason.STORAGE_OLDER
+
+
+def test_where_no_batch_is_known_none_is_expected() -> None:
+    assert known(dict(RAN), launch(10, 1, expects=EXPECTS_STATE)) is None
 
 
 def test_an_older_copy_that_has_not_even_the_lineage_is_not_gone_back_to() -> None:
     older = {**RAN, **MARK}
     found = fault(dict(older), expecting(12, lineage=2))
-    assert (found.reason, "it ends in lineage 1" in found.message) == (Reason.STORAGE_OLDER, True)
+    assert (found.reason, "is an older copy: it ends in lineage 1, but" in found.message) == (
+        Reason.STORAGE_OLDER,
+        True,
+    )
     # What the launch only takes for granted is the status's word alone, and the storage is right.
     assert known(dict(older), launch(10, 2, expects=EXPECTS_BEGINNING)) == Known(9, 1)
 

@@ -113,6 +113,7 @@ def taken_over(status: StreamingAppStatus, epoch: int, lineage: int, opening: bo
         state_partitions=status.state_partitions if same else 0,
         queries=status.queries if same else (),
         batch=status.batch if same else None,
+        batches=status.batches if same else (),
         start_from=_beginning_left(status.start_from, lineage, opening),
         upgrade=_upgrade_left(status.upgrade, opening),
     )
