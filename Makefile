@@ -56,6 +56,7 @@ lint: setup ## the same without the tests of the layout, which are in the unit t
 	$(PYTHON) docs/generate_reference.py --check
 	$(PYTHON) docs/generate_metrics.py --check
 	$(PYTHON) docs/generate_sources_and_sinks.py --check
+	$(PYTHON) docs/generate_compatibility.py --check
 	$(PYTHON) docs/generate_reasons.py --check
 	$(PYTHON) -m supply_chain.base_images --check
 
@@ -68,6 +69,7 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 	$(PYTHON) charts/sync_crds.py
 	$(PYTHON) docs/generate_metrics.py
 	$(PYTHON) docs/generate_sources_and_sinks.py
+	$(PYTHON) docs/generate_compatibility.py
 	$(PYTHON) docs/generate_reasons.py
 
 golden: setup ## write the golden files that tests compare whole pods with; read the difference then
@@ -92,6 +94,10 @@ test-integration: setup ## tests with a real API server, real Spark on this mach
 
 test-e2e: setup ## tests with real pods, on development clusters or on the one that TIDEGATE_KUBECONFIG names
 	@$(PYTHON) -m tests.gate --only e2e $(if $(ARGS),-- $(ARGS))
+
+.PHONY: compatibility
+compatibility: setup ## every pattern of docs/compatibility.md, on local Spark and on a cluster: an hour or two
+	@$(PYTHON) -m tests.gate --own-slice $(if $(ARGS),-- $(ARGS))
 
 durations: setup ## renew tests/durations.json from the last run of make test or make test-all
 	@$(PYTHON) -m tests.gate.durations $(or $(TIDEGATE_REPORTS),$(TIDEGATE_CACHE)/gate/reports)

@@ -18,7 +18,7 @@ from tests.gate import durations, junit, promises, report
 from tests.gate.base import note_passed
 from tests.gate.record import note, of_this_machine
 from tests.gate.run import Ended, printed, run
-from tests.gate.slices import Slice, files_of
+from tests.gate.slices import Slice, files_of, has_own_slice, own_slice
 from tests.gate.tiers import CHECK, E2E, EVERYTHING, GATE, TIERS, Request, steps, workers
 from tests.gate.tools import is_below, long_tests
 from tidegate_testing.examples import FRESH_SEEDS
@@ -67,15 +67,18 @@ async def _until_interrupted(request: Request) -> list[Ended]:
 
 def _request(options: argparse.Namespace, record: durations.Durations) -> Request:
     """Build the request from options and environment; raise ValueError for what cannot be asked."""
-    selection = EVERYTHING if options.all or options.slice else GATE
+    selection = EVERYTHING if options.all or options.slice or options.own_slice else GATE
     files: Mapping[str, Sequence[str]] = {}
+    folders = {tier.name: tier.folders for tier in TIERS}
     if options.slice:
-        seconds = {file: record.seconds(file, EVERYTHING) for file in durations.files()}
-        files = files_of(Slice.parse(options.slice), seconds, {tier.name: tier.folders for tier in TIERS})
+        seconds = {file: record.seconds(file, EVERYTHING) for file in durations.files() if not has_own_slice(file)}
+        files = files_of(Slice.parse(options.slice), seconds, folders)
+    if options.own_slice:
+        files = own_slice(durations.files(), folders)
     given = os.environ.get(environment.KUBECONFIG) or os.environ.get("TIDEGATE_E2E_CLUSTER")
     reports = Path(os.environ.get("TIDEGATE_REPORTS") or paths.cache() / "gate" / "reports")
     return Request(
-        tiers=tuple(options.only or NAMES),
+        tiers=tuple(options.only or (files if options.own_slice else NAMES)),
         selection=selection,
         workers=workers(options.workers),
         reports=reports,
@@ -159,6 +162,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.gate", description=__doc__)
     parser.add_argument("--all", action="store_true", help="the tests that are marked long, too, with fresh seeds")
     parser.add_argument("--slice", default="", help="of everything only a part: k/n")
+    parser.add_argument(
+        "--own-slice", action="store_true", help="only what no other slice has: the compatibility suite"
+    )
     parser.add_argument("--only", action="append", choices=NAMES, help="this tier only; may be given several times")
     parser.add_argument("--workers", default=os.environ.get("WORKERS") or "2", help="processes for a tier")
     parser.add_argument("arguments", nargs="*", help="more arguments for pytest, after --")

@@ -16,7 +16,7 @@ from tests.gate import junit
 from tests.gate.base import ROOT
 
 LIST = ROOT / "tests" / "promises.toml"
-REAL_PARTS = ("tests/integration/", "tests/e2e/")
+REAL_PARTS = ("tests/integration/", "tests/compatibility/", "tests/e2e/")
 KEPT, BROKEN, UNREADABLE = 0, 1, 2
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+_OWN = ("tests/compatibility/", "tests/e2e/test_compatibility.py")
+
 
 @dataclass(frozen=True)
 class Slice:
@@ -40,3 +42,18 @@ def files_of(part: Slice, seconds: Mapping[str, float], folders: Mapping[str, It
         own = {file: taken for file, taken in seconds.items() if file.startswith(prefixes)}
         chosen[tier] = sorted(divide(own, part.count)[part.number - 1])
     return chosen
+
+
+def has_own_slice(file: str) -> bool:
+    """Return whether a file is of the compatibility suite: longer than any slice of the other tests, it has its own."""
+    return file.startswith(_OWN)
+
+
+def own_slice(files: Iterable[str], folders: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Return the files of the compatibility suite by tier, without tiers that have none."""
+    own = [file for file in files if has_own_slice(file)]
+    by_tier = {
+        tier: [file for file in own if file.startswith(tuple(f"{folder}/" for folder in below))]
+        for tier, below in folders.items()
+    }
+    return {tier: chosen for tier, chosen in by_tier.items() if chosen}

@@ -29,7 +29,7 @@ class Tier:
 _BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 TIERS = (
     Tier(UNIT, ("tests/unit", "tests/property", "tests/scenario"), ("--dist", "worksteal")),
-    Tier(INTEGRATION, ("tests/integration",), _BY_FILE),
+    Tier(INTEGRATION, ("tests/integration", "tests/compatibility"), _BY_FILE),
     Tier(E2E, ("tests/e2e",), _BY_FILE),
 )
 

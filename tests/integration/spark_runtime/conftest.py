@@ -116,6 +116,11 @@ def _place_in(bucket: str, store: ObjectStore) -> Storage:
 @pytest.fixture(scope="session")
 def warm_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvms]:
     """What drivers have their sessions in, unless they ask for JVMs of their own."""
+    yield from start_warm_jvms(tmp_path_factory)
+
+
+def start_warm_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvms]:
+    """Yield what lends JVMs to drivers; all of them are ended afterwards."""
     keys = Credentials(ACCESS, SECRET).variables()
     variables = {**keys, "SPARK_CONF_DIR": str(class_archive.conf()), "PYTHONPATH": str(SOURCES)}
     made = WarmJvms(lambda: tmp_path_factory.mktemp("jvm"), variables)

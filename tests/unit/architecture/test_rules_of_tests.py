@@ -252,8 +252,8 @@ def modules_of(*folders: str) -> list[str]:
     return [name for name in listing.stdout.split() if name.endswith(".py") and "/scripts/" not in name]
 
 
-ALL = ("tests/unit", "tests/property", "tests/scenario", "tests/integration", "tests/e2e", "tests/support")
-REAL_PARTS = ("tests/integration", "tests/e2e")
+REAL_PARTS = ("tests/integration", "tests/compatibility", "tests/e2e")
+ALL = ("tests/unit", "tests/property", "tests/scenario", *REAL_PARTS, "tests/support")
 HERE = Path(__file__).relative_to(ROOT).as_posix()
 RULES: dict[str, tuple[Callable[[ast.Module], Lines], tuple[str, ...], Iterable[str]]] = {
     "skips": (skips, ("tests",), {*LEAVE_OUT, HERE}),

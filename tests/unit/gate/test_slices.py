@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.gate.slices import Slice, divide, files_of
+from tests.gate.slices import Slice, divide, files_of, has_own_slice, own_slice
 
 FILES = st.dictionaries(st.text("abc", min_size=1), st.floats(0, 1000), max_size=40)
 
@@ -25,6 +25,13 @@ def test_each_tier_is_divided_by_itself() -> None:
     folders = {"unit": ("tests/unit",), "e2e": ("tests/e2e",)}
     assert files_of(Slice(1, 2), seconds, folders) == {"unit": ["tests/unit/a.py"], "e2e": ["tests/e2e/c.py"]}
     assert files_of(Slice(2, 2), seconds, folders) == {"unit": ["tests/unit/b.py"], "e2e": ["tests/e2e/d.py"]}
+
+
+def test_the_compatibility_suite_has_a_slice_of_its_own_in_two_tiers() -> None:
+    own = ["tests/compatibility/test_a.py", "tests/e2e/test_compatibility.py"]
+    folders = {"unit": ("tests/unit",), "integration": ("tests/integration", "tests/compatibility"), "e2e": ("tests/e2e",)}
+    assert own_slice([*own, "tests/e2e/test_b.py"], folders) == {"integration": own[:1], "e2e": own[1:]}
+    assert [file for file in (*own, "tests/e2e/test_b.py") if not has_own_slice(file)] == ["tests/e2e/test_b.py"]
 
 
 @pytest.mark.parametrize("text", ["", "3", "0/3", "4/3", "1/0", "a/b", "1/3/5", "-1/3"])

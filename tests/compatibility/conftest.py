@@ -1,0 +1,118 @@
+"""Drivers as those of tests/integration/spark_runtime, with a script of a pattern each; inputs lie in the bucket."""
+
+import os
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster import kafka
+from devcluster.site import LocalSite
+from tests.compatibility.inputs import put_files, send_records
+from tests.compatibility.patterns import Pattern
+from tests.integration.spark_runtime.conftest import (
+    StartDriver,
+    bucket,
+    jars,
+    object_store,
+    place,
+    start_driver,
+    start_warm_jvms,
+)
+from tidegate_testing.apps import QUICK_JAVA
+from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.warm_jvms import WarmJvms
+
+__all__ = ["bucket", "jars", "object_store", "place", "start_driver"]
+
+HERE = Path(__file__).parent
+HANGS_AFTER = 1800
+"""Seconds for a test with all that it waits for, each wait as long as it may be; more than that, and it hangs."""
+os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)
+
+Run = Callable[..., DriverProcess]
+"""``run(pattern, epoch, version)`` starts its driver."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test time to wait."""
+    for item in items:
+        if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(HANGS_AFTER))
+
+
+@pytest.fixture(scope="package")
+def warm_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvms]:
+    """What drivers have their sessions in, unless their pattern needs JVMs of its own; gone after these tests."""
+    yield from start_warm_jvms(tmp_path_factory)
+
+
+class _Lines(socketserver.BaseRequestHandler):
+    """Sends a line of words now and again, to whoever listens."""
+
+    def handle(self) -> None:
+        """Send until nobody listens or the tests are over."""
+        number = 0
+        while not self.server.over.wait(0.05):  # type: ignore[attr-defined] # set by whoever made the server
+            number += 1
+            try:
+                self.request.sendall(f"tide gate {number % 5}\n".encode())
+            except OSError:
+                return
+
+
+@pytest.fixture(scope="session")
+def port() -> Iterator[int]:
+    """The port of a server of lines, as ``nc -lk`` is one in Spark's examples."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Lines) as server:
+        server.daemon_threads = True
+        server.over = threading.Event()  # type: ignore[attr-defined] # for its handlers
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.over.set()  # type: ignore[attr-defined] # likewise
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def brokers() -> Iterator[str]:
+    """A Kafka broker."""
+    with LocalSite() as site:
+        kafka.up(site)
+        yield site.kafka_host
+
+
+@pytest.fixture
+def run(
+    request: pytest.FixtureRequest, start_driver: StartDriver, object_store: ObjectStore, bucket: str, tmp_path: Path
+) -> Run:
+    """Start a driver with a pattern's script."""
+    values: dict[str, str] = {}
+
+    def start(pattern: Pattern, epoch: int = 1, version: int = 1) -> DriverProcess:
+        values.update(values or fill_in(pattern, request, object_store, bucket))
+        fields: dict[str, Any] = {
+            "args": pattern.arguments(values, version=version),
+            "spark_conf": pattern.settings(values),
+            "own_jvm": pattern.own_jvm,
+            "epoch": epoch,
+        }
+        return start_driver("app", f"local://{pattern.path}", **fields)
+
+    return start
+
+
+def fill_in(pattern: Pattern, request: pytest.FixtureRequest, store: ObjectStore, bucket: str) -> dict[str, str]:
+    """Have there what the pattern asks for; return what its arguments have in the places for it."""
+    asked = " ".join((*pattern.args, *pattern.next_args))
+    values = {"input": f"s3a://{bucket}/input", "output": f"s3a://{bucket}/output"}
+    if "{input}" in asked:
+        put_files(store.client, bucket, "input")
+    if "{port}" in asked:
+        values["port"] = str(request.getfixturevalue("port"))
+    if "{brokers}" in asked:
+        values["brokers"], values["topic"] = request.getfixturevalue("brokers"), f"words-of-{bucket}"
+        send_records(values["brokers"], values["topic"])
+    return values

@@ -1,0 +1,33 @@
+"""What the scripts of the patterns read: forty orders, as files of a bucket or as records of a topic. Does I/O."""
+
+import json
+from collections.abc import Iterator
+
+from confluent_kafka import Producer
+from mypy_boto3_s3 import S3Client
+
+from devcluster import kafka
+
+
+def orders() -> Iterator[tuple[str, str]]:
+    """Return eight files by their names: JSON lines, five orders each."""
+    for file in range(8):
+        numbers = range(file * 5, file * 5 + 5)
+        rows = [{"id": n, "item": "abc"[n % 3], "at": f"2026-01-01T00:00:{n:02}Z", "price": n / 4} for n in numbers]
+        yield f"{file:02}.json", "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def put_files(s3: S3Client, bucket: str, folder: str) -> None:
+    """Have them in a folder of a bucket."""
+    for name, text in orders():
+        s3.put_object(Bucket=bucket, Key=f"{folder}/{name}", Body=text.encode())
+
+
+def send_records(brokers: str, topic: str) -> None:
+    """Have them in a topic, which is made."""
+    kafka.create_topic(brokers, topic, partitions=2)
+    producer = Producer({"bootstrap.servers": brokers, "enable.idempotence": True, "acks": "all"})
+    for _, text in orders():
+        for line in text.splitlines():
+            producer.produce(topic, value=line)
+    assert producer.flush(120) == 0

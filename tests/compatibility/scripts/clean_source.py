@@ -1,0 +1,7 @@
+import sys
+
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+files = spark.readStream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete").text(sys.argv[1])
+files.writeStream.format("noop").trigger(processingTime="3 seconds").start().awaitTermination()
