@@ -62,7 +62,9 @@ def _what_happens(pattern: Pattern) -> str:
     if pattern.outcome is Outcome.REFUSED:
         return _refused(pattern.reason)
     said = {
-        Outcome.ENDLESS: "Supported; the query starts empty whenever the driver starts." if pattern.fresh else "Supported.",
+        Outcome.ENDLESS: "Supported; the query starts empty whenever the driver starts."
+        if pattern.fresh
+        else "Supported.",
         Outcome.FINITE: "Supported: the application is Completed.",
     }[pattern.outcome]
     if pattern.next_reason:

@@ -4,14 +4,14 @@ import os
 import socketserver
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from devcluster import kafka
 from devcluster.site import LocalSite
-from tests.compatibility.inputs import put_files, send_records
+from tests.compatibility.inputs import put_files, records_of
 from tests.compatibility.patterns import Pattern
 from tests.integration.spark_runtime.conftest import (
     StartDriver,
@@ -86,25 +86,30 @@ def brokers() -> Iterator[str]:
 
 @pytest.fixture
 def run(
-    request: pytest.FixtureRequest, start_driver: StartDriver, object_store: ObjectStore, bucket: str, tmp_path: Path
-) -> Run:
+    request: pytest.FixtureRequest, start_driver: StartDriver, object_store: ObjectStore, bucket: str
+) -> Iterator[Run]:
     """Start a driver with a pattern's script."""
     values: dict[str, str] = {}
+    with ExitStack() as feeds:
 
-    def start(pattern: Pattern, epoch: int = 1, version: int = 1) -> DriverProcess:
-        values.update(values or fill_in(pattern, request, object_store, bucket))
-        fields: dict[str, Any] = {
-            "args": pattern.arguments(values, version=version),
-            "spark_conf": pattern.settings(values),
-            "own_jvm": pattern.own_jvm,
-            "epoch": epoch,
-        }
-        return start_driver("app", f"local://{pattern.path}", **fields)
+        def start(pattern: Pattern, epoch: int = 1, version: int = 1) -> DriverProcess:
+            if not values:
+                values.update(fill_in(pattern, request, object_store, bucket, feeds))
+            return start_driver(
+                "app",
+                f"local://{pattern.path}",
+                args=pattern.arguments(values, version=version),
+                spark_conf=pattern.settings(values),
+                own_jvm=pattern.own_jvm,
+                epoch=epoch,
+            )
 
-    return start
+        yield start
 
 
-def fill_in(pattern: Pattern, request: pytest.FixtureRequest, store: ObjectStore, bucket: str) -> dict[str, str]:
+def fill_in(
+    pattern: Pattern, request: pytest.FixtureRequest, store: ObjectStore, bucket: str, feeds: ExitStack
+) -> dict[str, str]:
     """Have there what the pattern asks for; return what its arguments have in the places for it."""
     asked = " ".join((*pattern.args, *pattern.next_args))
     values = {"input": f"s3a://{bucket}/input", "output": f"s3a://{bucket}/output"}
@@ -114,5 +119,5 @@ def fill_in(pattern: Pattern, request: pytest.FixtureRequest, store: ObjectStore
         values["port"] = str(request.getfixturevalue("port"))
     if "{brokers}" in asked:
         values["brokers"], values["topic"] = request.getfixturevalue("brokers"), f"words-of-{bucket}"
-        send_records(values["brokers"], values["topic"])
+        feeds.enter_context(records_of(values["brokers"], values["topic"]))
     return values

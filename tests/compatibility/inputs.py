@@ -1,7 +1,10 @@
 """What the scripts of the patterns read: forty orders, as files of a bucket or as records of a topic. Does I/O."""
 
+import itertools
 import json
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from confluent_kafka import Producer
 from mypy_boto3_s3 import S3Client
@@ -23,11 +26,25 @@ def put_files(s3: S3Client, bucket: str, folder: str) -> None:
         s3.put_object(Bucket=bucket, Key=f"{folder}/{name}", Body=text.encode())
 
 
-def send_records(brokers: str, topic: str) -> None:
-    """Have them in a topic, which is made."""
+@contextmanager
+def records_of(brokers: str, topic: str) -> Iterator[None]:
+    """Have them in a topic, which is made; while the context lasts, they come again and again."""
     kafka.create_topic(brokers, topic, partitions=2)
     producer = Producer({"bootstrap.servers": brokers, "enable.idempotence": True, "acks": "all"})
-    for _, text in orders():
-        for line in text.splitlines():
-            producer.produce(topic, value=line)
-    assert producer.flush(120) == 0
+    over = threading.Event()
+
+    def send() -> None:
+        for _, text in itertools.cycle(orders()):
+            for line in text.splitlines():
+                producer.produce(topic, value=line)
+            producer.flush(120)
+            if over.wait(0.5):
+                return
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    try:
+        yield
+    finally:
+        over.set()
+        sending.join(180)

@@ -5,7 +5,7 @@ and Completed; what does not run here says so in Ready. These tests have a slice
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import yaml
 
 from devcluster import tools
 from devcluster.demo.kubernetes import CommandError, Kubernetes
-from tests.compatibility.inputs import put_files, send_records
+from tests.compatibility.inputs import put_files, records_of
 from tests.compatibility.patterns import HERE, RUNTIME, Outcome, Pattern, load
 from tests.compatibility.selection import cluster_cases
 from tidegate_testing.apps import scripts
@@ -147,11 +147,12 @@ def stage(world: World, pattern: Pattern) -> Iterator[Stage]:
     asked = " ".join(pattern.args)
     if "{input}" in asked:
         put_files(world.s3, world.bucket, f"{folder}/input")
-    if "{brokers}" in asked:
-        values |= {"brokers": world.environment.kafka_pods, "topic": f"{NAMESPACE}-{NUMBERS[pattern.name]}"}
-        send_records(world.environment.kafka_host, values["topic"])
-    yield Stage(world, pattern, values)
-    world.delete_apps(NAMESPACE)
+    with ExitStack() as feeds:
+        if "{brokers}" in asked:
+            values |= {"brokers": world.environment.kafka_pods, "topic": f"{NAMESPACE}-{NUMBERS[pattern.name]}"}
+            feeds.enter_context(records_of(world.environment.kafka_host, values["topic"]))
+        yield Stage(world, pattern, values)
+        world.delete_apps(NAMESPACE)
 
 
 @pytest.mark.parametrize("pattern", cluster_cases(Outcome.ENDLESS))

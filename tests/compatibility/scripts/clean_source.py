@@ -4,4 +4,4 @@ from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
 files = spark.readStream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete").text(sys.argv[1])
-files.writeStream.format("noop").trigger(processingTime="3 seconds").start().awaitTermination()
+files.writeStream.format("noop").trigger(processingTime="8 seconds").start().awaitTermination()

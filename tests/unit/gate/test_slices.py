@@ -29,7 +29,11 @@ def test_each_tier_is_divided_by_itself() -> None:
 
 def test_the_compatibility_suite_has_a_slice_of_its_own_in_two_tiers() -> None:
     own = ["tests/compatibility/test_a.py", "tests/e2e/test_compatibility.py"]
-    folders = {"unit": ("tests/unit",), "integration": ("tests/integration", "tests/compatibility"), "e2e": ("tests/e2e",)}
+    folders = {
+        "unit": ("tests/unit",),
+        "integration": ("tests/integration", "tests/compatibility"),
+        "e2e": ("tests/e2e",),
+    }
     assert own_slice([*own, "tests/e2e/test_b.py"], folders) == {"integration": own[:1], "e2e": own[1:]}
     assert [file for file in (*own, "tests/e2e/test_b.py") if not has_own_slice(file)] == ["tests/e2e/test_b.py"]
 
