@@ -1,0 +1,1 @@
+"""A small package whose __main__ is the app."""
