@@ -27,7 +27,7 @@ def await_work(driver: DriverProcess, pattern: Pattern, after: dict[str, int]) -
     """
     for query in pattern.queries:
         driver.await_batch(0 if query in pattern.fresh else after.get(query, -1) + 1, query)
-    wait_for("readiness", lambda: driver.must_run() or driver.status("/readyz")[0] == 200, 300, 0.2)
+    wait_for("readiness", lambda: is_ready(driver), 300, 0.2)
     seen = queries_of(driver)
     for query in pattern.queries:
         before = -1 if query in pattern.fresh else after.get(query, -1)
@@ -35,6 +35,12 @@ def await_work(driver: DriverProcess, pattern: Pattern, after: dict[str, int]) -
         assert seen[query].committed <= seen[query].batch_id - before, (query, seen[query], before)
     assert not [name for name, each in seen.items() if each.failed], seen
     return {query: seen[query].batch_id for query in pattern.queries}
+
+
+def is_ready(driver: DriverProcess) -> bool:
+    """Return whether a driver is ready; one that has ended ends the wait."""
+    driver.must_run()
+    return bool(driver.status("/readyz")[0] == 200)
 
 
 def await_words(driver: DriverProcess, pattern: Pattern) -> None:

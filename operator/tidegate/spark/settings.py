@@ -48,7 +48,13 @@ def spark_settings(user: Mapping[str, str], executor_container: str) -> dict[str
     """
     kept = {other: value for key, value in user.items() if (other := for_executors_alone(key))}
     closed = CLOSED_PORTS if authenticates(user) else {}
-    return DEFAULTS | closed | kept | user | {"spark.kubernetes.executor.podTemplateContainerName": executor_container}
+    return {
+        **DEFAULTS,
+        **closed,
+        **kept,
+        **user,
+        "spark.kubernetes.executor.podTemplateContainerName": executor_container,
+    }
 
 
 def authenticates(user: Mapping[str, str]) -> bool:

@@ -225,7 +225,7 @@ def batches_of(o: Observation) -> dict[str, int]:
     return {query.name: query.batch_id for query in status_of(decide(o, NOW)).batches}
 
 
-def reported(app: StreamingApp, *, ready: bool = True, epoch: int = 1, **batches: int) -> dict[str, int]:
+def reported(app: StreamingApp, batches: dict[str, int], *, ready: bool = True, epoch: int = 1) -> dict[str, int]:
     """Return what is known of the queries once a driver has told these batches."""
     driver = running_driver(app)
     report = report_of(driver, queries=committed(**batches), ready=ready, epoch=epoch)
@@ -233,18 +233,18 @@ def reported(app: StreamingApp, *, ready: bool = True, epoch: int = 1, **batches
 
 
 def test_the_last_batch_of_each_query_is_known_by_its_name() -> None:
-    assert reported(launched(app_with()), a=70, b=5, idle=-1) == {"a": 70, "b": 5}
+    assert reported(launched(app_with()), {"a": 70, "b": 5, "idle": -1}) == {"a": 70, "b": 5}
 
 
 def test_a_driver_that_is_ready_tells_which_queries_there_are_and_what_the_storage_has_of_them() -> None:
     # Renamed, removed, and idle on an older copy that a person accepted.
-    assert reported(KNOWN, c=2, b=4) == {"b": 4, "c": 2}
-    assert reported(KNOWN, a=71, b=-1) == {"a": 71}
+    assert reported(KNOWN, {"c": 2, "b": 4}) == {"b": 4, "c": 2}
+    assert reported(KNOWN, {"a": 71, "b": -1}) == {"a": 71}
 
 
 def test_before_it_is_ready_a_driver_may_not_have_come_to_each_query_yet() -> None:
-    assert reported(KNOWN, ready=False, a=71) == {"a": 71, "b": 5}
-    assert reported(KNOWN, ready=False, a=69, b=-1) == {"a": 69, "b": 5}
+    assert reported(KNOWN, {"a": 71}, ready=False) == {"a": 71, "b": 5}
+    assert reported(KNOWN, {"a": 69, "b": -1}, ready=False) == {"a": 69, "b": 5}
     assert batches_of(observe(KNOWN, driver=running_driver(KNOWN))) == {"a": 70, "b": 5}
 
 
@@ -261,7 +261,7 @@ def test_the_batches_stay_while_the_driver_is_launched_anew_with_what_the_last_o
 
 def test_a_driver_of_an_earlier_epoch_and_batches_of_another_lineage_are_not_heard() -> None:
     later = launched(app_with(), epoch=2, batches=KNOWN.status.batches)
-    assert reported(later, epoch=1, a=99, b=99) == {"a": 70, "b": 5}
+    assert reported(later, {"a": 99, "b": 99}, epoch=1) == {"a": 70, "b": 5}
     end = to_json(Termination(Reason.FENCED, "taken over", 1, batches={"a": 99}, adopt_epoch=7, adopt_lineage=2))
     driver = driver_of(KNOWN, phase="Succeeded", running=False, ended=Exit(0, "Completed", end, NOW - 5))
     assert batches_of(observe(KNOWN, driver=driver)) == {}
@@ -271,4 +271,4 @@ def test_a_driver_of_an_earlier_epoch_and_batches_of_another_lineage_are_not_hea
 
 def test_of_thousands_of_queries_the_batches_of_a_hundred_are_known() -> None:
     many = {f"q{number:04}": number for number in range(2_479)} | {"x" * 254: 3}
-    assert reported(APP, **many) == {f"q{number:04}": number for number in range(100)}
+    assert reported(APP, many) == {f"q{number:04}": number for number in range(100)}

@@ -81,9 +81,7 @@ class QueryInsideBatch:
         thread = SimpleNamespace(
             isAlive=lambda: not self.interrupted, join=lambda milliseconds: None, getStackTrace=lambda: frames
         )
-        lock = SimpleNamespace(
-            tryLock=lambda *within: True, unlock=lambda: None, hasQueuedThread=lambda thread: False
-        )
+        lock = SimpleNamespace(tryLock=lambda *within: True, unlock=lambda: None, hasQueuedThread=lambda thread: False)
         state = SimpleNamespace(getClass=self._class_of("org.apache.spark.ACTIVE$"))
         execution = SimpleNamespace(
             getClass=self._class_of("org.apache.spark.MicroBatchExecution"),

@@ -1,10 +1,16 @@
 """Asks for Spark again: with the same settings, with none, and with such as come too late; then a query runs."""
 
+from typing import Any
+
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-FIRST = {"spark.files": __file__, "spark.sql.extensions": "org.example.Nope", "spark.sql.warehouse.dir": "file:///here"}
-LATE = {
+FIRST: Any = {
+    "spark.files": __file__,
+    "spark.sql.extensions": "org.example.Nope",
+    "spark.sql.warehouse.dir": "file:///here",
+}
+LATE: Any = {
     "spark.hadoop.fs.s3a.threads.max": "3",
     "spark.sql.warehouse.dir": "file:///elsewhere",
     "spark.sql.session.timeZone": "Asia/Tokyo",

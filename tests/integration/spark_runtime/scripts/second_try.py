@@ -9,7 +9,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 with contextlib.suppress(Exception):
-    nowhere = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": "file:///there/is/no/such/folder"}
+    nowhere: Any = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": "file:///there/is/no/such/folder"}
     SparkSession.builder.appName("second try").config(map=nowhere).getOrCreate()
     sys.exit("Spark took it")
 with contextlib.suppress(Exception):
@@ -26,7 +26,7 @@ spark: Any = (
 # A SparkConf that is made now has all that is in force.
 again = SparkSession.builder.config(conf=SparkConf()).config("spark.executor.extraJavaOptions", "-Dlate").getOrCreate()
 assert again.sparkContext is spark.sparkContext
-context = spark.sparkContext
+context: Any = spark.sparkContext
 found = {
     "serializer": context._jsc.sc().env().serializer().getClass().getSimpleName(),
     "name": context.appName,
