@@ -16,7 +16,8 @@ LATE: Any = {
     "spark.sql.session.timeZone": "Asia/Tokyo",
 }
 spark = SparkSession.builder.config(map=FIRST).getOrCreate()
-for again in (FIRST, {}, LATE):
+NONE: Any = {}
+for again in (FIRST, NONE, LATE):
     assert SparkSession.builder.config(map=again).getOrCreate() is spark
 SparkContext.getOrCreate(SparkConf())
 SparkContext.getOrCreate(SparkConf().set("spark.executor.extraJavaOptions", "-Dlate"))
