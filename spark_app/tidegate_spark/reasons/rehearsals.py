@@ -78,7 +78,7 @@ AREA = Area(
             ),
             remedy=(
                 "If the version changes grouping columns, aggregations or state of its own, compare their order "
-                "yourself with the version before it."
+                "yourself with the previous version."
             ),
             page="guide.md#state-that-would-be-misread",
         ),
