@@ -29,6 +29,7 @@ def last_words(error: BaseException, config_text: str) -> str:
             "epoch": _epoch(config_text),
             "batches": {},
             "boundary": True,
+            "given_up": False,
             "failures": [],
             "committed": 0,
             "adopt_epoch": 0,
