@@ -1,1 +1,4 @@
-"""Prometheus metrics of the operator's own life: reconciles, API requests, queue, phases. Queries are the agents'."""
+"""Prometheus metrics of the operator's own life: reconciles, API requests, queue, phases. Queries are the agents'.
+
+Design: docs/design/metrics-and-alerts.md.
+"""

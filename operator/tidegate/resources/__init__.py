@@ -1,1 +1,4 @@
-"""Pure builders of Kubernetes objects: values in, whole dictionaries out. No I/O, no clock, no randomness."""
+"""Pure builders of Kubernetes objects: values in, whole dictionaries out. No I/O, no clock, no randomness.
+
+Design: docs/design/pods-and-templates.md.
+"""

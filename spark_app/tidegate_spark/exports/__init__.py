@@ -2,4 +2,6 @@
 
 ``job`` writes an export, with Spark; ``beginning`` is what a script calls. The files and their manifest, which is
 written last, lie below ``exports/<id>/`` of the application's place.
+
+Design: docs/design/exports.md.
 """

@@ -3,6 +3,8 @@
 What each means, whose fault it is, what to do and where that is explained stands in the modules beside this one, and
 :mod:`tidegate_spark.reasons.registry` finds it. Standard library only, no I/O, and readable by the older Python of
 stock Spark images: the operator and the runtime both import it.
+
+Design: docs/design/reasons.md.
 """
 
 from __future__ import annotations

@@ -4,4 +4,6 @@
 both. ``take``, ``restore`` and ``collect`` do the work.
 
 What ``take`` expects of ``layout`` is in :mod:`tidegate_spark.snapshots.reader`.
+
+Design: docs/design/snapshots.md.
 """

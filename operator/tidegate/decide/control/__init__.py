@@ -1,1 +1,4 @@
-"""Decisions about ControlMessages. No I/O."""
+"""Decisions about ControlMessages. No I/O.
+
+Design: docs/design/control-messages.md.
+"""

@@ -10,4 +10,6 @@ The log stays the one sequence of messages, and the driver its one writer. A cha
 ``cluster_part``                                    what the operator is told of, and does
 ``book``                                            what is still to be said of messages, and how many there were
 ``kafka``, ``rabbitmq``, ``storage``                the brokers, and the inbox
+
+Design: docs/design/channels.md.
 """
