@@ -11,6 +11,7 @@ PAGES = (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "charts").
 PACKAGES = (ROOT / "operator" / "tidegate", ROOT / "spark_app" / "tidegate_spark")
 _LINK = re.compile(r"\]\(([^()\s]+(?:\([^()\s]*\)[^()\s]*)*)\)")
 _CODE = re.compile(r"```.*?```", re.DOTALL)
+_PAGE = re.compile(r"\bdocs/[a-z/-]+\.md\b")
 _MODULE = re.compile(r"`([a-z_]+(?:/[a-z_]+)*)(?:\.py|/)?`")
 
 
@@ -34,6 +35,14 @@ def dead(pages: Iterable[Path]) -> list[str]:
     return found
 
 
+def named_in_code() -> set[str]:
+    """Return the pages that modules, charts and builds name."""
+    folders = ("operator", "spark_app", "jvm", "images", "devcluster", "charts", "crds")
+    files = (path for folder in folders for path in (ROOT / folder).rglob("*"))
+    texts = (path.read_text() for path in files if path.suffix in {".py", ".java", ".yaml", ".tpl", ".sh"})
+    return {page for text in texts for page in _PAGE.findall(text)}
+
+
 def unknown(text: str) -> set[str]:
     """Return the modules and folders that a text names and that neither a package has, at whatever depth, nor the project."""
     there = {path.with_suffix("") for package in PACKAGES for path in package.rglob("*")}
@@ -43,6 +52,12 @@ def unknown(text: str) -> set[str]:
 
 def test_every_link_leads_somewhere() -> None:
     assert dead(PAGES) == []
+
+
+def test_every_page_that_code_names_is_there() -> None:
+    named = named_in_code()
+    assert "docs/design/upgrades.md" in named
+    assert {page for page in named if not (ROOT / page).exists()} == set()
 
 
 def test_the_page_on_the_architecture_names_modules_that_there_are() -> None:
