@@ -59,6 +59,27 @@ class TextLines(logging.Formatter):
         return without_shapes(super().format(record))
 
 
+class OwnLogger(logging.Logger):
+    """A logger that a script's own configuration of logging does not reach.
+
+    ``dictConfig`` and ``fileConfig`` disable all loggers that they do not name unless they are told not to, and
+    ``logging.disable`` those of the whole process.
+    """
+
+    @property
+    def disabled(self) -> bool:
+        """False."""
+        return False
+
+    @disabled.setter
+    def disabled(self, _: bool) -> None:
+        """Stay as it is."""
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the library's name
+        """Go by the logger's own level alone."""
+        return level >= self.level
+
+
 def log_to_stderr(variables: Mapping[str, str] = os.environ) -> None:
     """Give the runtime's own messages a handler of their own; the script's logging stays the script's.
 
@@ -66,6 +87,7 @@ def log_to_stderr(variables: Mapping[str, str] = os.environ) -> None:
         variables: tell the format, and whose process this is.
     """
     log = logging.getLogger("tidegate")
+    log.__class__ = OwnLogger  # modules have it since their import
     handler = logging.StreamHandler()
     if variables.get(LOG_FORMAT_VARIABLE) == LOG_FORMAT_JSON:
         handler.setFormatter(JsonLines(context_of(variables)))

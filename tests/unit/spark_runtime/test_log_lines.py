@@ -2,22 +2,27 @@
 
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
+from tidegate_spark import log_lines
 from tidegate_spark.log_lines import context_of, log_to_stderr
 from tidegate_spark.protocol import CONFIG_VARIABLE, EXECUTOR_CONFIG_VARIABLE, LOG_FORMAT_VARIABLE
 
 CONFIG = json.dumps({"namespace": "shop", "app": "orders", "epoch": 7, "main": "local:///m.py"})
+INI = "[loggers]\nkeys=root\n[logger_root]\nhandlers=\n[handlers]\nkeys=\n[formatters]\nkeys="
 log = logging.getLogger("tidegate")
 
 
 @pytest.fixture(autouse=True)
 def untouched() -> Iterator[None]:
-    before = (log.handlers[:], log.level, log.propagate)
+    before = (log.handlers[:], log.level, log.propagate, log.__class__)
     yield
-    log.handlers[:], log.level, log.propagate = before
+    log.handlers[:], log.level, log.propagate, log.__class__ = before
 
 
 def test_lines_for_people_are_text(capfd: pytest.CaptureFixture[str]) -> None:
@@ -40,6 +45,37 @@ def test_lines_for_machines_tell_whose_they_are_what_is_done_and_why(capfd: pyte
         "action": "stop",
         "reason": "Stopped",
     }
+
+
+@pytest.mark.parametrize(
+    "configured",
+    [
+        "logging.config.dictConfig({'version': 1})",
+        "logging.config.fileConfig(io.StringIO(INI))",
+        "logging.disable(logging.CRITICAL)",
+        "logging.basicConfig(level='ERROR', force=True)",
+    ],
+    ids=["dictConfig", "fileConfig", "disable", "basicConfig"],
+)
+def test_a_script_that_configures_logging_does_not_silence_them(configured: str) -> None:
+    """Its own process, for what it configures is the process's."""
+    program = f"""
+import io, logging.config
+INI = {INI!r}
+from tidegate_spark.log_lines import log_to_stderr
+
+log = logging.getLogger("tidegate")
+log_to_stderr({{}})
+{configured}
+log.debug("detail")
+log.info("stopping")
+"""
+    sources = str(Path(log_lines.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": sources}, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.endswith("tidegate INFO stopping\n"), done.stderr
+    assert "detail" not in done.stderr
 
 
 def test_a_traceback_stays_on_its_line(capfd: pytest.CaptureFixture[str]) -> None:
