@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import logging
@@ -74,7 +73,7 @@ from tidegate_spark.script import (
     outcome_of_exit,
     run_script,
 )
-from tidegate_spark.script_end import ExitCalls, what_goes_on
+from tidegate_spark.script_end import ExitCalls, end_process, flush_output, guard_exit, what_goes_on
 from tidegate_spark.script_entry import Entry, Sessions
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
@@ -214,6 +213,7 @@ class Driver:
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._ending.script_started.set()
         self._exit_calls.install()
+        guard_exit(self._end_at_once)
         own_ports.name_owner(tuple(server.port for server in self._agent.servers))
         return self._judge(self._run_script(main))
 
@@ -440,6 +440,20 @@ class Driver:
             return outcome
         return self._await_rest(outcome)
 
+    def _end_at_once(self, code: int) -> NoReturn:
+        """End the driver for a script that calls ``os._exit``; nothing that it left to be done is done."""
+        self._ending.script_returned.set()  # its handler of SIGTERM is not called any more
+        jvm_code = spark_session.jvm_exit_code()
+        outcome = outcome_of_exit(code, function="os._exit")
+        if jvm_code is not None:
+            outcome = watch.jvm_outcome(jvm_code)
+        elif outcome == COMPLETED:
+            outcome = watch.first_failure(self._queries) or outcome
+        self._ending.request(self._judge(outcome))
+        self._ending.script_ended.set()
+        undisturbed(self._ending.await_end)
+        raise AssertionError("await_end() does not return")
+
     def _await_rest(self, outcome: Outcome) -> Outcome:
         """Wait for the script's threads and for its queries, as long as nobody asks for the end."""
         quiet = 0
@@ -472,9 +486,16 @@ class Driver:
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
-    def _conclude(self, termination: Termination) -> None:
-        if self._rehearsing is not None:
-            termination = self._rehearsing.told(termination, spark_session.jvm_exit_code())
+    def _conclude(self, termination: Termination) -> NoReturn:
+        try:
+            if self._rehearsing is not None:
+                termination = self._rehearsing.told(termination, spark_session.jvm_exit_code())
+            self._finish(termination)
+        except BaseException:  # this is the last thread that could end the process
+            log.exception("stopping: something is left undone")
+        end_process(EXIT_CODES[termination.reason])
+
+    def _finish(self, termination: Termination) -> None:
         self._snapshots.stop()
         self._control.end(termination.reason)
         self._output.secrets.add(self._agent.token.value())
@@ -491,19 +512,14 @@ class Driver:
             stopped = logs.within(budget.session, context.stop)
             words = "stopped in" if stopped else "did not stop within"
             log.info("stopping: the session %s %.1f s", words, time.monotonic() - began)
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
+        flush_output()
         if self._rehearsing is not None and self._claimed:
             # What is left of it goes with the snapshot.
             logs.within(CLEARING_SECONDS, self._forget_rehearsal)
         content = self._output.content()
         if termination.reason is Reason.PROTOCOL_MISMATCH:
-            os._exit(
-                EXIT_CODES[termination.reason]
-            )  # what the operator asks for, of the storage too, is not understood
+            return  # what the operator asks for, of the storage too, is not understood
         logs.within(budget.upload_within(self._ending.left()), lambda: self._put_log(content))
-        os._exit(EXIT_CODES[termination.reason])
 
     def _put_log(self, content: bytes) -> None:
         place, directory = self._config.storage, self._environment.credentials_directory

@@ -17,6 +17,7 @@ from tidegate_spark.preflight import Main
 from tidegate_spark.protocol import Fault
 from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
 from tidegate_spark.reasons import Reason
+from tidegate_spark.script_end import flush_output
 from tidegate_spark.script_entry import ScriptRefusedError
 from tidegate_spark.stderr_tail import StderrTail
 
@@ -105,18 +106,19 @@ def judge(outcome: Outcome, fault: Fault | None) -> Outcome:
     return dataclasses.replace(outcome, reason=Reason.APPLICATION_FAILED, message=message)
 
 
-def outcome_of_exit(code: object, said: str = "") -> Outcome:
+def outcome_of_exit(code: object, said: str = "", function: str = "sys.exit") -> Outcome:
     """Return the end that ``sys.exit(code)`` means, by Python's rules: None and 0 are success, text is an error.
 
     Args:
         code: of the exit.
         said: what the script wrote last on standard error: why it exits, often (``argparse``).
+        function: that the script called.
     """
     if code is None or code == 0:
         return COMPLETED
     if not isinstance(code, int):
         sys.stderr.write(f"{code}\n")
-    return Outcome(Reason.APPLICATION_FAILED, messages.script_exited(code, said), "SystemExit")
+    return Outcome(Reason.APPLICATION_FAILED, messages.script_exited(function, code, said), "SystemExit")
 
 
 def _run_in_this_process(main: Main, arguments: Sequence[str]) -> None:
@@ -136,8 +138,7 @@ def _run_in_this_process(main: Main, arguments: Sequence[str]) -> None:
 
 
 def _end_child(code: int) -> None:
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+    flush_output()
     os._exit(code)
 
 

@@ -1,4 +1,6 @@
-"""What keeps a Python program from ending after its last line, and what it left to be done then. Calls foreign code.
+"""How a Python program ends: what keeps it from that after its last line, what it left for then, and an end at once.
+
+Calls foreign code, and replaces functions of ``atexit`` and ``os``.
 
 The interpreter waits for threads that are not daemons, lets pools finish what they were given, waits for child
 processes, and calls what ``atexit`` has. The driver's process does not end that way, so it is done here; the pools and
@@ -8,14 +10,18 @@ threads of our own go on meanwhile. Source: ``Py_FinalizeEx``, ``threading._shut
 from __future__ import annotations
 
 import atexit
+import contextlib
+import functools
 import os
 import sys
 import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import thread as thread_pools
-from typing import Any
+from typing import Any, NoReturn
 
+end_process = os._exit
+"""The interpreter's own, for those who have left the termination message."""
 OURS = "tidegate-"
 """Names of threads of our own that are not daemons begin so: nobody waits for them."""
 
@@ -26,6 +32,30 @@ def what_goes_on() -> list[str]:
     Child processes are waited for by :meth:`ExitCalls.call`: they start no queries.
     """
     return [thread.name for thread in threading.enumerate() if _is_waited_for(thread)]
+
+
+def flush_output() -> None:
+    """Pass on what was printed; what a script put in the place of a stream need not have more than ``write``."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with contextlib.suppress(Exception):  # foreign code
+            stream.flush()  # type: ignore[union-attr] # None is suppressed, too
+
+
+def guard_exit(end: Callable[[int], NoReturn]) -> None:
+    """Have ``os._exit`` call ``end`` with the exit code, in this process; a child that it forks ends at once.
+
+    A program ends so where its threads, or those of a library, would keep it from ending. The driver would be gone then
+    inside a batch, with an exit code of the script's that means something else to the kubelet, and without a message.
+    """
+    own = os.getpid()
+
+    @functools.wraps(end_process)
+    def exit_at_once(status: int) -> NoReturn:
+        if os.getpid() != own:
+            end_process(status)
+        end(status & 0xFF)
+
+    os._exit = exit_at_once
 
 
 class ExitCalls:

@@ -90,9 +90,9 @@ def another_place(message: str) -> str:
     return f"{message} Not the application's own storage, which answers: another place that it uses."
 
 
-def script_exited(code: object, said: str) -> str:
+def script_exited(function: str, code: object, said: str) -> str:
     last = f" Its last words on standard error: {said}" if said else ""
-    return f"The application called sys.exit({code!r}).{last}"
+    return f"The application called {function}({code!r}).{last}"
 
 
 def checkpoint_class_missing(name: str) -> str:

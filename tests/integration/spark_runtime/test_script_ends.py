@@ -38,6 +38,41 @@ def test_a_script_that_stops_spark_at_its_end_has_ended_well(start_driver: Start
     assert driver.termination.batches["main"] >= 0
 
 
+@pytest.mark.parametrize(
+    ("way", "code", "reason", "message"),
+    [
+        ("finished", EXIT_OK, Reason.COMPLETED, ""),
+        ("watchdog", EXIT_APPLICATION, Reason.APPLICATION_FAILED, "The application called os._exit(3)."),
+        pytest.param(
+            *("batch", EXIT_APPLICATION, Reason.APPLICATION_FAILED, "The application called os._exit(4)."),
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+def test_a_script_that_ends_the_process_at_once_leaves_its_queries_at_a_boundary_and_a_reason(  # noqa: PLR0917 - what is started, and what is found
+    start_driver: StartDriver, tmp_path: Path, way: str, code: int, reason: Reason, message: str
+) -> None:
+    """A function of the query's own is inside its batch, which cannot end then."""
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "a.txt").write_text("x\ny\n")
+    driver = start_driver("at-once", "at_once.py", args=(way, str(tmp_path / "words")), stop_grace_seconds=20)
+    assert driver.exit_code() == code, driver.output[-3000:]
+    assert (driver.termination.reason, driver.termination.boundary) == (reason, way != "batch")
+    assert driver.termination.batches["main"] >= 0
+    assert message in driver.termination.message
+
+
+def test_a_stop_is_reported_of_a_script_whose_way_of_ending_is_at_once(start_driver: StartDriver) -> None:
+    driver = start_driver("at-once", "at_once.py", args=("handler", "nowhere"))
+    driver.await_batch(1)
+    wait_for("the script's handler", lambda: driver.ended() or "the handler is set" in driver.output, 600, 0.2)
+    driver.terminate()
+    assert driver.exit_code() == EXIT_STOPPED, driver.output[-3000:]
+    assert (driver.termination.reason, driver.termination.boundary) == (Reason.STOPPED, True)
+    assert "the last line" in driver.output
+    assert "is ended after" not in driver.output
+
+
 def test_what_a_script_says_of_its_arguments_is_in_the_reason_for_its_end(start_driver: StartDriver) -> None:
     driver = start_driver("usage", "usage.py", args=("--topics", "orders"))
     assert driver.exit_code() == EXIT_APPLICATION

@@ -124,3 +124,39 @@ calls.call()
 """)
     assert done.stdout.splitlines() == ["registered while they are made", "first", "now"]
     assert "ValueError: what it says" in done.stderr
+
+
+def test_a_program_that_ends_at_once_comes_to_us_first_from_any_thread_and_its_child_processes_do_not() -> None:
+    done = run_apart("""
+import multiprocessing, os, threading
+from tidegate_spark.script_end import end_process, guard_exit
+
+def end(code):
+    print("asked for", code, flush=True)
+    end_process(7)
+
+guard_exit(end)
+child = multiprocessing.get_context("fork").Process(target=os._exit, args=(5,))
+child.start()
+child.join()
+print("the child's", child.exitcode, flush=True)
+threading.Thread(target=os._exit, args=(3,)).start()
+threading.Event().wait()
+""")
+    assert (done.stdout, done.returncode) == ("the child's 5\nasked for 3\n", 7), done.stderr
+
+
+def test_what_was_printed_is_passed_on_whatever_the_script_has_in_the_place_of_a_stream() -> None:
+    done = run_apart("""
+import os, sys
+from tidegate_spark.script_end import flush_output
+
+class Words:
+    write = staticmethod(lambda text: None)
+
+sys.stdout.write("before")
+sys.stdout, sys.stderr = Words(), None
+flush_output()
+os._exit(0)
+""")
+    assert (done.stdout, done.returncode) == ("before", 0), done.stderr

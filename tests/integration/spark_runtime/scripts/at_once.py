@@ -1,0 +1,45 @@
+"""Ends by os._exit: after a query's end, in spite of a thread; from a watchdog's thread; after a stop; in a batch."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+from pyspark.sql import SparkSession
+
+way, source = sys.argv[1:]
+stopping = threading.Event()
+signal.signal(signal.SIGTERM, lambda number, frame: stopping.set())
+spark = SparkSession.builder.getOrCreate()
+rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+
+
+def watch(query):
+    while not query.lastProgress:
+        time.sleep(0.1)
+    os._exit(3)
+
+
+def leave(batch, number):
+    if number == 1:
+        os._exit(4)
+
+
+if way == "finished":
+    threading.Thread(target=time.sleep, args=(3600,)).start()
+    words = spark.readStream.schema("value STRING").text(source)
+    words.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
+    os._exit(0)
+if way == "batch":
+    rows.writeStream.foreachBatch(leave).start().awaitTermination()
+query = rows.writeStream.format("noop").trigger(processingTime="1 second").start()
+if way == "watchdog":
+    threading.Thread(target=watch, args=(query,)).start()
+    query.awaitTermination()
+print("the handler is set", flush=True)
+stopping.wait()
+query.stop()
+spark.stop()
+print("the last line", flush=True)
+os._exit(0)
