@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
+import importlib.util
 import os
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.abc import InspectLoader
+from importlib.machinery import SourceFileLoader
+from types import CodeType, ModuleType
 
 from tidegate_spark import faults
 from tidegate_spark import start_messages as messages
@@ -70,13 +76,21 @@ def run_script(main: Main, arguments: Sequence[str]) -> Outcome:
     except SystemExit as error:
         return outcome_of_exit(error.code, stderr.last())
     except BaseException as error:  # every end of foreign code must lead to ours
-        traceback.print_exc()
+        _show(error)
         outcome = outcome_of(faults.explain(error))
         place = place_of(error, main)
         if outcome.reason is not Reason.APPLICATION_FAILED or not place:
             return outcome
         return dataclasses.replace(outcome, message=f"{outcome.message} ({place})")
     return COMPLETED
+
+
+def _show(error: BaseException) -> None:
+    """Give an exception that left the script to ``sys.excepthook``, where scripts and libraries have it reported."""
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except BaseException:  # foreign code; with the exception that it was given
+        traceback.print_exc()
 
 
 def place_of(error: BaseException, main: Main) -> str:
@@ -144,8 +158,43 @@ def _end_child(code: int) -> None:
 
 def _run(main: Main, arguments: Sequence[str]) -> None:
     sys.argv = [main.path or main.module, *arguments]
-    if main.path:
-        sys.path.insert(0, os.path.dirname(os.path.abspath(main.path)))
+    if not main.path:
+        _run_as_main(*_code_of_module(main.module))
+        return
+    sys.path.insert(0, os.path.dirname(os.path.abspath(main.path)))
+    if zipfile.is_zipfile(main.path):
         runpy.run_path(main.path, run_name="__main__")
-    else:
-        runpy.run_module(main.module, run_name="__main__", alter_sys=True)
+        return
+    loader = SourceFileLoader("__main__", main.path)
+    code = loader.source_to_code(loader.get_data(main.path), main.path)
+    _run_as_main(code, {"__file__": main.path, "__loader__": loader, "__package__": None, "__cached__": None})
+
+
+def _run_as_main(code: CodeType, attributes: Mapping[str, object]) -> None:
+    """Run a program as the module ``__main__``, which it stays.
+
+    ``runpy`` puts ours back after the last line, while the program's threads and functions of its queries go on:
+    ``pickle``, and with it pools of processes, would not find the program's own functions and classes any more.
+    """
+    module = ModuleType("__main__")
+    module.__dict__.update({"__builtins__": builtins, **attributes})
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)  # noqa: S102 - the program that was to be run
+
+
+def _code_of_module(name: str) -> tuple[CodeType, Mapping[str, object]]:
+    """Return what ``python -m name`` runs, and the attributes of its module.
+
+    Raises:
+        ImportError: it cannot be run.
+    """
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(f"{name}.__main__")
+    loader = spec.loader if spec is not None else None
+    code = loader.get_code(spec.name) if spec is not None and isinstance(loader, InspectLoader) else None
+    if spec is None or code is None:
+        raise ImportError(messages.module_not_run(name))
+    sys.argv[0] = spec.origin or name
+    attributes = {"__file__": spec.origin, "__cached__": spec.cached, "__loader__": loader, "__package__": spec.parent}
+    return code, {**attributes, "__spec__": spec}

@@ -95,6 +95,10 @@ def script_exited(function: str, code: object, said: str) -> str:
     return f"The application called {function}({code!r}).{last}"
 
 
+def module_not_run(name: str) -> str:
+    return f"Module {name!r} cannot be run: it has no code, or is a package without a module __main__."
+
+
 def checkpoint_class_missing(name: str) -> str:
     return (
         f"The class path lacks {name}, which the application's image should have. Checkpoint files are written "
