@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from tidegate.metrics.app_names import AppNames
 from tidegate.model.control_message import ControlMessage, MessagePhase
 from tidegate_spark.reasons import Reason
 
@@ -85,9 +86,13 @@ class ControlFigures:
         self._shown: dict[Key, Count[str]] = {}
         self._plain: dict[Key, set[Counter | Histogram]] = {}
         self._failures: dict[Key, set[str]] = {}
+        self._names = AppNames()
 
     def show(self, app: Key, phases: Mapping[str, int]) -> None:
         """Show how many messages to an application are in each phase; with none, all that was counted of them goes."""
+        if not self._names.admits(app):
+            self._remove_counts(app)
+            return
         now = Count(phases)
         before = self._shown.get(app, Count())
         for phase in before.keys() - now.keys():
@@ -95,6 +100,8 @@ class ControlFigures:
         for phase, number in now.items():
             if before.get(phase) != number:
                 self._number.labels(*app, phase).set(number)
+        if app not in self._shown:
+            self._names.add(app)
         self._shown[app] = now
         if not now:
             self._forget(app)
@@ -107,6 +114,8 @@ class ControlFigures:
             after: as it is now.
         """
         app, old, new = after.app_key, before.status, after.status
+        if not self._names.admits(app):
+            return
         if new.published_time is not None and old.published_time is None:
             self._note(app, self._published, self._publish_seconds)
             self._published.labels(*app).inc()
@@ -131,6 +140,10 @@ class ControlFigures:
 
     def _forget(self, app: Key) -> None:
         del self._shown[app]
+        self._names.take(app)
+        self._remove_counts(app)
+
+    def _remove_counts(self, app: Key) -> None:
         for metric in self._plain.pop(app, ()):
             metric.remove(*app)
         for reason in self._failures.pop(app, ()):

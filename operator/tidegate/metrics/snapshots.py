@@ -10,6 +10,7 @@ from collections import Counter as Count
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from tidegate.metrics.app_names import AppNames
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
 
 Key = tuple[str, str]
@@ -65,6 +66,7 @@ class SnapshotFigures:
         self._with_expired: set[Key] = set()
         self._with_pods: set[Key] = set()
         self._shown: dict[Key, _Group] = {}
+        self._names = AppNames()
         self._sizes: Count[_Group] = Count()
         self._reasons: dict[Key, set[str]] = {}
 
@@ -96,12 +98,13 @@ class SnapshotFigures:
             after: as it is now.
         """
         phase = after.status.phase
-        if phase is None:
+        if phase is None or not self._names.admits(after.app_key):
             return
         group = (*after.app_key, phase.value)
         if self._shown.get(after.key) != group:
             self._leave(after.key)
             self._shown[after.key] = group
+            self._names.add(after.app_key)
             self._sizes[group] += 1
             self._number.labels(*group).set(self._sizes[group])
         if phase is SnapshotPhase.READY and after.status.ready_time is not None:
@@ -139,10 +142,10 @@ class SnapshotFigures:
     def forget(self, key: Key) -> None:
         """Remove what a snapshot that is gone was counted in; with an application's last one, its failures too."""
         group = self._shown.get(key)
-        self._leave(key)
+        was_last = self._leave(key)
         if group is not None and self._ready.get(group[:2], {}).pop(key, None) is not None:
             self._show_newest(group[:2])
-        if group is None or any(other[:2] == group[:2] for other in self._shown.values()):
+        if group is None or not was_last:
             return
         for reason in self._reasons.pop(group[:2], ()):
             self._failed.remove(*group[:2], reason)
@@ -165,13 +168,15 @@ class SnapshotFigures:
             del self._ready[app]
             self._newest.remove(*app)
 
-    def _leave(self, key: Key) -> None:
+    def _leave(self, key: Key) -> bool:
+        """Count a snapshot no more; return whether nothing else is shown of its application."""
         group = self._shown.pop(key, None)
         if group is None:
-            return
+            return False
         self._sizes[group] -= 1
         if self._sizes[group] > 0:
             self._number.labels(*group).set(self._sizes[group])
         else:
             del self._sizes[group]
             self._number.remove(*group)
+        return self._names.take(group[:2])

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tidegate.model.spec import LocalReference
 from tidegate.model.status import Condition
+from tidegate.model.status_bounds import within_bounds
 from tidegate.model.streaming_app import Metadata, unreadable_because
 from tidegate_spark.control_protocol import DEEPEST_PAYLOAD, DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT, is_deeper
 from tidegate_spark.protocol import ANNOTATION_APP_UID
@@ -230,7 +231,7 @@ def _least_length(payload: bytes) -> int:
 
 def encode_message_status(status: ControlMessageStatus) -> dict[str, Any]:
     """Return the status as the API server stores it, as :func:`tidegate.model.status.encode_status` does."""
-    encoded: dict[str, Any] = msgspec.to_builtins(status)
+    encoded: dict[str, Any] = within_bounds("status", msgspec.to_builtins(status))
     return encoded
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from tidegate.model.repartition_status import RepartitionStatus
 from tidegate.model.spec import UpgradeMode
+from tidegate.model.status_bounds import within_bounds
 
 
 class Phase(StrEnum):
@@ -381,5 +382,5 @@ def encode_status(status: StreamingAppStatus) -> dict[str, Any]:
 
     Equal values give equal mappings, so a comparison tells whether a write is needed.
     """
-    encoded: dict[str, Any] = msgspec.to_builtins(status)
+    encoded: dict[str, Any] = within_bounds("status", msgspec.to_builtins(status))
     return encoded

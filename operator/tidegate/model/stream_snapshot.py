@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tidegate.model.spec import DeletionPolicy, LocalReference, Resources
 from tidegate.model.status import Condition
+from tidegate.model.status_bounds import within_bounds
 from tidegate.model.streaming_app import Metadata, unreadable_because
 from tidegate_spark.protocol import ANNOTATION_APP_UID
 
@@ -285,7 +286,7 @@ def decode_snapshot(body: bytes | msgspec.Raw) -> StreamSnapshot:
 
 def encode_snapshot_status(status: StreamSnapshotStatus) -> dict[str, Any]:
     """Return the status as the API server stores it, as :func:`tidegate.model.status.encode_status` does."""
-    encoded: dict[str, Any] = msgspec.to_builtins(status)
+    encoded: dict[str, Any] = within_bounds("status", msgspec.to_builtins(status))
     return encoded
 
 

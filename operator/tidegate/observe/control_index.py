@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 
 from tidegate.model.control_message import ControlMessage, without_payload
 from tidegate.observe.control_observation import ControlMemory
+from tidegate.observe.open_resources import OpenResources
 from tidegate.observe.versions import version_number
 from tidegate.observe.watched import UnreadableResource, WatchedResources, discard
 from tidegate.workqueue import Key
@@ -31,6 +32,8 @@ class ControlIndex(WatchedResources[ControlMessage]):
         self._ended: dict[Key, list[tuple[float, Key]]] = {}
         """Of each application those that only wait for their removal, the first to go first."""
         self._phases: dict[Key, Counter[str]] = {}
+        self.waiting = OpenResources()
+        """Those that were accepted."""
 
     def put(self, resource: Stored) -> bool:
         """Take in a version, as :meth:`WatchedResources.put` does, without the payload if it has ended."""
@@ -61,6 +64,8 @@ class ControlIndex(WatchedResources[ControlMessage]):
         app = message.app_key
         if message.status.phase is not None:
             self._phases.setdefault(app, Counter())[message.status.phase.value] += 1
+        if _is_accepted(message):
+            self.waiting.add(app, len(message.spec.payload))
         if not message.is_final or message.is_from_channel:
             self._open.setdefault(app, set()).add(message.key)
         elif message.metadata.deletion_timestamp is None:
@@ -78,6 +83,8 @@ class ControlIndex(WatchedResources[ControlMessage]):
             left = self._phases[app]
             left[phase.value] -= 1
             self._phases[app] = +left
+        if _is_accepted(message):
+            self.waiting.take(app, len(message.spec.payload))
         discard(self._open, app, message.key)
         ended = self._ended.get(app, [])
         place = (message.ended, message.key)
@@ -91,6 +98,11 @@ class ControlIndex(WatchedResources[ControlMessage]):
     def memory(self, app: Key) -> ControlMemory:
         """Return what this process remembers of an application's messages."""
         return self.memories.get(app, ControlMemory())
+
+
+def _is_accepted(message: ControlMessage) -> bool:
+    """Return whether something is to come of it, and was once decided on: else it may still be refused."""
+    return bool(message.status.conditions) and not message.is_final
 
 
 def place_of(message: ControlMessage) -> tuple[float, int, str]:

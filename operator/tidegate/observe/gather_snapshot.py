@@ -6,6 +6,7 @@ from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid, snapshot_i
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.open_resources import Waiting
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.names import driver_pod_name, export_pod_prefix, snapshot_pod_name, verify_pod_name
@@ -49,9 +50,19 @@ def observe_snapshot(
         forks=_waiting_forks(index, snapshot),
         begun_by=tuple(name for _, name in index.snapshots.forks(key)),
         siblings=_siblings(index, snapshot),
+        waiting=index.snapshots.waiting.of_app(app_key),
+        without_app=_without_app(index, app_key),
         clock_skew=clock_skew,
         memory=index.snapshots.memory(key),
     )
+
+
+def _without_app(index: Index, app_key: Key) -> Waiting:
+    if not app_key[1] or index.app(app_key) is not None:
+        return Waiting()
+    # Imported ones name no application, and are counted for themselves.
+    waiting = index.snapshots.waiting
+    return waiting.without_app(app_key[0]) - waiting.of_app((app_key[0], ""))
 
 
 def _find_exporting(pods: list[PodRecord], identity: str) -> PodRecord | None:

@@ -159,7 +159,7 @@ class Index:
         keys = self._make_room(app.metadata)
         if not keys:
             return keys
-        self._apps[key] = KnownApp(app, _hash_of(app, known))
+        self._note(key, KnownApp(app, _hash_of(app, known)))
         self._roots.put(app)
         self.snapshots.note_app(app)
         return keys
@@ -364,7 +364,7 @@ class Index:
         key = (readable.namespace, readable.name)
         keys = self._make_room(readable)
         if keys:
-            self._apps[key] = UnreadableApp(key, readable, problem, ready_condition(body))
+            self._note(key, UnreadableApp(key, readable, problem, ready_condition(body)))
         return keys
 
     def _has_room(self, app: StreamingApp, known: KnownApp | UnreadableApp | None) -> bool:
@@ -380,7 +380,7 @@ class Index:
         key = (app.metadata.namespace, app.metadata.name)
         keys = self._make_room(app.metadata)
         if keys:
-            self._apps[key] = _too_large(app)
+            self._note(key, _too_large(app))
         return keys
 
     def _make_way(self) -> set[Key]:
@@ -412,8 +412,15 @@ class Index:
             return {key} | self.remove_app(key, known.metadata.uid)
         return {key}
 
+    def _note(self, key: Key, known: KnownApp | UnreadableApp) -> None:
+        self._apps[key] = known
+        for waiting in (self.snapshots.waiting, self.control.waiting):
+            waiting.note_app(key)
+
     def _forget(self, key: Key) -> None:
         self._apps.pop(key, None)
+        for waiting in (self.snapshots.waiting, self.control.waiting):
+            waiting.forget_app(key)
         self._parted.pop(key, None)
         self.executor_ends.forget(key)
         self._roots.remove(key)

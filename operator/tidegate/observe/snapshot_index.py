@@ -17,6 +17,7 @@ from tidegate.model.stream_snapshot import (
     snapshot_id,
 )
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.open_resources import OpenResources
 from tidegate.observe.snapshot_observation import SnapshotMemory
 from tidegate.observe.watched import UnreadableResource, WatchedResources, discard
 from tidegate.resources.stream_snapshot import keep_text
@@ -36,6 +37,8 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         self._forks: dict[Key, set[Key]] = {}
         self._keeps: dict[Key, tuple[str, str]] = {}
         """Uid of an application, and what its scheduled snapshots are to have noted on them."""
+        self.waiting = OpenResources()
+        """Those that were accepted, and are neither complete nor given up; imported ones name no application."""
 
     def memory(self, key: Key) -> SnapshotMemory:
         """Return what this process remembers of a snapshot."""
@@ -47,6 +50,19 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
             return False
         self.memories.pop(key, None)
         return True
+
+    def put(self, resource: Stored) -> bool:
+        """Take in a version, as :meth:`WatchedResources.put` does."""
+        taken = super().put(resource)
+        if taken and isinstance(resource, StreamSnapshot) and _is_accepted(resource):
+            self.waiting.add(resource.app_key)
+        return taken
+
+    def _take_out(self, key: Key) -> None:
+        known = self._known.get(key)
+        if known is not None and _is_accepted(known):
+            self.waiting.take(known.app_key)
+        super()._take_out(key)
 
     # --- what they have to do with applications ---
 
@@ -111,6 +127,11 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
         whole = [s for s in of_it if s.status.phase is SnapshotPhase.READY and not is_damaged(s)]
         ready = [s for s in whole if s.status.app and s.status.app.uid == uid]
         return max(ready, key=_time_and_id, default=None)
+
+
+def _is_accepted(snapshot: StreamSnapshot) -> bool:
+    """Return whether it was once decided on, and is on its way: else it may still be refused."""
+    return bool(snapshot.status.conditions) and not snapshot.is_final
 
 
 def _time_and_id(snapshot: StreamSnapshot) -> tuple[float, str]:

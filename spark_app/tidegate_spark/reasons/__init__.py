@@ -190,6 +190,7 @@ class Reason(str, Enum):
     APP_UNREADABLE = "AppUnreadable"
     APP_DELETING = "AppDeleting"
     APP_REPLACED = "AppReplaced"
+    TOO_MANY_SNAPSHOTS = "TooManySnapshots"
     ORDERED = "Ordered"
     COPYING = "Copying"
     WAITING = "Waiting"

@@ -63,6 +63,20 @@ AREA = Area(
             remedy="Create another StreamSnapshot or ControlMessage, under another name, for the new application.",
         ),
         Entry(
+            Reason.TOO_MANY_SNAPSHOTS,
+            Fault.REQUEST,
+            (Place.SNAPSHOT,),
+            (
+                "As many snapshots as may be on their way (100, with twice as many that Tidegate makes itself) of one "
+                "application, of all applications of the namespace that do not exist, or imported into the namespace, "
+                "are so already. This one was not begun."
+            ),
+            remedy=(
+                '"kubectl get streamsnapshots -n NAMESPACE" lists them. When some of them have ended, create another '
+                "StreamSnapshot."
+            ),
+        ),
+        Entry(
             Reason.ORDERED,
             Fault.NONE,
             (Place.SNAPSHOT,),

@@ -11,11 +11,12 @@ from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import MessagePhase, is_too_deep, is_too_large
 from tidegate.model.streaming_app import ControlSpec
+from tidegate.observe.open_resources import Waiting
 from tidegate_spark.control_protocol import DEEPEST_PAYLOAD
 from tidegate_spark.reasons import Reason
 
 MOST_WAITING = 1000
-"""Messages to one application of which something is still to come."""
+"""Messages to one application of which something is still to come; or to all of a namespace that are not there."""
 MOST_WAITING_BYTES = 8 * 1024**2
 """Of their payloads together."""
 
@@ -69,11 +70,20 @@ def refuse_too_many(s: Seen, now: float) -> MessageVerdict | None:
 
     What was accepted before there was this limit goes on waiting.
     """
-    full = s.before.number >= MOST_WAITING or s.before.size + len(s.message.spec.payload) > MOST_WAITING_BYTES
-    if s.was_offered or s.message.status.conditions or not full:
+    if s.was_offered or s.message.status.conditions:
         return None
-    message = messages.too_many(s.o.app_name, MOST_WAITING, MOST_WAITING_BYTES // 1024**2)
+    mib = MOST_WAITING_BYTES // 1024**2
+    if _is_full(s, s.before):
+        message = messages.too_many(s.o.app_name, MOST_WAITING, mib)
+    elif _is_full(s, s.o.without_app + s.added):
+        message = messages.too_many_without_app(s.o.app_name, s.o.namespace, MOST_WAITING, mib)
+    else:
+        return None
     return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.TOO_MANY_MESSAGES, message)
+
+
+def _is_full(s: Seen, waiting: Waiting) -> bool:
+    return waiting.number >= MOST_WAITING or waiting.size + len(s.message.spec.payload) > MOST_WAITING_BYTES
 
 
 def let_expire(s: Seen, now: float) -> MessageVerdict | None:

@@ -95,6 +95,13 @@ def too_many(app: str, most: int, mib: int) -> str:
     )
 
 
+def too_many_without_app(app: str, namespace: str, most: int, mib: int) -> str:
+    return (
+        f"StreamingApp {app} does not exist, and {most} messages, or {mib} MiB of payloads, wait for such applications "
+        f"in namespace {namespace} already. Create the application, and send the message again under another name."
+    )
+
+
 def expired(seconds: int, before: str) -> str:
     """Return the text; ``before`` is what the condition said until then, which is why it was not delivered."""
     why = f" Until then: {before}" if before else ""

@@ -10,19 +10,11 @@ from tidegate.decide.verdict import Health
 from tidegate.model.control_message import ControlMessage, MessagePhase
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_observation import ControlObservation
+from tidegate.observe.open_resources import Waiting
 from tidegate.observe.pods import process_of
 from tidegate_spark.control_protocol import MessageReport
 from tidegate_spark.protocol import DriverState
 from tidegate_spark.reasons import AnyReason
-
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """The messages to the same application that come earlier, and of which something is still to come."""
-
-    number: int = 0
-    size: int = 0
-    """Bytes of their payloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +29,10 @@ class Seen:
     """What the driver tells of it."""
     snapshot: StreamSnapshot | None = None
     """The StreamSnapshot of what it had taken."""
-    before: Before = Before()
+    before: Waiting = Waiting()
+    """The messages to the same application that come earlier, and of which something is still to come."""
+    added: Waiting = Waiting()
+    """Those of them that were not accepted before."""
 
     @property
     def was_offered(self) -> bool:

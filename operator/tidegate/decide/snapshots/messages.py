@@ -7,6 +7,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
 _CREATE_ANOTHER = "Create another StreamSnapshot."
+_WHEN_FEWER = "When some of them have ended, create another StreamSnapshot."
 _CHANGE_NONCE = "To try again, change spec.export.nonce."
 _RAISE_EXPORT = "Raise spec.export.timeoutSeconds, cores or resources, and change spec.export.nonce."
 
@@ -28,6 +29,21 @@ def app_unreadable(app: str, namespace: str) -> str:
 
 def app_not_found(app: str, namespace: str) -> str:
     return f"StreamingApp {app} does not exist in namespace {namespace}. The snapshot waits for it."
+
+
+def too_many_of_app(app: str, most: int) -> str:
+    return f"{most} snapshots of StreamingApp {app} are on their way already. {_WHEN_FEWER}"
+
+
+def too_many_imports(namespace: str, most: int) -> str:
+    return f"{most} snapshots are being imported into namespace {namespace} already. {_WHEN_FEWER}"
+
+
+def too_many_without_app(app: str, namespace: str, most: int) -> str:
+    return (
+        f"StreamingApp {app} does not exist, and {most} snapshots wait for such applications in namespace {namespace} "
+        f"already. Create the application. {_CREATE_ANOTHER}"
+    )
 
 
 def app_deleting(app: str) -> str:

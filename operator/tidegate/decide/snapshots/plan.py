@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.rules import earliest, first_verdict
-from tidegate.decide.snapshots import disposing, exporting, retention, taking, verifying
+from tidegate.decide.snapshots import disposing, exporting, refusing, retention, taking, verifying
 from tidegate.decide.snapshots.actions import SnapshotAction, SnapshotPlan, WriteSnapshotStatus
 from tidegate.decide.snapshots.status import build_snapshot_status, snapshot_write_is_due_in
 from tidegate.decide.snapshots.verdict import SnapshotVerdict
@@ -40,6 +40,7 @@ TAKING_RULES: tuple[SnapshotRule, ...] = (
     verifying.remove_leftover,
     taking.find_damage,
     taking.keep_final,
+    refusing.refuse_too_many,
     taking.adopt_import,
     taking.refuse_another_app,
     taking.wait_for_app,

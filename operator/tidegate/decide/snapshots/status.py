@@ -11,6 +11,7 @@ from tidegate.decide.launch import time_left
 from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
 from tidegate.decide.snapshots.version import image_taken, version_taken
 from tidegate.model.status import Condition
+from tidegate.model.status_bounds import LONGEST_TEXT, MOST_ITEMS
 from tidegate.model.stream_snapshot import (
     EXPORTED,
     VERIFIED,
@@ -31,6 +32,8 @@ from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 
 PROGRESS_INTERVAL = 10.0
 """Seconds between two writes of nothing but progress."""
+MOST_OFFSETS = 256 * 1024
+"""Characters of the queries' offsets that a status has, all of each or none; the manifest has those of every query."""
 _UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi")
 
 
@@ -139,10 +142,7 @@ def _with_intent(o: SnapshotObservation, status: StreamSnapshotStatus, now: floa
 
 
 def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: float) -> StreamSnapshotStatus:
-    queries = tuple(
-        SnapshotQuery(name=name, batch_id=pin.batch, offsets=pin.offsets)
-        for name, pin in sorted(report.queries.items())
-    )
+    queries = _queries(report)
     owner, image = status.app, status.image
     if owner is not None and report.lineage:
         owner = SnapshotApp(uid=owner.uid, lineage=report.lineage)
@@ -167,6 +167,16 @@ def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: flo
         spark_version=report.spark_version,
         manifest=SnapshotManifest(uri=report.manifest, digest=report.digest),
     )
+
+
+def _queries(report: SnapshotReport) -> tuple[SnapshotQuery, ...]:
+    """Return the queries that a status has room for, with the offsets of the first."""
+    left, queries = MOST_OFFSETS, []
+    for name, pin in sorted(report.queries.items())[:MOST_ITEMS]:
+        fits = len(pin.offsets) <= min(left, LONGEST_TEXT)
+        left -= len(pin.offsets) if fits else 0
+        queries.append(SnapshotQuery(name=name, batch_id=pin.batch, offsets=pin.offsets if fits else ""))
+    return tuple(queries)
 
 
 def _version(status: StreamSnapshotStatus, report: SnapshotReport) -> SnapshotVersion | None:

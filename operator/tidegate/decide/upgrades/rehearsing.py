@@ -10,7 +10,7 @@ import msgspec
 
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.rehearsal_results import Outcome, result_of
-from tidegate.decide.upgrades.step import REHEARSAL_REASONS, Step, moved
+from tidegate.decide.upgrades.step import MOST_OBSOLETE, REHEARSAL_REASONS, Step, moved
 from tidegate.model.streaming_app import RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
@@ -62,7 +62,7 @@ def let_go_of_copy(o: Observation, now: float) -> Step | None:
     pin = upgrade.rollback_snapshot
     if pin is None or not pin.copy or o.rehearsals:
         return None
-    obsolete = tuple(dict.fromkeys((*upgrade.obsolete, pin.copy)))
+    obsolete = tuple(dict.fromkeys((*upgrade.obsolete, pin.copy)))[-MOST_OBSOLETE:]
     return Step(
         msgspec.structs.replace(upgrade, rollback_snapshot=msgspec.structs.replace(pin, copy=""), obsolete=obsolete)
     )

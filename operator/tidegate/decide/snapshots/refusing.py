@@ -1,0 +1,41 @@
+"""The rule for a snapshot that waits behind too many others: anybody may create any number of them. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide.snapshots import messages
+from tidegate.decide.snapshots.verdict import SnapshotVerdict
+from tidegate.decide.verdict import Health
+from tidegate.model.stream_snapshot import LABEL_OF_MESSAGE, SnapshotPhase, is_at_deletion, is_imported, is_scheduled
+from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate_spark.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.reasons import Reason
+
+MOST_OPEN = 100
+"""Snapshots on their way of one application, imported into one namespace, or of its applications that do not exist.
+
+Each imported one has a pod, and each look at an application's weighs the others."""
+
+
+def refuse_too_many(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
+    """Refuse one behind more than anybody asks for who means well; what was accepted before goes on.
+
+    Those that Tidegate makes itself have as much room again: nobody's wishes keep a schedule or an end from its own.
+    Whoever copies their labels has that room too, and no more.
+    """
+    snapshot, most = o.snapshot, 2 * MOST_OPEN if _is_of_tidegate(o) else MOST_OPEN
+    if snapshot.status.conditions or SNAPSHOT_FINALIZER in snapshot.metadata.finalizers:
+        return None
+    app, namespace = snapshot.app_key[1], snapshot.metadata.namespace
+    if o.waiting.number >= most:
+        of_app = messages.too_many_of_app(app, most)
+        message = messages.too_many_imports(namespace, most) if is_imported(snapshot) else of_app
+    elif o.without_app.number >= most:
+        message = messages.too_many_without_app(app, namespace, most)
+    else:
+        return None
+    return SnapshotVerdict(SnapshotPhase.FAILED, Health.STALLED, Reason.TOO_MANY_SNAPSHOTS, message)
+
+
+def _is_of_tidegate(o: SnapshotObservation) -> bool:
+    of_message = o.snapshot.metadata.labels.get(LABEL_OF_MESSAGE) == "true"
+    return of_message or is_scheduled(o.snapshot) or is_at_deletion(o.snapshot)

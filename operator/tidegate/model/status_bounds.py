@@ -1,0 +1,59 @@
+"""How long each part of a status may be: what the CRDs allow, and what is cut before it is written. No I/O.
+
+A driver's program gives names, texts and numbers of queries; etcd takes 1.5 MB of an object, and the API server refuses
+a status with one field that is too long as a whole, so that nothing would be written of it any more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+LONGEST_WORD, LONGEST_NAME, LONGEST_TEXT = 1024, 253, 32768
+MOST_ITEMS, MOST_RESULTS = 128, 32
+WHOLE = {"spec": 1024 * 1024, "memory": 32768}
+"""Of no use in part: written as it is, or not at all."""
+_NAMES = frozenset({"name", "podName", "snapshotName", "credentialsSecretName", "serviceAccountName"})
+_TEXTS = frozenset(
+    {"message", "exception", "cause", "lost", "lostMessage", "offsets", "rollbackTo", "selector", "uri", "endpoint"}
+)
+_CUT = "…"
+
+
+def longest(field: str) -> int:
+    """Return how many characters a text may have, by the name of its field; that of a list's items is the list's."""
+    if field in WHOLE:
+        return WHOLE[field]
+    if field in _NAMES:
+        return LONGEST_NAME
+    return LONGEST_TEXT if field in _TEXTS else LONGEST_WORD
+
+
+def within_bounds(field: str, value: Any) -> Any:
+    """Return a part of a status as it may be written: texts are cut, and of lists and maps the first items kept.
+
+    Args:
+        field: its name.
+        value: as JSON has it.
+    """
+    if isinstance(value, str):
+        most = longest(field)
+        return value if len(value) <= most or field in WHOLE else value[: most - 1] + _CUT
+    if isinstance(value, list):
+        return _distinct([within_bounds(field, item) for item in value[:MOST_ITEMS]])
+    if isinstance(value, dict):
+        items = list(value.items())[:MOST_RESULTS] if field == "results" else value.items()
+        return {name: within_bounds(name, item) for name, item in items}
+    return value
+
+
+def _distinct(items: list[Any]) -> list[Any]:
+    """Return the items without those whose name, which is their key for the API server, is another's once it is cut."""
+    seen: set[str] = set()
+    kept = []
+    for item in items:
+        name = item.get("name") if isinstance(item, dict) else None
+        if name is None or name not in seen:
+            kept.append(item)
+        if name is not None:
+            seen.add(name)
+    return kept

@@ -1,0 +1,79 @@
+"""How many messages and snapshots wait: of an application, and of those that are not there."""
+
+import msgspec
+
+from tidegate.decide.conditions import build_conditions
+from tidegate.decide.verdict import Health, Verdict
+from tidegate.model.control_message import ControlMessage, ControlMessageStatus, MessagePhase
+from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshotStatus
+from tidegate.model.streaming_app import LocalReference, Phase
+from tidegate.observe.gather_control import observe_control
+from tidegate.observe.gather_snapshot import observe_snapshot
+from tidegate.observe.index import Index
+from tidegate.observe.open_resources import Waiting
+from tidegate_spark.reasons import Reason
+from tidegate_testing.control_observations import message
+from tidegate_testing.observations import NOW, PLATFORM
+from tidegate_testing.snapshot_observations import APP, snapshot
+
+ORDERS, NOBODYS = ("shop", "orders"), ("shop", "nobody")
+SAID = build_conditions((), Verdict(Phase.PENDING, Health.RECONCILING, Reason.APP_NOT_FOUND, ""), 1, NOW)
+
+
+def accepted(name: str, app: str, version: int = 1) -> ControlMessage:
+    made = message(name, ControlMessageStatus(conditions=SAID), resource_version=str(version))
+    spec = msgspec.structs.replace(made.spec, app_ref=LocalReference(name=app), payload=msgspec.Raw(b'"four"'))
+    return msgspec.structs.replace(made, spec=spec)
+
+
+def test_messages_that_wait_are_counted_with_their_payloads_until_they_end_or_go() -> None:
+    index = Index()
+    for name in ("a", "b", "c"):
+        index.control.put(accepted(name, "nobody"))
+    index.control.put(message("new", resource_version="1"))
+    assert index.control.waiting.of_app(NOBODYS) == Waiting(3, 18)
+    index.control.put(accepted("a", "nobody", 2))
+    failed = ControlMessageStatus(conditions=SAID, phase=MessagePhase.FAILED)
+    index.control.put(msgspec.structs.replace(accepted("b", "nobody", 2), status=failed))
+    index.control.remove(("shop", "c"), "uid-c")
+    assert index.control.waiting.of_app(NOBODYS) == Waiting(1, 6)
+
+
+def test_those_of_applications_that_are_not_there_are_counted_together_by_namespace() -> None:
+    index = Index()
+    for number in range(5):
+        index.control.put(accepted(f"m{number}", f"nobody-{number}"))
+    index.control.put(accepted("real", "orders"))
+    assert observe_control(index, NOBODYS, NOW).without_app == Waiting(6, 36)
+    index.put_app(APP)
+    assert observe_control(index, NOBODYS, NOW).without_app == Waiting(5, 30)
+    assert observe_control(index, ORDERS, NOW).without_app == Waiting()
+    assert observe_control(index, ("elsewhere", "nobody"), NOW).without_app == Waiting()
+    index.remove_app(ORDERS, APP.metadata.uid)
+    assert observe_control(index, ORDERS, NOW).without_app == Waiting(6, 36)
+
+
+def test_an_application_that_cannot_be_read_is_there() -> None:
+    index = Index()
+    index.control.put(accepted("a", "orders"))
+    stored = msgspec.to_builtins(APP)
+    index.put_app({**stored, "metadata": {**stored["metadata"], "resourceVersion": "99"}, "spec": {}})
+    assert index.control.waiting.without_app("shop") == Waiting()
+
+
+def test_snapshots_on_their_way_are_counted_and_imported_ones_for_themselves() -> None:
+    index, waits = Index(), StreamSnapshotStatus(phase=SnapshotPhase.PENDING, conditions=SAID)
+    plain = msgspec.structs.replace(snapshot(name="plain", uid="u-plain"), status=waits)
+    imported = msgspec.structs.replace(snapshot(name="import", uid="u-import"), status=waits)
+    spec = msgspec.structs.replace(imported.spec, app_ref=None, uri="s3://b/p/snapshots/x/manifest.json")
+    for known in (plain, msgspec.structs.replace(imported, spec=spec), snapshot(name="new", uid="u-new")):
+        index.snapshots.put(known)
+    seen = [observe_snapshot(index, ("shop", name), PLATFORM, NOW) for name in ("new", "import")]
+    assert [(o.waiting.number, o.without_app.number) for o in seen if o is not None] == [(1, 1), (1, 0)]
+    index.put_app(APP)
+    done = StreamSnapshotStatus(phase=SnapshotPhase.READY, conditions=SAID)
+    metadata = msgspec.structs.replace(plain.metadata, resource_version="21")
+    index.snapshots.put(msgspec.structs.replace(plain, status=done, metadata=metadata))
+    after = observe_snapshot(index, ("shop", "new"), PLATFORM, NOW)
+    assert after is not None
+    assert (after.waiting.number, after.without_app.number) == (0, 0)
