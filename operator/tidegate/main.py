@@ -59,6 +59,7 @@ from tidegate.model.control_message import CONTROL_PLURAL
 from tidegate.model.stream_snapshot import SNAPSHOT_PLURAL
 from tidegate.model.streaming_app import PLURAL
 from tidegate.observe.index import Index
+from tidegate.observe.large_apps import MIB, LargeApps
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.start_events import StartEvents
 from tidegate.part import Part, Running
@@ -248,7 +249,8 @@ def _build(  # noqa: PLR0913, PLR0917 - what all parts share
     keys: OperatorKeys,
     figures: Figures,
 ) -> Operator:
-    index = Index(settings.watch_namespaces or ("",))
+    large = LargeApps(settings.large_apps_of_namespace_mib * MIB, settings.large_apps_mib * MIB)
+    index = Index(settings.watch_namespaces or ("",), large)
     access, events = AccessKeeper(client, index), EventPublisher(client)
 
     async def work(key: tuple[str, str]) -> float | None:

@@ -31,6 +31,10 @@ class Settings:
     """Applications that are worked on at the same time."""
     agent_concurrency: int = 16
     """Agents that are asked at the same time."""
+    large_apps_mib: int = 64
+    """Memory for all applications that need more than 128 KiB each."""
+    large_apps_of_namespace_mib: int = 16
+    """Of that, what those of one namespace may take."""
     leader_election: bool = True
     """Whether several of these processes agree on one that acts."""
     lease_name: str = "tidegate-operator"
@@ -53,10 +57,13 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("runtime-log-format", "text", messages.RUNTIME_LOG_FORMAT),
     ("concurrency", "64", messages.CONCURRENCY),
     ("agent-concurrency", "16", messages.AGENT_CONCURRENCY),
+    ("large-apps-mib", "64", messages.LARGE_APPS),
+    ("large-apps-of-namespace-mib", "16", messages.LARGE_APPS_OF_NAMESPACE),
     ("lease-name", "tidegate-operator", messages.LEASE_NAME),
     ("key-name", "tidegate-agent-key", messages.KEY_NAME),
 )
 
+_NUMBERS = ("metrics_port", "concurrency", "agent_concurrency", "large_apps_mib", "large_apps_of_namespace_mib")
 _CHOICES = {
     "operator_image_pull_policy": ("Always", "IfNotPresent", "Never"),
     "log_format": ("json", "console"),
@@ -77,7 +84,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     if not given.operator_image:
         parser.error(messages.NO_OPERATOR_IMAGE)
     numbers = {}
-    for name in ("metrics_port", "concurrency", "agent_concurrency"):
+    for name in _NUMBERS:
         text = getattr(given, name)
         if not text.isdecimal() or int(text) < 1:
             parser.error(messages.no_number(_flag(name), text))

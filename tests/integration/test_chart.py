@@ -78,6 +78,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "serviceAccount": {"annotations": {"example.com/role": "operator"}},
         "metrics": {"port": 9000, "service": {"enabled": True, "annotations": {"prometheus.io/scrape": "true"}}},
         "resources": {"requests": {"cpu": 0.5, "memory": "64Mi"}, "limits": {"cpu": 1, "memory": "1Gi"}},
+        "budgets": {"concurrency": 128, "agentConcurrency": 32, "largeAppsMib": 256, "largeAppsOfNamespaceMib": 64},
         "replicas": 3,
         "podDisruptionBudget": {"enabled": False},
         "terminationGracePeriodSeconds": 5,

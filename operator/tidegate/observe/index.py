@@ -89,8 +89,11 @@ class CheckedAccess:
 class Index:
     """The operator's picture of the cluster."""
 
-    def __init__(self, namespaces: Collection[str] = ("",)) -> None:
-        """Start empty; ``namespaces`` are those whose lists will come, an empty name stands for all."""
+    def __init__(self, namespaces: Collection[str] = ("",), large: LargeApps | None = None) -> None:
+        """Start empty; ``namespaces`` are those whose lists will come, an empty name stands for all.
+
+        ``large`` knows how much memory large applications may take; without it, as much as by default.
+        """
         self.first_lists = FirstLists(namespaces)
         self._apps: dict[Key, KnownApp | UnreadableApp] = {}
         self._pods: dict[Key, dict[str, PodRecord]] = {}
@@ -98,7 +101,7 @@ class Index:
         """Namespace and name of each pod that is known, and its application."""
         self._parted: dict[Key, PodRecord] = {}
         self._roots = StorageRoots()
-        self.large = LargeApps()
+        self.large = large if large is not None else LargeApps()
         self._gone = Departed()
         self.snapshots = SnapshotIndex(namespaces)
         self.control = ControlIndex(namespaces)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tidegate.workqueue import Key
 
+MIB = 1024 * 1024
 LARGE = 128 * 1024
 """Bytes in memory from which an application is a large one: ten times what one of a hundred lines of YAML needs."""
 MOST_OF_NAMESPACE = 16 * 1024 * 1024
@@ -35,6 +36,9 @@ class LargeApp:
 class LargeApps:
     """Knows all large ones by their sizes; asked from the threads that decode, too."""
 
+    most_of_namespace: int = MOST_OF_NAMESPACE
+    most_of_all: int = MOST_OF_ALL
+    """Bytes; more than the defaults only where the operator is given more memory."""
     _apps: dict[str, LargeApp] = field(default_factory=dict)
     _whole: frozenset[str] = frozenset()
     _dropped: dict[str, Key] = field(default_factory=dict)
@@ -79,10 +83,10 @@ class LargeApps:
     def _settle(self) -> None:
         before, whole = self._whole, set[str]()
         taken: dict[str, int] = {}
-        left = MOST_OF_ALL
+        left = self.most_of_all
         for app in sorted(self._apps.values(), key=lambda app: (app.created, app.uid)):
             mine = taken.get(app.key[0], 0) + app.size
-            if mine <= MOST_OF_NAMESPACE and app.size <= left:
+            if mine <= self.most_of_namespace and app.size <= left:
                 whole.add(app.uid)
                 taken[app.key[0]], left = mine, left - app.size
         self._whole = frozenset(whole)

@@ -130,9 +130,21 @@ def test_what_the_deployment_sets_the_operator_reads() -> None:
         "runtime_log_format",
         "lease_name",
         "key_name",
+        "concurrency",
+        "agent_concurrency",
+        "large_apps_mib",
+        "large_apps_of_namespace_mib",
     )
     assert all(getattr(settings, name) != getattr(defaults, name) for name in of_the_chart)
     assert len(variables) == len(of_the_chart) + 2
+
+
+def test_the_budgets_of_the_chart_are_those_that_the_operator_has_without_it() -> None:
+    defaults, budgets = Settings(operator_image=""), yaml.safe_load((CHART / "values.yaml").read_text())["budgets"]
+    found = {re.sub(r"([A-Z])", r"_\1", name).lower(): value for name, value in budgets.items()}
+    assert found == {name: getattr(defaults, name) for name in found}
+    limit = yaml.safe_load((CHART / "values.yaml").read_text())["resources"]["limits"]["memory"]
+    assert limit == f"{4 * budgets['largeAppsMib']}Mi"
 
 
 @pytest.mark.parametrize("value", ["logFormat", "logLevel", "runtimeLogFormat"])

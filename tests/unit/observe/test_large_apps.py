@@ -142,3 +142,12 @@ def test_the_memory_of_values_is_known() -> None:
     entries = [v.__sizeof__() + sum(x.__sizeof__() for x in v) for v in value.values()]
     texts = sum(k.__sizeof__() + v[1]["a"].__sizeof__() for k, v in value.items())
     assert decoded_size(json.dumps(value).encode()) >= value.__sizeof__() + sum(entries) + texts
+
+
+def test_an_installation_with_more_memory_keeps_more_of_them() -> None:
+    apps = LargeApps(2 * MOST_OF_NAMESPACE, 2 * MOST_OF_ALL)
+    kept = [apps.admits(large(f"a{number}", number, MOST_OF_NAMESPACE)) for number in range(3)]
+    assert kept == [True, True, False]
+    for number in range(7):
+        elsewhere = f"n{number}"
+        assert apps.admits(large(elsewhere, number, MOST_OF_NAMESPACE, namespace=elsewhere)) is (number < 6)

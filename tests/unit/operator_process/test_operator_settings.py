@@ -21,6 +21,8 @@ def test_every_setting_has_an_environment_variable() -> None:
         "TIDEGATE_LOG_LEVEL": "debug",
         "TIDEGATE_CONCURRENCY": "3",
         "TIDEGATE_AGENT_CONCURRENCY": "4",
+        "TIDEGATE_LARGE_APPS_MIB": "128",
+        "TIDEGATE_LARGE_APPS_OF_NAMESPACE_MIB": "32",
         "TIDEGATE_LEADER_ELECTION": "false",
         "TIDEGATE_LEASE_NAME": "gate",
         "TIDEGATE_KEY_NAME": "gates-key",
@@ -28,7 +30,7 @@ def test_every_setting_has_an_environment_variable() -> None:
     }
     image = "example/tidegate-operator:1"
     names = {"lease_name": "gate", "lease_namespace": "system", "key_name": "gates-key"}
-    expected = Settings(image, "Always", ("a", "b"), 9090, "console", "debug", 3, 4, False, **names)
+    expected = Settings(image, "Always", ("a", "b"), 9090, "console", "debug", 3, 4, 128, 32, False, **names)
     assert read_settings([], environment) == expected
 
 
@@ -50,6 +52,7 @@ def test_an_empty_variable_means_the_default() -> None:
 WRONG: dict[str, tuple[list[str], str]] = {
     "a port that is no number": (["--metrics-port", "http"], "--metrics-port: expected a number from 1, got 'http'"),
     "no workers": (["--concurrency", "0"], "--concurrency: expected a number from 1, got '0'"),
+    "no memory for large ones": (["--large-apps-mib", "0"], "--large-apps-mib: expected a number from 1, got '0'"),
     "an unknown format": (["--log-format", "xml"], "--log-format: expected one of json, console"),
     "an unknown pull policy": (
         ["--operator-image-pull-policy", "Sometimes"],
