@@ -32,6 +32,8 @@ class Rule:
 
     when: Callable[[Request], bool]
     refuse: bool = False
+    answer: tuple[int, str] | None = None
+    """Status and S3's code of an answer in place of the store's: what a store that throttles says, for example."""
     lose_answer: bool = False
     first: Callable[[Request], None] = lambda request: None
     times: int = 1_000_000
@@ -104,6 +106,10 @@ class StoreFront:
         if rule is not None and rule.refuse:
             _answer(handler, 403, [("Content-Type", "application/xml")], DENIED)
             return
+        if rule is not None and rule.answer is not None:
+            status, code = rule.answer
+            _answer(handler, status, [("Content-Type", "application/xml")], _error(code))
+            return
         status, answer_headers, answer = self._ask(handler, headers, body)
         if rule is not None and rule.lose_answer:
             handler.close_connection = True
@@ -125,6 +131,10 @@ class StoreFront:
             return answer.status, answer.getheaders(), answer.read()
         finally:
             connection.close()
+
+
+def _error(code: str) -> bytes:
+    return f"<Error><Code>{code}</Code><Message>said by the test</Message></Error>".encode()
 
 
 def _answer(handler: BaseHTTPRequestHandler, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
