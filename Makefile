@@ -57,6 +57,7 @@ lint: setup ## the same without the tests of the layout, which are in the unit t
 	$(PYTHON) docs/generate_metrics.py --check
 	$(PYTHON) docs/generate_sources_and_sinks.py --check
 	$(PYTHON) docs/generate_compatibility.py --check
+	$(PYTHON) docs/generate_starts_and_ends.py --check
 	$(PYTHON) docs/generate_reasons.py --check
 	$(PYTHON) -m supply_chain.base_images --check
 
@@ -70,6 +71,7 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 	$(PYTHON) docs/generate_metrics.py
 	$(PYTHON) docs/generate_sources_and_sinks.py
 	$(PYTHON) docs/generate_compatibility.py
+	$(PYTHON) docs/generate_starts_and_ends.py
 	$(PYTHON) docs/generate_reasons.py
 
 golden: setup ## write the golden files that tests compare whole pods with; read the difference then
