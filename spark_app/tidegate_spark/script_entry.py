@@ -72,6 +72,8 @@ class Host:
     """Called with the one context, before the script has it."""
     meet_session: Callable[[SparkSession], None]
     """Likewise with its first session."""
+    end_try: Callable[[], None]
+    """Ends the JVM of a try that Spark has refused."""
     fail: Callable[[BaseException], None]
     """Ends the driver, because one of these has failed and the script asks again."""
     refuse: Refuse
@@ -181,6 +183,10 @@ class Entry:
         if _wants_connect(options):
             raise self._refused(messages.NO_CONNECT)
         self._refuse_if_over()
+        if self._tried and self._context is None:
+            # PySpark makes a SparkConf of what the JVM has, and whoever tries it without a setting would have it.
+            self._host.end_try()
+            self._tried = {}
         judged = self._judge(_settings(options.items()))
         for each in judged.unused:
             del options[each.key]

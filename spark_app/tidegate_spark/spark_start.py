@@ -86,7 +86,19 @@ class SparkStart:
             meet_session: called with its first session.
         """
         judge = functools.partial(script_settings.judge, config=self._config)
-        return Host(judge, self._prepare, self._meet_context, meet_session, fail=self._fail, refuse=self._refuse)
+        return Host(
+            judge,
+            self._prepare,
+            self._meet_context,
+            meet_session,
+            end_try=self._end_try,
+            fail=self._fail,
+            refuse=self._refuse,
+        )
+
+    def _end_try(self) -> None:
+        spark_session.end_jvm()
+        self._asked = Asked()
 
     def _fail(self, error: BaseException) -> None:
         self._ending.request(outcome_of(faults.explain(error)))
@@ -170,7 +182,8 @@ class SparkStart:
         of_session: Any = session._jsparkSession.sessionState().conf().settings().keySet()
         if start in of_session.toString():
             for key in [str(key) for key in of_session.toArray()]:
-                if s3a_settings.is_of_own_path(key, self._config.storage):
+                # Under Spark's name it is the context's, which is right: every session has all of these.
+                if key.startswith(start) and s3a_settings.is_of_own_path(key, self._config.storage):
                     session.conf.unset(key)
                     self._put_right(key)
 
