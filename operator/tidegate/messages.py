@@ -24,8 +24,8 @@ RUNTIME_LOG_FORMAT = "form of the runtime's own log lines in the applications' p
 CONCURRENCY = "applications that are worked on at the same time"
 AGENT_CONCURRENCY = "agents that are asked at the same time"
 LARGE_APPS = (
-    "MiB of memory for the specs of large applications (more than 128 KiB each); raise it with the memory limit, of which "
-    "it should be a quarter"
+    "MiB of memory for the specs of large applications (more than 128 KiB each); raise it with the memory limit, of "
+    "which it should be a quarter"
 )
 LARGE_APPS_OF_NAMESPACE = "MiB of that for the large applications of one namespace"
 LEASE_NAME = "name of the Lease by which several operators agree on one that acts"

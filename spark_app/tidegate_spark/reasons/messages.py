@@ -139,8 +139,8 @@ AREA = Area(
             Fault.REQUEST,
             (Place.MESSAGE,),
             (
-                "As many messages as may wait (1000, or 8 MiB of payloads) for one application, or for all applications "
-                "of the namespace that do not exist, wait already. This one never took effect."
+                "As many messages as may wait (1000, or 8 MiB of payloads) for one application, or for all of the "
+                "namespace that do not exist, wait already. This one never took effect."
             ),
             remedy=(
                 '"kubectl get controlmessages -n NAMESPACE" lists them. When some of them have ended, send the '

@@ -1,4 +1,4 @@
-"""The table of why pods do not start or end: each reason has a row, what it names is there, the page is what it says."""
+"""The table of why pods do not start or end: each reason has a row, and what it names is there."""
 
 import ast
 from pathlib import Path

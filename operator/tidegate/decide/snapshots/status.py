@@ -171,7 +171,8 @@ def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: flo
 
 def _queries(report: SnapshotReport) -> tuple[SnapshotQuery, ...]:
     """Return the queries that a status has room for, with the offsets of the first."""
-    left, queries = MOST_OFFSETS, []
+    left = MOST_OFFSETS
+    queries: list[SnapshotQuery] = []
     for name, pin in sorted(report.queries.items())[:MOST_ITEMS]:
         fits = len(pin.offsets) <= min(left, LONGEST_TEXT)
         left -= len(pin.offsets) if fits else 0
