@@ -66,6 +66,15 @@ def recorded_version(spec: StreamingAppSpec) -> str:
     return without_secrets(version_of(spec))
 
 
+def has_same_storage(spec: StreamingAppSpec, stable: StableSpec) -> bool:
+    """Return whether a spec names the storage that a recorded version has."""
+
+    def storage(version: str) -> dict[str, object]:
+        return {path: value for path, value in json.loads(version).items() if path.startswith("storage.")}
+
+    return storage(version_of(spec)) == storage(stable.spec)
+
+
 class _Held(StreamingAppSpec, frozen=True, kw_only=True, rename="camel"):
     """A recorded version with other secrets than it had: it is that version, and is not started again for them."""
 

@@ -73,7 +73,7 @@ def is_of_version(reason: Reason) -> bool:
 
 
 def outlasts_rollback(reason: Reason) -> bool:
-    """Return whether the previous version fails equally: nothing is rolled back for it, however long it lasts."""
+    """Return whether the previous version fails equally, as a rule: no work is undone for it, however long it lasts."""
     return _ENTRIES[reason].outlasts_rollback
 
 

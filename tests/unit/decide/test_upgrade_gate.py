@@ -10,8 +10,16 @@ import pytest
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import Phase, RollbackSnapshot, UpgradeMode, UpgradePhase
-from tidegate_spark.protocol import QueryReport
+from tidegate.model.streaming_app import (
+    Phase,
+    RollbackSnapshot,
+    SnapshotBatch,
+    StreamingApp,
+    UpgradeMode,
+    UpgradePhase,
+)
+from tidegate.observe.pods import Exit
+from tidegate_spark.protocol import QueryReport, Termination, to_json
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
@@ -23,7 +31,7 @@ from tidegate_testing.observations import (
     running_driver,
     waiting,
 )
-from tidegate_testing.plans import acts, status_of, verdict_of
+from tidegate_testing.plans import acts, status_of, verdict_of, written
 from tidegate_testing.upgrades import (
     COPY,
     IMAGE,
@@ -235,6 +243,78 @@ def test_records_that_a_source_has_lost_are_named_with_the_ways_on_while_the_gat
     assert condition is not None
     assert (condition.status, condition.reason) == ("True", "SourceDataLost")
     assert all(way in condition.message for way in ("failOnDataLoss", "Stateless", "spec.startFrom.snapshotRef"))
+
+
+def lost_after(committed: int = 0, **batches: int) -> Exit:
+    """Return the end of a process that lacks records of a source, after it has committed so much."""
+    told = Termination(Reason.SOURCE_DATA_LOST, "topic 'b' has no offset 7", 2, batches=batches, committed=committed)
+    return Exit(1, "Error", to_json(told), NOW - 5)
+
+
+KEPT = RollbackSnapshot(id="up-1", lineage=1, batches=(SnapshotBatch(name="main", batch_id=41),))
+
+
+@pytest.mark.parametrize(
+    ("driver", "fields", "taken_back"),
+    [
+        ({"ended": lost_after(main=41)}, {}, True),
+        ({"ended": lost_after(main=41)}, {"mode": UpgradeMode.STATELESS}, False),
+        # It has committed batches, or it is not known that it has not.
+        ({"ended": lost_after(1, main=42)}, {}, False),
+        ({"ended": lost_after(-1, main=41)}, {}, False),
+        ({"ended": lost_after(main=41), "restarts": 9}, {}, False),
+        ({"ended": lost_after(main=41)}, {"epoch": 1}, False),
+        # The rollback snapshot is of the very batches with which it ended, however often it was started.
+        ({"ended": lost_after(-1, main=41), "restarts": 9}, {"epoch": 1, "rollback_snapshot": KEPT}, True),
+        ({"ended": lost_after(-1, main=41, new=-1), "restarts": 9}, {"rollback_snapshot": KEPT}, True),
+        ({"ended": lost_after(-1, main=42), "restarts": 9}, {"rollback_snapshot": KEPT}, False),
+        ({"ended": lost_after(-1, main=41, new=0), "restarts": 9}, {"rollback_snapshot": KEPT}, False),
+        ({"ended": lost_after(-1), "restarts": 9}, {"rollback_snapshot": KEPT}, False),
+        # One that runs again may read on.
+        ({"ended": lost_after(main=41), "restarts": 1, "running": True}, {}, False),
+    ],
+)
+def test_a_version_that_lacks_records_is_rolled_back_if_that_undoes_nothing(
+    driver: Failing, fields: dict[str, Any], taken_back: bool
+) -> None:
+    new = under_test(**fields)
+    app = written(observe(new, driver=driver_of(new, **driver)))
+    assert (phase_of(app) is UpgradePhase.ROLLING_BACK) == taken_back
+    step = app.status.upgrade
+    if taken_back and step is not None:
+        assert (step.reason, "topic 'b' has no offset 7" in step.message) == ("SourceDataLost", True)
+
+
+def test_who_wants_no_rollback_gets_none_for_records_that_are_lost_and_the_version_is_not_given_up_on() -> None:
+    new = under_test(change={"upgrade.rollbackPolicy": "Never"})
+    app = written(observe(new, driver=driver_of(new, ended=lost_after(main=41))))
+    assert phase_of(app) is UpgradePhase.GATE
+
+
+def test_a_previous_version_that_lacks_the_same_records_waits_for_them_and_nothing_goes_back_and_forth() -> None:
+    new = under_test()
+    app = written(observe(new, driver=driver_of(new, ended=lost_after(main=41))))
+    app = written(observe(app))
+    assert app.status.upgrade is not None
+    assert (app.status.epoch, app.status.upgrade.phase) == (3, UpgradePhase.ROLLING_BACK)
+    old = driver_of(app, spec_hash=app.status.upgrade.from_spec_hash, ended=lost_after(main=41))
+    for seconds in (0, 86400):
+        seen = observe(app, driver=old)
+        assert phase_of(written(seen, NOW + seconds)) is UpgradePhase.ROLLING_BACK
+        assert not acts(decide(seen, NOW + seconds), do.DeleteDriver)
+
+
+def phase_of(app: StreamingApp) -> UpgradePhase:
+    assert app.status.upgrade is not None
+    return app.status.upgrade.phase
+
+
+@pytest.mark.parametrize("reason", [Reason.STORAGE_OLDER, Reason.STORAGE_EMPTY])
+def test_a_storage_without_the_newest_state_that_both_versions_have_rolls_nothing_back(reason: Reason) -> None:
+    new = under_test()
+    driver = driver_of(new, phase="Succeeded", ended=ended_with(reason, 0))
+    for seconds in (0, 86400):
+        assert phase_of(written(observe(new, driver=driver), NOW + seconds)) is UpgradePhase.GATE
 
 
 @pytest.mark.parametrize(("lag", "taken_back"), [(0, False), (-1, False), (7, True)])

@@ -18,6 +18,7 @@ from tidegate.decide.launch import refusal_of, time_left, words_of_refusal
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.launched import (
     committed_nothing,
+    ends_as_kept,
     has_not_begun,
     is_in_time,
     never_began,
@@ -41,7 +42,15 @@ from tidegate.decide.upgrades.step import (
     takes_orders,
     unstarted_queries,
 )
-from tidegate.model.streaming_app import Phase, RollbackPolicy, SnapshotBatch, UpgradePhase, UpgradeStatus
+from tidegate.model.spec_hash import has_same_storage
+from tidegate.model.streaming_app import (
+    Phase,
+    RollbackPolicy,
+    SnapshotBatch,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradeStatus,
+)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, time_from_seconds
 from tidegate_spark.reasons import Reason
@@ -122,6 +131,24 @@ def fail_gate(o: Observation, now: float) -> Step | None:
         return taken_back(o, upgrade, status.last_stable, problem, now)
     failed = moved(upgrade, UpgradePhase.FAILED, problem.reason, messages.failed(problem.message, why_not), now)
     return Step(failed, warning=True)
+
+
+def roll_back_unharmed(o: Observation, now: float) -> Step | None:
+    """Roll back a version that lacks records of a source and has committed nothing: the previous one may read others.
+
+    That undoes nothing, and says nothing against the version. If the previous one lacks the same records, it waits for
+    them in its place: what was rolled back is not tried again by itself.
+    """
+    upgrade, stable, driver = o.app.status.upgrade, o.app.status.last_stable, o.driver
+    if upgrade is None or stable is None or driver is None or not _at_gate(o, upgrade) or _is_suspended(o):
+        return None
+    if driver.spec_hash != upgrade.to_spec_hash or driver.terminating or driver.running:
+        return None
+    if not ended_for_all_versions(driver) or upgrade.mode is UpgradeMode.STATELESS:
+        return None  # or somebody gave up the state with which the previous version would read on
+    if not ends_as_kept(o, upgrade) or why_not_taken_back(o, upgrade):
+        return None
+    return taken_back(o, upgrade, stable, name_end(driver), now)
 
 
 def note_idle(o: Observation, now: float) -> Step | None:
@@ -207,9 +234,11 @@ def forget_disposed(o: Observation, now: float) -> Step | None:
 
 def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | None:
     driver, seconds, limit = o.driver, seconds_in_phase(upgrade, now), o.app.spec.upgrade.timeout_seconds
-    if o.app.spec.suspend or o.app.status.phase is Phase.SUSPENDED:
+    if _is_suspended(o):
         return None
     if driver is not None and driver.spec_hash == upgrade.to_spec_hash:
+        if _lacks_state_of_both(o, driver):
+            return None
         if _failed_by_itself(driver):
             return name_end(driver)
         problem = _name_long_start(o, driver, seconds) or name_failing_executors(o, now)
@@ -218,6 +247,21 @@ def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | No
     if _seconds_that_count(o, upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None
     return Problem(Reason.UPGRADE_TIMEOUT, messages.not_stable_in_time(limit, _shown(o)))
+
+
+def _is_suspended(o: Observation) -> bool:
+    return o.app.spec.suspend or o.app.status.phase is Phase.SUSPENDED
+
+
+def _lacks_state_of_both(o: Observation, driver: PodRecord) -> bool:
+    """Return whether a version ended because the storage lacks its state, in which the previous one has it, too.
+
+    A rollback would make a lineage of what there is, and so continue from an older state without a word.
+    """
+    told, stable = read_termination(driver.ended), o.app.status.last_stable
+    if told is None or stable is None or told.reason not in (Reason.STORAGE_OLDER, Reason.STORAGE_EMPTY):
+        return False
+    return has_same_storage(o.app.spec, stable)
 
 
 def _seconds_that_count(o: Observation, upgrade: UpgradeStatus, now: float) -> float:
@@ -255,7 +299,7 @@ def fails_beside_an_edit(o: Observation, upgrade: UpgradeStatus, now: float) -> 
     driver = o.driver
     if driver is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash == o.spec_hash:
         return False
-    if driver.spec_hash != upgrade.to_spec_hash or driver.terminating:
+    if driver.spec_hash != upgrade.to_spec_hash or driver.terminating or _lacks_state_of_both(o, driver):
         return False
     if not is_in_time(o, upgrade, now) and not never_began(o, upgrade):
         return False

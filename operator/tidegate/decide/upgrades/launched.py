@@ -73,6 +73,20 @@ def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:
     return not driver.running if not driver.restarts else driver.running and _second_committed_nothing(o, driver)
 
 
+def ends_as_kept(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether it is certain that the version under test has ended with the batches that were kept before it.
+
+    By its only launch, which committed nothing; or by the rollback snapshot, of which all queries were told at the end.
+    """
+    if _is_only_launch(o, upgrade) and committed_nothing(o, upgrade):
+        return True
+    told = read_termination(o.driver.ended) if o.driver is not None and not o.driver.running else None
+    kept = upgrade.rollback_snapshot.batches if upgrade.rollback_snapshot is not None else ()
+    if told is None or not kept:
+        return False
+    return {query.name: query.batch_id for query in kept} == {name: b for name, b in told.batches.items() if b >= 0}
+
+
 def _second_committed_nothing(o: Observation, driver: PodRecord) -> bool:
     if o.agent is None:
         return not driver.ready

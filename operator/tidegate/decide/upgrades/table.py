@@ -51,6 +51,7 @@ STEPS: tuple[Rule, ...] = (
     repartitioning.note_repartition_pod,
     gate.pass_gate,
     gate.fail_gate,
+    gate.roll_back_unharmed,
     gate.note_idle,
     gate.note_input,
     gate.note_refusal,
