@@ -53,7 +53,7 @@ def reaches_executors_alone(key: str, remedy: str) -> str:
 
 def hidden_from_the_command(key: str) -> str:
     return (
-        f"{key} of the script does not apply in the driver's JVM: its value looks like a secret, and anybody who sees the "
-        "pod's processes reads the JVM's command. Keep the secret in a file, mounted from a Secret, and name the file: "
-        "spark.jars.ivySettings for repositories, a file of JAAS for Java options."
+        f"{key} of the script does not apply in the driver's JVM: its value looks like a secret, and anybody who sees "
+        "the pod's processes reads the JVM's command. Keep the secret in a file, mounted from a Secret, and name the "
+        "file: spark.jars.ivySettings for repositories, a file of JAAS for Java options."
     )

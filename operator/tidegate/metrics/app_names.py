@@ -19,7 +19,7 @@ class AppNames:
 
     def admits(self, app: Key) -> bool:
         """Return whether there are series of this application, or there is room for them."""
-        names = self._shown.get(app[0], {})
+        names = self._shown.get(app[0], Counter[str]())
         return app[1] in names or len(names) < MOST_NAMES
 
     def add(self, app: Key) -> None:

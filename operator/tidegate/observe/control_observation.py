@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tidegate.model.control_message import ControlMessage
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.open_resources import Waiting
+from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.protocol import AgentReport
 
@@ -45,7 +45,7 @@ class ControlObservation:
     """The application of that name, whichever it is."""
     app_unreadable: bool = False
     """There is one, and it cannot be read."""
-    without_app: Waiting = Waiting()
+    without_app: OpenCount = OpenCount()
     """If there is none: accepted messages of the namespace to applications that are not there, whatever their names."""
     driver: PodRecord | None = None
     agent: AgentReport | None = None

@@ -9,7 +9,7 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
-from tidegate.observe.open_resources import Waiting
+from tidegate.observe.open_resources import OpenCount
 from tidegate.resources.message_snapshot import message_snapshot_name
 from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import Key
@@ -36,7 +36,7 @@ def observe_control(index: Index, app_key: Key, now: float, clock_skew: float = 
         messages=messages,
         app=readable.app if readable else None,
         app_unreadable=isinstance(known, UnreadableApp),
-        without_app=index.control.waiting.without_app(app_key[0]) if known is None else Waiting(),
+        without_app=index.control.waiting.without_app(app_key[0]) if known is None else OpenCount(),
         driver=driver,
         agent=report.report if report else None,
         snapshots=_snapshots(index, messages),

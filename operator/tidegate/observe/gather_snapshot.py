@@ -6,7 +6,7 @@ from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid, snapshot_i
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
-from tidegate.observe.open_resources import Waiting
+from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.names import driver_pod_name, export_pod_prefix, snapshot_pod_name, verify_pod_name
@@ -57,9 +57,9 @@ def observe_snapshot(
     )
 
 
-def _without_app(index: Index, app_key: Key) -> Waiting:
+def _without_app(index: Index, app_key: Key) -> OpenCount:
     if not app_key[1] or index.app(app_key) is not None:
-        return Waiting()
+        return OpenCount()
     # Imported ones name no application, and are counted for themselves.
     waiting = index.snapshots.waiting
     return waiting.without_app(app_key[0]) - waiting.of_app((app_key[0], ""))

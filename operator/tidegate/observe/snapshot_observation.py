@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tidegate.model.spec import POD_START_TIMEOUT
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.open_resources import Waiting
+from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.platform import Platform
 from tidegate_spark.protocol import AgentReport
@@ -77,9 +77,9 @@ class SnapshotObservation:
     """Names of applications that start with it, whether they have or not."""
     siblings: tuple[StreamSnapshot, ...] = ()
     """The other snapshots of the same application, by its uid."""
-    waiting: Waiting = Waiting()
+    waiting: OpenCount = OpenCount()
     """Accepted snapshots that are on their way: of the same application or, if this one is imported, those imported."""
-    without_app: Waiting = Waiting()
+    without_app: OpenCount = OpenCount()
     """If the application is not there: those of the namespace whose applications are not, whatever their names."""
     clock_skew: float = 0.0
     """Seconds by which our clock is ahead of the API server's, as far as that is known."""

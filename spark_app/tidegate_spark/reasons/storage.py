@@ -283,8 +283,8 @@ AREA = Area(
                 "spec.restartNonce."
             ),
             after=(
-                "The driver restarts with exponential back-off; the restart budget is not spent. A new version that has "
-                "committed nothing yet is rolled back."
+                "The driver restarts with exponential back-off; the restart budget is not spent. A new version that "
+                "has committed nothing yet is rolled back."
             ),
             page="guide.md#when-a-source-has-lost-records",
             outlasts_rollback=True,

@@ -57,23 +57,23 @@ def put_of_a_batch(request: Request) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason", "words"),
+    ("answer", "said"),
     [
-        (SLOW_DOWN, Reason.STORAGE_THROTTLED, "SlowDown (HTTP 503)"),
-        ((429, "TooManyRequests"), Reason.STORAGE_THROTTLED, "HTTP 429"),
-        (EXPIRED, Reason.CREDENTIALS_EXPIRED, "no longer accepts the session token"),
+        (SLOW_DOWN, (Reason.STORAGE_THROTTLED, "SlowDown (HTTP 503)")),
+        ((429, "TooManyRequests"), (Reason.STORAGE_THROTTLED, "HTTP 429")),
+        (EXPIRED, (Reason.CREDENTIALS_EXPIRED, "no longer accepts the session token")),
     ],
     ids=["SlowDown", "429", "ExpiredToken"],
 )
 def test_a_driver_that_finds_such_a_store_says_which_it_is(
-    front: StoreFront, place: Storage, credentials: Path, answer: tuple[int, str], reason: Reason, words: str
+    front: StoreFront, place: Storage, credentials: Path, answer: tuple[int, str], said: tuple[Reason, str]
 ) -> None:
     config = driver_config("app", "local:///main.py", behind(front, place, "app"))
     refusing = front.add(Rule(with_a_body, answer=answer))
     with pytest.raises(FaultError) as caught:
         preflight.check_storage(config, str(credentials))
-    assert caught.value.fault.reason is reason
-    assert words in caught.value.fault.message
+    assert caught.value.fault.reason is said[0]
+    assert said[1] in caught.value.fault.message
     assert refusing.hits >= 1
     front.clear()
     preflight.check_storage(config, str(credentials))

@@ -13,7 +13,7 @@ from tidegate.decide.control.plan import MOST_REMOVED, PROGRESS_INTERVAL, decide
 from tidegate.decide.control.reporting import _MEANINGS
 from tidegate.model.control_message import FINAL, ControlMessage, MessagePhase
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
-from tidegate.observe.open_resources import Waiting
+from tidegate.observe.open_resources import OpenCount
 from tidegate_spark.control_protocol import (
     LARGEST_PAYLOAD,
     LONGEST_ERROR,
@@ -75,7 +75,7 @@ def test_messages_that_were_accepted_before_go_on_waiting_however_many_there_are
 
 
 def test_messages_to_applications_that_are_not_there_have_one_bound_whatever_they_name() -> None:
-    full = Waiting(MOST_WAITING - 1, 40)
+    full = OpenCount(MOST_WAITING - 1, 40)
     plan = decide_control(observe(*waiting(2), without_app=full), NOW)
     assert [(name, it.phase) for name, it in statuses(plan).items()] == [
         ("wait-00000", MessagePhase.PENDING),
@@ -84,7 +84,7 @@ def test_messages_to_applications_that_are_not_there_have_one_bound_whatever_the
     refused = statuses(plan)["wait-00001"].conditions[0]
     assert refused.reason == "TooManyMessages"
     assert refused.message.startswith("StreamingApp orders does not exist, and 1000 messages, or 8 MiB of payloads,")
-    large = Waiting(3, 8 * 1024**2)
+    large = OpenCount(3, 8 * 1024**2)
     assert said(observe(message(), without_app=large))[2] == "TooManyMessages"
 
 

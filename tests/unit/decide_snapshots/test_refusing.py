@@ -14,11 +14,11 @@ from tidegate.model.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
 )
-from tidegate.observe.open_resources import Waiting
+from tidegate.observe.open_resources import OpenCount
 from tidegate_testing.observations import NOW
 from tidegate_testing.snapshot_observations import begun, kinds, observe, observe_running, said, settled, snapshot
 
-FULL = Waiting(MOST_OPEN)
+FULL = OpenCount(MOST_OPEN)
 REFUSED = (SnapshotPhase.FAILED, "Stalled", "TooManySnapshots")
 
 
@@ -31,7 +31,7 @@ def imported() -> StreamSnapshot:
 def test_one_behind_as_many_as_may_be_on_their_way_is_refused_and_nothing_else_is_done_about_it() -> None:
     plan = decide_snapshot(observe_running(snapshot(), waiting=FULL), NOW)
     assert (said(plan), kinds(plan), plan.wake_after) == (REFUSED, ["WriteSnapshotStatus"], None)
-    assert said(decide_snapshot(observe_running(snapshot(), waiting=Waiting(MOST_OPEN - 1)), NOW))[0] != REFUSED[0]
+    assert said(decide_snapshot(observe_running(snapshot(), waiting=OpenCount(MOST_OPEN - 1)), NOW))[0] != REFUSED[0]
 
 
 def test_the_reason_names_what_to_do() -> None:
@@ -46,7 +46,7 @@ def test_the_reason_names_what_to_do() -> None:
 
 def test_those_that_wait_for_applications_that_are_not_there_have_one_bound_whatever_they_name() -> None:
     assert said(decide_snapshot(observe(snapshot(), without_app=FULL), NOW)) == REFUSED
-    assert said(decide_snapshot(observe(snapshot(), without_app=Waiting(99)), NOW))[2] == "AppNotFound"
+    assert said(decide_snapshot(observe(snapshot(), without_app=OpenCount(99)), NOW))[2] == "AppNotFound"
 
 
 def test_one_more_import_has_no_pod() -> None:
@@ -57,14 +57,14 @@ def test_one_more_import_has_no_pod() -> None:
 
 def test_what_was_accepted_or_begun_goes_on_behind_any_number() -> None:
     waits = settled(observe(snapshot()))
-    full = dataclasses.replace(waits, waiting=Waiting(500), without_app=Waiting(500))
+    full = dataclasses.replace(waits, waiting=OpenCount(500), without_app=OpenCount(500))
     assert decide_snapshot(full, NOW).reason == "AppNotFound"
     lost = msgspec.structs.replace(snapshot(begun()), status=snapshot().status)
-    assert decide_snapshot(observe_running(lost, waiting=Waiting(500)), NOW).reason != "TooManySnapshots"
+    assert decide_snapshot(observe_running(lost, waiting=OpenCount(500)), NOW).reason != "TooManySnapshots"
 
 
 @pytest.mark.parametrize("label", [LABEL_AT_DELETION, LABEL_OF_MESSAGE, LABEL_SCHEDULED])
 def test_those_that_tidegate_makes_have_as_much_room_again_and_no_more(label: str) -> None:
     own = snapshot(labels={label: "true"})
     assert decide_snapshot(observe_running(own, waiting=FULL), NOW).reason != "TooManySnapshots"
-    assert said(decide_snapshot(observe_running(own, waiting=Waiting(2 * MOST_OPEN)), NOW)) == REFUSED
+    assert said(decide_snapshot(observe_running(own, waiting=OpenCount(2 * MOST_OPEN)), NOW)) == REFUSED

@@ -1,4 +1,4 @@
-"""Links between the pages lead to files and headings that exist, and architecture.md names modules that do. Reads them."""
+"""Links between the pages lead to files and headings that exist; architecture.md names modules that do. Reads them."""
 
 import re
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ def named_in_code() -> set[str]:
 
 
 def unknown(text: str) -> set[str]:
-    """Return the modules and folders that a text names and that neither a package has, at whatever depth, nor the project."""
+    """Return the modules and folders that a text names and that no package has, at whatever depth, nor the project."""
     there = {path.with_suffix("") for package in PACKAGES for path in package.rglob("*")}
     names = {"/".join(path.parts[-depth:]) for path in there for depth in range(1, 4)}
     return {name for name in _MODULE.findall(_CODE.sub("", text)) if name not in names and not (ROOT / name).exists()}

@@ -10,7 +10,7 @@ from tidegate.model.streaming_app import LocalReference, Phase
 from tidegate.observe.gather_control import observe_control
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
-from tidegate.observe.open_resources import Waiting
+from tidegate.observe.open_resources import OpenCount
 from tidegate_spark.reasons import Reason
 from tidegate_testing.control_observations import message
 from tidegate_testing.observations import NOW, PLATFORM
@@ -31,12 +31,12 @@ def test_messages_that_wait_are_counted_with_their_payloads_until_they_end_or_go
     for name in ("a", "b", "c"):
         index.control.put(accepted(name, "nobody"))
     index.control.put(message("new", resource_version="1"))
-    assert index.control.waiting.of_app(NOBODYS) == Waiting(3, 18)
+    assert index.control.waiting.of_app(NOBODYS) == OpenCount(3, 18)
     index.control.put(accepted("a", "nobody", 2))
     failed = ControlMessageStatus(conditions=SAID, phase=MessagePhase.FAILED)
     index.control.put(msgspec.structs.replace(accepted("b", "nobody", 2), status=failed))
     index.control.remove(("shop", "c"), "uid-c")
-    assert index.control.waiting.of_app(NOBODYS) == Waiting(1, 6)
+    assert index.control.waiting.of_app(NOBODYS) == OpenCount(1, 6)
 
 
 def test_those_of_applications_that_are_not_there_are_counted_together_by_namespace() -> None:
@@ -44,13 +44,13 @@ def test_those_of_applications_that_are_not_there_are_counted_together_by_namesp
     for number in range(5):
         index.control.put(accepted(f"m{number}", f"nobody-{number}"))
     index.control.put(accepted("real", "orders"))
-    assert observe_control(index, NOBODYS, NOW).without_app == Waiting(6, 36)
+    assert observe_control(index, NOBODYS, NOW).without_app == OpenCount(6, 36)
     index.put_app(APP)
-    assert observe_control(index, NOBODYS, NOW).without_app == Waiting(5, 30)
-    assert observe_control(index, ORDERS, NOW).without_app == Waiting()
-    assert observe_control(index, ("elsewhere", "nobody"), NOW).without_app == Waiting()
+    assert observe_control(index, NOBODYS, NOW).without_app == OpenCount(5, 30)
+    assert observe_control(index, ORDERS, NOW).without_app == OpenCount()
+    assert observe_control(index, ("elsewhere", "nobody"), NOW).without_app == OpenCount()
     index.remove_app(ORDERS, APP.metadata.uid)
-    assert observe_control(index, ORDERS, NOW).without_app == Waiting(6, 36)
+    assert observe_control(index, ORDERS, NOW).without_app == OpenCount(6, 36)
 
 
 def test_an_application_that_cannot_be_read_is_there() -> None:
@@ -58,7 +58,7 @@ def test_an_application_that_cannot_be_read_is_there() -> None:
     index.control.put(accepted("a", "orders"))
     stored = msgspec.to_builtins(APP)
     index.put_app({**stored, "metadata": {**stored["metadata"], "resourceVersion": "99"}, "spec": {}})
-    assert index.control.waiting.without_app("shop") == Waiting()
+    assert index.control.waiting.without_app("shop") == OpenCount()
 
 
 def test_snapshots_on_their_way_are_counted_and_imported_ones_for_themselves() -> None:

@@ -11,7 +11,7 @@ from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import MessagePhase, is_too_deep, is_too_large
 from tidegate.model.streaming_app import ControlSpec
-from tidegate.observe.open_resources import Waiting
+from tidegate.observe.open_resources import OpenCount
 from tidegate_spark.control_protocol import DEEPEST_PAYLOAD
 from tidegate_spark.reasons import Reason
 
@@ -82,7 +82,7 @@ def refuse_too_many(s: Seen, now: float) -> MessageVerdict | None:
     return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.TOO_MANY_MESSAGES, message)
 
 
-def _is_full(s: Seen, waiting: Waiting) -> bool:
+def _is_full(s: Seen, waiting: OpenCount) -> bool:
     return waiting.number >= MOST_WAITING or waiting.size + len(s.message.spec.payload) > MOST_WAITING_BYTES
 
 

@@ -31,7 +31,7 @@ from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import FINAL, ControlMessageStatus
 from tidegate.observe.control_observation import ControlObservation
-from tidegate.observe.open_resources import Waiting
+from tidegate.observe.open_resources import OpenCount
 from tidegate_spark.control_protocol import MessageEnd
 from tidegate_spark.reasons import Reason
 
@@ -104,14 +104,14 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
 def _judge(o: ControlObservation, now: float) -> list[_Judged]:
     reports = {report.id: report for report in o.agent.control.messages} if o.agent is not None else {}
     asked = {it.report.id: it.report for it in from_channel.asked_of(o)}
-    judged, before, added = list[_Judged](), Waiting(), Waiting()
+    judged, before, added = list[_Judged](), OpenCount(), OpenCount()
     for message in o.messages:
         uid = message.metadata.uid
         report = asked.get(message.log_id) if message.is_from_channel else reports.get(uid)
         seen = Seen(message, o, now - o.clock_skew, report, o.snapshots.get(uid), before, added)
         judged.append(_Judged(seen, first_verdict(MESSAGE_RULES, seen, now)[1]))
         if judged[-1].verdict.phase not in FINAL:
-            one = Waiting(1, len(message.spec.payload))
+            one = OpenCount(1, len(message.spec.payload))
             before, added = before + one, added if message.status.conditions else added + one
     return judged
 

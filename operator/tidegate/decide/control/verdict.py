@@ -10,7 +10,7 @@ from tidegate.decide.verdict import Health
 from tidegate.model.control_message import ControlMessage, MessagePhase
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_observation import ControlObservation
-from tidegate.observe.open_resources import Waiting
+from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pods import process_of
 from tidegate_spark.control_protocol import MessageReport
 from tidegate_spark.protocol import DriverState
@@ -29,9 +29,9 @@ class Seen:
     """What the driver tells of it."""
     snapshot: StreamSnapshot | None = None
     """The StreamSnapshot of what it had taken."""
-    before: Waiting = Waiting()
+    before: OpenCount = OpenCount()
     """The messages to the same application that come earlier, and of which something is still to come."""
-    added: Waiting = Waiting()
+    added: OpenCount = OpenCount()
     """Those of them that were not accepted before."""
 
     @property

@@ -6,7 +6,8 @@ import sys
 import threading
 import time
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 way, source = sys.argv[1:]
 stopping = threading.Event()
@@ -15,13 +16,13 @@ spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
 
 
-def watch(query):
+def watch(query: StreamingQuery) -> None:
     while not query.lastProgress:
         time.sleep(0.1)
     os._exit(3)
 
 
-def leave(batch, number):
+def leave(batch: DataFrame, number: int) -> None:
     if number == 1:
         os._exit(4)
 
