@@ -3,7 +3,8 @@
 * One writer: a batch is committed only by the process that had the fence when it began.
 * An application never goes back to an earlier lineage. It goes on to a later one from the one that it runs in, or from
   one that nobody came to run in: whatever becomes of its status.
-* An application that starts from a snapshot, or has run, never starts empty, wherever its storage is.
+* An application that starts from a snapshot, or has run, never starts empty, wherever its storage is. In a lineage, its
+  batch never falls, be its storage an older copy, unless a person accepts that.
 * An epoch belongs to one pod, and is recorded before there is a pod of it; recorded epochs never go back.
 * A driver is declared lost only if it is not there.
 * An application that has a stable version does not stand still for an edit of which no pod can be made.
@@ -109,6 +110,8 @@ class Invariants:
     """Uid and lineage of each that a launch was recorded to open -> those that were left for it, by the status."""
     ran: dict[str, dict[str, int]] = field(default_factory=dict)
     """Uid -> prefix of each storage in which batches were committed -> the last lineage."""
+    reached: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Uid and lineage of each in which batches were committed -> the newest one, wherever the storage was."""
     run_in: set[tuple[str, int]] = field(default_factory=set)
     """Prefix and lineage of each in which a batch was begun."""
     writes: int = 0
@@ -437,6 +440,10 @@ class Invariants:
         if (*at, batch - 1) not in self._strays and batch != self.committed_batches.get(at, -1) + 1:
             self.violated(f"batch {batch} of {prefix} is committed after {self.committed_batches.get(at, -1)}")
         self.committed_batches[at] = batch
+        reached = self.reached.setdefault((holder.uid, holder.lineage), batch - 1)
+        if batch <= reached:
+            self.violated(f"batch {batch} of lineage {holder.lineage} in {prefix} is committed after {reached} elsewhere")
+        self.reached[holder.uid, holder.lineage] = max(batch, reached)
 
     def _check_lineage(self, prefix: str, holder: Holder) -> None:
         before = self.runs_in.get(prefix, 0)
@@ -498,11 +505,31 @@ class Invariants:
         self._times_emptied[prefix] += 1
         self.fences.pop(prefix, None)
         self.runs_in.pop(prefix, None)
+        gone = {uid for uid, places in self.ran.items() if prefix in places}
+        self.reached = {at: batch for at, batch in self.reached.items() if at[0] not in gone}
         for places in self.ran.values():
             places.pop(prefix, None)
         self.run_in = {at for at in self.run_in if at[0] != prefix}
         for at in [at for at in self.committed_batches if at[0] == prefix]:
             del self.committed_batches[at]
+
+    def copied(self, source: str, target: str) -> None:
+        """Somebody copied a storage to another place, in which there is nothing else."""
+        there = {lineage: batch for (prefix, lineage), batch in self.committed_batches.items() if prefix == source}
+        self._hold(target, there)
+        self.runs_in[target] = self.runs_in.get(source, 0)
+
+    def _hold(self, prefix: str, batches: dict[int, int]) -> None:
+        for at in [at for at in self.committed_batches if at[0] == prefix]:
+            del self.committed_batches[at]
+        self.committed_batches |= {(prefix, lineage): batch for lineage, batch in batches.items()}
+
+    def accepted(self, uid: str, prefix: str, lineage: int, batches: dict[int, int]) -> None:
+        """A person accepts an older copy, which is in a lineage and has these batches, by their lineages."""
+        self._hold(prefix, batches)
+        self.reached = {at: batch for at, batch in self.reached.items() if at[0] != uid}
+        self.runs_in[prefix] = lineage
+        self.ran.get(uid, {}).pop(prefix, None)
 
 
 def _last_change(wishes: Wishes) -> int:

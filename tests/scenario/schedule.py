@@ -12,6 +12,7 @@ from unittest import mock
 from tests.scenario import happenings
 from tests.scenario.api_server import APPS, Body
 from tests.scenario.desired import NO_PLACE, NO_STATE, OWNED, UNCLAIMED, UNREACHABLE, differences
+from tests.scenario.happenings.copies import put_newest_back
 from tests.scenario.happenings.people import create_app, is_unusable, make_usable_again
 from tests.scenario.happenings.places import put_back
 from tests.scenario.happenings.registry import Happening
@@ -221,7 +222,8 @@ def mend(world: World) -> None:
             nonce = app["spec"].get("restartNonce", 0) + 1
             world.trace("people", f"have {name} launched with the operator's new key")
             world.api.patch(world.app_path(name), {"spec": {"restartNonce": nonce}})
-        if reason_of(app) in NO_STATE or (reason_of(app) in NO_PLACE and not put_back(world, app)):
+        helped = reason_of(app) in NO_PLACE and (put_newest_back(world, app) or put_back(world, app))
+        if reason_of(app) in NO_STATE or (reason_of(app) in NO_PLACE and not helped):
             _give_state_up(world, app)
         if reason_of(app) in FOR_GOOD and "deletionTimestamp" not in app["metadata"]:
             nonce = app["spec"].get("restartNonce", 0) + 1

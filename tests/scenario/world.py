@@ -67,6 +67,12 @@ class World(OperatorsWorld):
         self.quota, self.input = False, True
         self.statuses: dict[str, list[Body]] = {}
         """Statuses that were backed up, by the uid of their application."""
+        self.copies: dict[str, dict[str, bytes]] = {}
+        """Backups of storages, by their place."""
+        self.newest: dict[str, dict[str, bytes]] = {}
+        """What was in storages before an older backup was restored, by their place."""
+        self.accepted: set[str] = set()
+        """Uids of applications that were launched again on an older copy after a person had accepted it."""
         self.origin: StreamSnapshot | None = None
         """The snapshot that applications start from, if there is one."""
         self.bugs: dict[str, str] = {}
