@@ -442,7 +442,9 @@ class Invariants:
         self.committed_batches[at] = batch
         reached = self.reached.setdefault((holder.uid, holder.lineage), batch - 1)
         if batch <= reached:
-            self.violated(f"batch {batch} of lineage {holder.lineage} in {prefix} is committed after {reached} elsewhere")
+            self.violated(
+                f"batch {batch} of lineage {holder.lineage} in {prefix} is committed after {reached} elsewhere"
+            )
         self.reached[holder.uid, holder.lineage] = max(batch, reached)
 
     def _check_lineage(self, prefix: str, holder: Holder) -> None:

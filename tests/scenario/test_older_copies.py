@@ -10,7 +10,7 @@ import pytest
 
 from tests.scenario.happenings import choose_among, copies, people
 from tests.scenario.schedule import misfortune, run_course
-from tidegate.decide import status
+from tidegate.decide import last_batch, status
 from tidegate.model.streaming_app import SnapshotBatch
 from tidegate.observe.observation import Observation
 from tidegate_spark import claiming
@@ -48,7 +48,7 @@ def without_comparing_batches(patch: pytest.MonkeyPatch) -> None:
 
 def with_batches_that_never_fall(patch: pytest.MonkeyPatch) -> None:
     """Have the status keep the highest batch, as it did before a person's acceptance counted."""
-    known_since = status.last_batches
+    known_since = last_batch.last_batches
 
     def highest(o: Observation, lineage: int) -> tuple[SnapshotBatch, ...]:
         known = {query.name: query for query in o.app.status.batches if lineage == o.app.status.lineage}

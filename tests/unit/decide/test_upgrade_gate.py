@@ -251,7 +251,7 @@ def lost_after(committed: int = 0, **batches: int) -> Exit:
     return Exit(1, "Error", to_json(told), NOW - 5)
 
 
-KEPT = RollbackSnapshot(id="up-1", lineage=1, batches=(SnapshotBatch(name="main", batch_id=41),))
+KEPT_BEFORE = RollbackSnapshot(id="up-1", lineage=1, batches=(SnapshotBatch(name="main", batch_id=41),))
 
 
 @pytest.mark.parametrize(
@@ -265,11 +265,11 @@ KEPT = RollbackSnapshot(id="up-1", lineage=1, batches=(SnapshotBatch(name="main"
         ({"ended": lost_after(main=41), "restarts": 9}, {}, False),
         ({"ended": lost_after(main=41)}, {"epoch": 1}, False),
         # The rollback snapshot is of the very batches with which it ended, however often it was started.
-        ({"ended": lost_after(-1, main=41), "restarts": 9}, {"epoch": 1, "rollback_snapshot": KEPT}, True),
-        ({"ended": lost_after(-1, main=41, new=-1), "restarts": 9}, {"rollback_snapshot": KEPT}, True),
-        ({"ended": lost_after(-1, main=42), "restarts": 9}, {"rollback_snapshot": KEPT}, False),
-        ({"ended": lost_after(-1, main=41, new=0), "restarts": 9}, {"rollback_snapshot": KEPT}, False),
-        ({"ended": lost_after(-1), "restarts": 9}, {"rollback_snapshot": KEPT}, False),
+        ({"ended": lost_after(-1, main=41), "restarts": 9}, {"epoch": 1, "rollback_snapshot": KEPT_BEFORE}, True),
+        ({"ended": lost_after(-1, main=41, new=-1), "restarts": 9}, {"rollback_snapshot": KEPT_BEFORE}, True),
+        ({"ended": lost_after(-1, main=42), "restarts": 9}, {"rollback_snapshot": KEPT_BEFORE}, False),
+        ({"ended": lost_after(-1, main=41, new=0), "restarts": 9}, {"rollback_snapshot": KEPT_BEFORE}, False),
+        ({"ended": lost_after(-1), "restarts": 9}, {"rollback_snapshot": KEPT_BEFORE}, False),
         # One that runs again may read on.
         ({"ended": lost_after(main=41), "restarts": 1, "running": True}, {}, False),
     ],

@@ -7,7 +7,7 @@ import threading
 import time
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 way, source = sys.argv[1:]
 stopping = threading.Event()
