@@ -33,7 +33,6 @@ def await_work(driver: DriverProcess, pattern: Pattern, after: dict[str, int]) -
         before = -1 if query in pattern.fresh else after.get(query, -1)
         # Of all batches from the first one on, this process has run those that were left.
         assert seen[query].committed <= seen[query].batch_id - before, (query, seen[query], before)
-    assert not [name for name, each in seen.items() if each.failed], seen
     return {query: seen[query].batch_id for query in pattern.queries}
 
 
