@@ -362,6 +362,7 @@ FORMS = [
     Form("last-words", LAST_WORDS, ended, None),
     Form("last-words-with-adoption", LAST_WORDS, ended, None),
     Form("last-words-with-found-claim", LAST_WORDS, ended, None),
+    Form("last-words-with-batch-given-up", LAST_WORDS, ended, None),
     Form("snapshot-reports", SNAPSHOTS, asked_snapshot_pod, lambda it: word_of(it.snapshots, Secrets()).encode()),
 ]
 
@@ -388,7 +389,7 @@ def test_what_is_told_tells_of_every_field(form: Form) -> None:
 
 def test_the_words_of_a_driver_that_could_not_start_are_written_as_they_are_read() -> None:
     words = last_words(ModuleNotFoundError("no pyspark"), stored("driver-config").decode())
-    assert_written("last-words-with-found-claim", words.encode())
+    assert_written("last-words-with-batch-given-up", words.encode())
 
 
 def test_the_words_that_a_snapshot_pod_leaves_are_read_as_its_answer_is() -> None:
