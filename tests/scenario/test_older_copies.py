@@ -21,14 +21,9 @@ SCHEDULES = 300
 """So many are tried when the recorded one no longer fails."""
 COPIES = misfortune(
     choose_among(
-        copies.back_up_storage,
-        copies.back_up_storage,
-        copies.restore_storage,
-        copies.restore_storage,
-        copies.restore_storage,
-        copies.name_store_with_copy,
-        copies.name_store_with_copy,
-        people.suspend_or_resume,
+        *(copies.back_up_storage,) * 3,
+        *(copies.restore_storage,) * 5,
+        *(copies.name_store_with_copy,) * 3,
         people.suspend_or_resume,
         people.restart,
         people.create_app,

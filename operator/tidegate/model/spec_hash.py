@@ -75,6 +75,16 @@ def has_same_storage(spec: StreamingAppSpec, stable: StableSpec) -> bool:
     return storage(version_of(spec)) == storage(stable.spec)
 
 
+def store_of(stable: StableSpec) -> tuple[str, str] | None:
+    """Return endpoint and region of the store that a recorded version has, None if they cannot be read."""
+    try:
+        values = json.loads(stable.spec)
+        endpoint, region = values.get("storage.endpoint"), values.get("storage.region")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return (endpoint, region) if isinstance(endpoint, str) and isinstance(region, str) else None
+
+
 class _Held(StreamingAppSpec, frozen=True, kw_only=True, rename="camel"):
     """A recorded version with other secrets than it had: it is that version, and is not started again for them."""
 

@@ -188,7 +188,7 @@ class Index:
         self.first_lists.note_app(uid)
         if known is None or known.metadata.uid != uid:
             return self._make_way()
-        waiting = self._roots.overlapping(key)
+        waiting = self._roots.waiting_for(key)
         self._forget(key)
         return waiting | {key} | self._make_way()
 

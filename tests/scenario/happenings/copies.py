@@ -16,8 +16,10 @@ from tests.scenario.world import BILLING, NAMESPACE, ORDERS, World
 from tidegate_spark.protocol import APP_FILE
 from tidegate_spark.reasons import Reason
 
-_PATIENCE = 20.0
-"""Seconds until people look again whether an application runs."""
+_PATIENCE = 2.0
+"""Seconds until people look again whether an application runs, or whether it has stopped."""
+_LOOKS = 30
+"""So often they look before they give up."""
 
 
 def back_up_storage(w: World) -> str | None:
@@ -36,16 +38,32 @@ def back_up_storage(w: World) -> str | None:
 
 
 def restore_storage(w: World) -> str | None:
-    """Somebody restores the backup of a storage that nobody writes."""
+    """Somebody suspends an application, restores the backup of its storage, and resumes it."""
     app = _some_app(w)
     if app is None or _endpoint(app) or (prefix := _prefix(app)) not in w.copies:
         return None
-    if _has_driver(w, app) or not _is_known_to_be_older(app, batches_in(prefix, w.copies[prefix])):
-        return None
-    w.newest.setdefault(prefix, _objects(w, prefix))
-    _replace(w, prefix, w.copies[prefix])
-    w.count("restored an older storage")
-    return f"{prefix} is restored from its backup"
+    name = app["metadata"]["name"]
+    people.edit(w, name, {"suspend": True})
+    w.later(_PATIENCE, _restore, w, name, app["metadata"]["uid"], _LOOKS)
+    return f"{prefix} is to be restored from its backup"
+
+
+def _restore(w: World, name: str, uid: str, looks: int) -> None:
+    app = w.app(name)
+    if app is None or app["metadata"]["uid"] != uid or not _known(app) or _endpoint(app):
+        return
+    prefix = _prefix(app)
+    if _has_driver(w, app) and looks:
+        w.later(_PATIENCE, _restore, w, name, uid, looks - 1)
+        return
+    settled = not _has_driver(w, app) and phase_of_upgrade(app) not in UNDER_WAY and prefix in w.copies
+    if settled and _is_known_to_be_older(app, batches_in(prefix, w.copies[prefix])):
+        w.trace("people", f"restore {prefix} from its backup")
+        w.newest.setdefault(prefix, _objects(w, prefix))
+        w.accepted.discard(uid)
+        _replace(w, prefix, w.copies[prefix])
+        w.count("restored an older storage")
+    people.edit(w, name, {"suspend": False})
 
 
 def name_store_with_copy(w: World) -> str | None:
@@ -68,11 +86,13 @@ def put_newest_back(w: World, app: Body) -> bool:
     The newest state is put back, or the older one accepted, and not for long: then the application is launched again.
     """
     prefix, name, uid = _prefix(app), app["metadata"]["name"], app["metadata"]["uid"]
-    if reason_of(app) != Reason.STORAGE_OLDER or _endpoint(app) or prefix not in w.newest or _writers(w, prefix):
+    if reason_of(app) != Reason.STORAGE_OLDER or _endpoint(app) or _writers(w, prefix):
         return False
     if uid in w.accepted:
         w.violated(f"{name} is refused the older copy that was accepted")
         return True
+    if prefix not in w.newest:
+        return False
     if w.rng.random() < 0.5:
         w.trace("people", f"put the newest state of {name} back")
         _replace(w, prefix, w.newest.pop(prefix))
@@ -80,6 +100,7 @@ def put_newest_back(w: World, app: Body) -> bool:
     lineage = json.loads(w.store.objects[f"{prefix}/{APP_FILE}"])["lineage"]
     w.trace("people", f"accept the older copy of {name}, which is in lineage {lineage}")
     w.check.accepted(uid, prefix, lineage, batches_in(prefix, _objects(w, prefix)))
+    del w.newest[prefix]
     w.api.patch(w.app_path(name), {"spec": {"startFrom": {"adopt": True, "adoptLineage": lineage}}})
     w.later(_PATIENCE, _launch_again, w, name, uid)
     return True

@@ -4,12 +4,15 @@ import copy
 import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
-from tidegate.model.streaming_app import StreamingApp, decode_app
+from tidegate.model.spec_hash import version_of
+from tidegate.model.streaming_app import StableSpec, StreamingApp, decode_app
 from tidegate.observe.executor_ends import MOST_ENDS
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.pods import Exit
+from tidegate.observe.storage_roots import roots_of
 from tidegate_spark.protocol import FINALIZER
 from tidegate_spark.reasons import Reason
 from tidegate_testing.observations import app_with, driver_of, ended_with, executor_of, launched, running_driver
@@ -377,6 +380,31 @@ def test_storage_inside_that_of_an_older_application_has_a_rival() -> None:
     index.put_app(older)
     index.put_app(inner)
     assert (index.rival(inner), index.rival(older)) == ("orders", "")
+
+
+def test_a_place_that_an_upgrade_may_be_rolled_back_to_is_held_until_the_new_one_is_stable() -> None:
+    index = Index()
+    here = elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-01T00:00:00Z")
+    there = msgspec.structs.replace(here.spec.storage, endpoint="http://other:9000")
+    older = msgspec.structs.replace(here, spec=msgspec.structs.replace(here.spec, storage=there))
+    inner = elsewhere("inner", "s3://streams/apps/shop/orders", "u-1", "2026-01-02T00:00:00Z")
+    before = StableSpec(spec_hash="1", spec=version_of(here.spec))
+    moved = msgspec.structs.replace(older, status=msgspec.structs.replace(older.status, last_stable=before))
+    index.put_app(moved)
+    index.put_app(inner)
+    assert index.rival(inner) == "orders"
+    assert index.remove_app(KEY, "u-9") == {KEY, ("shop", "inner")}
+    after = StableSpec(spec_hash="2", spec=version_of(older.spec))
+    index.put_app(msgspec.structs.replace(older, status=msgspec.structs.replace(older.status, last_stable=after)))
+    assert index.rival(inner) == ""
+
+
+@pytest.mark.parametrize("spec", ["", "[]", "no JSON", '{"storage.endpoint": 7}', "[" * 9000])
+def test_a_stable_version_that_cannot_be_read_holds_no_place(spec: str) -> None:
+    orders = elsewhere("orders", "s3://elsewhere/apps", "u-9", "2026-01-01T00:00:00Z")
+    broken = StableSpec(spec_hash="1", spec=spec)
+    orders = msgspec.structs.replace(orders, status=msgspec.structs.replace(orders.status, last_stable=broken))
+    assert len(roots_of(orders)) == 1
 
 
 def test_an_application_of_another_namespace_holds_nothing_back_by_naming_a_place() -> None:
