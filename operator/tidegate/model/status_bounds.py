@@ -33,13 +33,13 @@ def within_bounds(field: str, value: Any) -> Any:
 
     Args:
         field: its name.
-        value: as JSON has it.
+        value: as JSON has it; a tuple is a list.
     """
     if isinstance(value, str):
         most = longest(field)
         return value if len(value) <= most or field in WHOLE else value[: most - 1] + _CUT
-    if isinstance(value, list):
-        return _distinct([within_bounds(field, item) for item in value[:MOST_ITEMS]])
+    if isinstance(value, list | tuple):
+        return type(value)(_distinct([within_bounds(field, item) for item in value[:MOST_ITEMS]]))
     if isinstance(value, dict):
         items = list(value.items())[:MOST_RESULTS] if field == "results" else value.items()
         return {name: within_bounds(name, item) for name, item in items}
