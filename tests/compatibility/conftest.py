@@ -11,7 +11,7 @@ import pytest
 
 from devcluster import kafka
 from devcluster.site import LocalSite
-from tests.compatibility.inputs import put_files, records_of
+from tests.compatibility.inputs import files_of, put_files, records_of
 from tests.compatibility.patterns import Pattern
 from tests.integration.spark_runtime.conftest import (
     StartDriver,
@@ -86,7 +86,7 @@ def brokers() -> Iterator[str]:
 
 @pytest.fixture
 def run(
-    request: pytest.FixtureRequest, start_driver: StartDriver, object_store: ObjectStore, bucket: str
+    request: pytest.FixtureRequest, start_driver: StartDriver, object_store: ObjectStore, bucket: str, tmp_path: Path
 ) -> Iterator[Run]:
     """Start a driver with a pattern's script."""
     values: dict[str, str] = {}
@@ -95,6 +95,8 @@ def run(
         def start(pattern: Pattern, epoch: int = 1, version: int = 1) -> DriverProcess:
             if not values:
                 values.update(fill_in(pattern, request, object_store, bucket, feeds))
+                values["folder"] = str(tmp_path / "folder")
+                feeds.enter_context(files_of(tmp_path / "folder" / "in"))
             return start_driver(
                 "app",
                 f"local://{pattern.path}",
@@ -102,6 +104,7 @@ def run(
                 spark_conf=pattern.settings(values),
                 own_jvm=pattern.own_jvm,
                 epoch=epoch,
+                variables=pattern.variables(values),
             )
 
         yield start

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from confluent_kafka import Producer
 from mypy_boto3_s3 import S3Client
@@ -24,6 +25,35 @@ def put_files(s3: S3Client, bucket: str, folder: str) -> None:
     """Have them in a folder of a bucket."""
     for name, text in orders():
         s3.put_object(Bucket=bucket, Key=f"{folder}/{name}", Body=text.encode())
+
+
+@contextmanager
+def files_of(folder: Path) -> Iterator[None]:
+    """Have payments, impressions and clicks in a folder of this machine; while the context lasts, more of them come."""
+    folder.mkdir(parents=True)
+    over = threading.Event()
+
+    def write() -> None:
+        for file in itertools.count():
+            at = f"2026-01-01T{file // 60 % 24:02}:{file % 60:02}:00Z"
+            rows = [
+                {"id": n, "user": "abc"[n % 3], "amount": n / 4, "ts": at, "ad": str(n), "shown": at, "clicked": at}
+                for n in range(file * 5, file * 5 + 5)
+            ]
+            # Whole at once: a name that starts so is none of the input's.
+            hidden = folder / f".{file:06}"
+            hidden.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+            hidden.rename(folder / f"{file:06}.json")
+            if over.wait(0.5):
+                return
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writing.join(60)
 
 
 @contextmanager

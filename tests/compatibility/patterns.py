@@ -59,7 +59,10 @@ class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     says: tuple[str, ...] = ()
     """What the message of a refusal has in it, the remedy among it."""
     args: tuple[str, ...] = ()
-    """With what the test fills in: ``{input}``, ``{output}``, ``{port}``, ``{brokers}`` and ``{topic}``."""
+    """With what the test fills in: ``{input}``, ``{output}``, ``{port}``, ``{brokers}``, ``{topic}``, and ``{folder}``,
+    one of this machine in which files come into ``in``."""
+    env: dict[str, str] = {}
+    """Variables, filled in likewise."""
     spark_conf: dict[str, str] = {}
     queries: tuple[str, ...] = ("main",)
     """Those that commit batches, if it is endless."""
@@ -78,7 +81,7 @@ class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     own_jvm: bool = False
     """It asks of Spark what the command of the JVM has to have."""
     only: str = ""
-    """``local`` or ``cluster``, if it is about what the other one has not; a script that reads a socket is local."""
+    """``local`` or ``cluster``, if it is about what the other one has not; what reads a socket or a folder is local."""
     representative: bool = False
     """It stands for the others in ``make test``."""
 
@@ -90,12 +93,17 @@ class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     def runs_on(self, place: str) -> bool:
         """Return whether it runs there: ``local`` or ``cluster``."""
-        return place == ("local" if any("{port}" in arg for arg in self.args) else self.only or place)
+        of_machine = any(name in text for name in ("{port}", "{folder}") for text in (*self.args, *self.env.values()))
+        return place == ("local" if of_machine else self.only or place)
 
     def arguments(self, values: dict[str, str], *, version: int = 1) -> tuple[str, ...]:
         """Return the arguments of a version with its places filled in."""
         chosen = self.next_args if version > 1 and self.next_args else self.args
         return tuple(_filled(arg, values) for arg in chosen)
+
+    def variables(self, values: dict[str, str]) -> dict[str, str]:
+        """Return its ``env`` with its places filled in."""
+        return {name: _filled(value, values) for name, value in self.env.items()}
 
     def settings(self, values: dict[str, str]) -> dict[str, str]:
         """Return its ``spark_conf`` with its places filled in."""

@@ -17,7 +17,7 @@ from tidegate_spark.protocol import APP_FILE
 from tidegate_spark.reasons import Reason
 
 _PATIENCE = 2.0
-"""Seconds until people look again whether an application runs, or whether it has stopped."""
+"""Seconds until people check again whether an application runs, or whether it has stopped."""
 _LOOKS = 30
 """So often they look before they give up."""
 

@@ -11,7 +11,7 @@ from tests.gate.promises import look_up
 from tidegate_spark.reasons import Reason
 
 PATTERNS = load()
-PLACES = {"input", "output", "port", "brokers", "topic"}
+PLACES = {"input", "output", "port", "brokers", "topic", "folder"}
 
 
 @pytest.mark.parametrize("pattern", PATTERNS.pattern, ids=lambda pattern: pattern.name)
