@@ -1,5 +1,6 @@
 """The patterns of scripts: each is complete, and together they are enough. No servers."""
 
+import re
 from collections import Counter
 
 import msgspec
@@ -25,7 +26,8 @@ def test_a_pattern_is_complete(pattern: Pattern) -> None:
     assert pattern.only in {"", "local", "cluster"}
     assert not (pattern.middle and pattern.outcome is not Outcome.FINITE)
     filled = pattern.arguments(dict.fromkeys(PLACES, ""))
-    assert [arg for arg in filled if "{" in arg] == []
+    left = (*filled, *pattern.variables(dict.fromkeys(PLACES, "")).values())
+    assert [text for text in left if re.search(r"\{\w+\}", text)] == []
 
 
 def test_there_are_many_of_each_kind_about_every_topic() -> None:
