@@ -56,6 +56,7 @@ class Rule:
     codes: tuple[str, ...] = ()
     text: str = ""
     more_text: str = ""
+    """In the same line: Spark's message on a query has its whole plan, and where its checkpoint is."""
     beside: tuple[str, ...] = ()
     """Classes of which some link must be one: tells S3A's use of a general class from anyone else's."""
 
@@ -66,11 +67,15 @@ class Rule:
         return next((link for link in chain if self._fits(link)), None)
 
     def _fits(self, link: Link) -> bool:
-        if not link.is_a(*self.classes) or not all(names(text, link.message) for text in (self.text, self.more_text)):
+        if not link.is_a(*self.classes) or not self._has_text(link.message):
             return False
         if not self.statuses and not self.codes:
             return True
         return link.status in self.statuses or link.code in self.codes
+
+    def _has_text(self, message: str) -> bool:
+        parts = message.splitlines() if self.more_text else (message,)
+        return any(names(self.text, part) and names(self.more_text, part) for part in parts)
 
 
 SDK, S3A = "software.amazon.awssdk.", "org.apache.hadoop.fs.s3a."

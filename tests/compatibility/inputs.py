@@ -59,7 +59,8 @@ def files_of(folder: Path) -> Iterator[None]:
 @contextmanager
 def records_of(brokers: str, topic: str) -> Iterator[None]:
     """Have them in a topic, which is made; while the context lasts, they come again and again."""
-    kafka.create_topic(brokers, topic, partitions=2)
+    for name in (topic, f"{topic}-dear"):  # what they are read from, and what a script writes to
+        kafka.create_topic(brokers, name, partitions=2)
     producer = Producer({"bootstrap.servers": brokers, "enable.idempotence": True, "acks": "all"})
     over = threading.Event()
 

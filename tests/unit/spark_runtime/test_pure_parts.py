@@ -176,6 +176,14 @@ STATE_FILE = "s3a://streams/apps/shop/orders/lineages/1/main/state/0/0/5_b0c1.ch
             Link(("java.io.FileNotFoundException",), "No such file or directory: s3a://streams/input/1.json"),
             Reason.APPLICATION_FAILED,
         ),
+        (
+            Link(
+                ("org.apache.spark.sql.streaming.StreamingQueryException",),
+                "java.io.FileNotFoundException: No such file or directory: s3a://streams/out/_temporary/0\n"
+                "Logical Plan:\n[queryName=main, checkpointLocation=s3a://streams/apps/shop/orders/lineages/1/main]",
+            ),
+            Reason.APPLICATION_FAILED,
+        ),
         (Link(("java.io.IOException",), "No space left on device"), Reason.DISK_FULL),
         (Link(("org.rocksdb.RocksDBException",), "While appending: No space left on device"), Reason.DISK_FULL),
         (
