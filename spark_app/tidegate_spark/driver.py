@@ -369,8 +369,7 @@ class Driver:
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
         look_for, notice = source_cleaning.file_looker(session), self._progress.notice
         self._queries.before_input = SourceCleaning(self._config, connect, look_for, notice).before_query
-        first_launch = self._config.pin is not None or self._rehearsing is not None
-        guard = StateGuard(self._environment.work_directory, notice, first_launch=first_launch)
+        guard = StateGuard(self._environment.work_directory, notice)
         self._queries.before_state = guard.refusal_of
         take_back = functools.partial(self._take_files_back, session)
         self._queries.before_files = (

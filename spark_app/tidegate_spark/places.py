@@ -172,12 +172,15 @@ def of_queries_that_continue(batches: Mapping[str, int], left: Mapping[str, int]
     Nothing continues from the checkpoint of a query that starts empty. It counts only where there is no other, with its
     latest start: so that such an application can be upgraded, and its snapshots come to an end.
 
+    What was left stays with the others: whoever lets the query continue again finds it in a later lineage, too. Alone,
+    beside a query's latest empty start, it is of a history that is over.
+
     Args:
         batches: the last committed one of each checkpoint.
         left: as :func:`left_after`, of those that were.
     """
-    whole = {at: batch for at, batch in batches.items() if EMPTY_START not in at and batch > left.get(at, -1)}
-    if whole:
+    whole = {at: batch for at, batch in batches.items() if EMPTY_START not in at}
+    if any(batch > left.get(at, -1) for at, batch in whole.items()):
         return whole
     latest: dict[str, str] = {}
     for at in sorted(batches, key=number_of_start):

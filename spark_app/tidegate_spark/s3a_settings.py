@@ -102,16 +102,22 @@ def _provider(has_secret: bool) -> str:
     return ENVIRONMENT_CREDENTIALS if has_secret else DEFAULT_CREDENTIALS
 
 
-def own_path(storage: Storage, has_secret: bool, spec: Mapping[str, str]) -> dict[str, str]:
-    """Return what holds for the application's own bucket.
+def own_path(storage: Storage, has_secret: bool, spec: Mapping[str, str], script: Mapping[str, str]) -> dict[str, str]:
+    """Return what has to be said of the application's own bucket.
+
+    Of what nobody names nothing is said: an image may have a configuration of Hadoop's, with a proxy or a key.
 
     Args:
         storage: the application's own.
         has_secret: whether the spec names a Secret for it.
         spec: the settings in the spec, which may say how the storage is reached: for its bucket, or for all.
+        script: those of the script, which may say for all buckets what is meant for its inputs.
     """
     ours = defaults(storage, has_secret) | {PROVIDER: _provider(has_secret)}
-    path = {**PATH, **{name: ours[key] for name in PATH if (key := f"{HADOOP}{S3A}{name}") in ours}}
+    if not storage.endpoint:
+        ours |= {ENDPOINT: PATH["endpoint"], f"{HADOOP}{S3A}connection.ssl.enabled": PATH["connection.ssl.enabled"]}
+    path = {name: value for name, value in PATH.items() if f"{HADOOP}{S3A}{name}" in script}
+    path |= {name: ours[key] for name in PATH if (key := f"{HADOOP}{S3A}{name}") in ours}
     for_all = _names(spec, f"{HADOOP}{S3A}")
     path |= {name: value for name, value in for_all.items() if name in PATH or name.startswith(OF_THE_PATH)}
     path |= _names(spec, own_key(storage, ""))

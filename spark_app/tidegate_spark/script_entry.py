@@ -183,10 +183,11 @@ class Entry:
         if _wants_connect(options):
             raise self._refused(messages.NO_CONNECT)
         self._refuse_if_over()
-        if self._tried and self._context is None:
-            # PySpark makes a SparkConf of what the JVM has, and whoever tries it without a setting would have it.
-            self._host.end_try()
-            self._tried = {}
+        with SparkContext._lock:  # another thread may be at its try, which is not refused yet
+            if self._tried and self._context is None:
+                # PySpark makes a SparkConf of what the JVM has, and whoever tries it without a setting would have it.
+                self._host.end_try()
+                self._tried = {}
         judged = self._judge(_settings(options.items()))
         for each in judged.unused:
             del options[each.key]

@@ -28,7 +28,7 @@ class Unused:
     why: str
     """What decides, or what to use."""
     owned: bool
-    """Whether a field, or Tidegate, has it for its own."""
+    """Whether a field, or Tidegate, has it for its own, and what it has is no key to a store."""
 
     @property
     def shown(self) -> str:
@@ -62,14 +62,15 @@ def judge(asked: Mapping[str, str], config: DriverConfig) -> Judged:
 
 def _unused(key: str, value: str, config: DriverConfig) -> Unused | None:
     if s3a_settings.is_of_own_path(key, config.storage):
-        return Unused(key, value, messages.STORAGE_IS_THE_SPECS, True)
+        return Unused(key, value, messages.STORAGE_IS_THE_SPECS, False)
     if key.startswith(VARIABLES_OF_STORAGE):
-        return Unused(key, value, messages.EXECUTORS_REACH_THE_STORAGE, True)
+        return Unused(key, value, messages.EXECUTORS_REACH_THE_STORAGE, False)
     remedy = "" if key in s3a_settings.FOR_ALL else sparkconf.remedy_for(key)
     if key == NAMES_A_LABEL and is_reserved_label(value.strip()):
         remedy = sparkconf.LABELS_REMEDY
     if remedy:
         return Unused(key, value, remedy, True)
-    if key in config.spark_conf:
-        return None if config.spark_conf[key] == value else Unused(key, value, messages.SPEC_DECIDES, False)
+    spec = sparkconf.settings_of_spec(config)
+    if key in spec:
+        return None if spec[key] == value else Unused(key, value, messages.SPEC_DECIDES, False)
     return Unused(key, value, messages.DRIVER_HEAP_IS_THE_SPECS, True) if key == DRIVER_HEAP else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from tidegate_spark import entry_messages as messages
-from tidegate_spark import faults, last_script, s3a_settings, script_settings, sparkconf, storage
+from tidegate_spark import faults, last_script, s3a_settings, script_settings, storage
 from tidegate_spark import session as spark_session
 from tidegate_spark.ending import Ending
 from tidegate_spark.environment import Environment
@@ -77,7 +77,7 @@ class SparkStart:
         self._process_id = os.getpid()
         self._asked = Asked()
         self._path: Any = None
-        """The JVM's settings for the application's own bucket, as they are to be."""
+        """The JVM's settings of S3A, as they are to be for the application's own bucket."""
 
     def host(self, meet_session: Callable[[SparkSession], None]) -> Host:
         """Return what the driver does about a script that asks for Spark.
@@ -166,19 +166,16 @@ class SparkStart:
         # Whatever is wrong with it, the first query says in its own words.
         with contextlib.suppress(Py4JError):
             jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI(self._config.storage.hadoop_uri), hadoop)
-        return hadoop.getPropsWithPrefix(s3a_settings.own_start(self._config.storage))
+        return hadoop.getPropsWithPrefix(s3a_settings.S3A)
 
     def hold_path(self, session: SparkSession) -> None:
-        """Have the path to the application's own storage as it was, before a query starts; asks the JVM.
-
-        It is set for the storage's bucket, so only a script that names that bucket's own settings changes it.
-        """
+        """Have the path to the application's own storage as it was, before a query starts; asks the JVM."""
         start = s3a_settings.own_start(self._config.storage)
         hadoop: Any = session._jsc.hadoopConfiguration()
         # One answer tells whether there is anything to do: the path has dozens of settings.
-        if not hadoop.getPropsWithPrefix(start).equals(self._path):
+        if not hadoop.getPropsWithPrefix(s3a_settings.S3A).equals(self._path):
             self._hold(hadoop)
-            self._path = hadoop.getPropsWithPrefix(start)
+            self._path = hadoop.getPropsWithPrefix(s3a_settings.S3A)
         of_session: Any = session._jsparkSession.sessionState().conf().settings().keySet()
         if start in of_session.toString():
             for key in [str(key) for key in of_session.toArray()]:
@@ -188,21 +185,19 @@ class SparkStart:
                     self._put_right(key)
 
     def _hold(self, hadoop: Any) -> None:
-        start, wanted = s3a_settings.own_start(self._config.storage), self._own_path()
-        others = {f"{start}{name}" for name in dict(hadoop.getPropsWithPrefix(start))} - wanted.keys()
-        for name in sorted(name for name in others if s3a_settings.is_of_own_path(name, self._config.storage)):
-            hadoop.unset(name)
-            self._put_right(name)
-        for name, value in wanted.items():
-            if hadoop.getRaw(name) != value:
-                hadoop.set(name, value)
-                self._put_right(name)
-
-    def _own_path(self) -> dict[str, str]:
-        """Return the path, by S3A's own names."""
-        own, has_secret = self._config.storage, bool(self._config.credentials_secret)
-        path = s3a_settings.own_path(own, has_secret, sparkconf.settings_of_spec(self._config))
-        return {key.removeprefix(s3a_settings.HADOOP): value for key, value in path.items()}
+        own = s3a_settings.own_start(self._config.storage).removeprefix(s3a_settings.S3A)
+        was, now = dict(self._path), dict(hadoop.getPropsWithPrefix(s3a_settings.S3A))
+        for name in sorted(was.keys() | now.keys()):
+            key = f"{s3a_settings.S3A}{name}"
+            if was.get(name) == now.get(name):
+                continue
+            if s3a_settings.is_of_own_path(key, self._config.storage):
+                # As it was, or not set at all.
+                hadoop.set(key, was[name]) if name in was else hadoop.unset(key)
+                self._put_right(key)
+            elif name in s3a_settings.PATH and f"{own}{name}" not in was:
+                # For all buckets: it holds for the others alone.
+                hadoop.set(f"{s3a_settings.S3A}{own}{name}", was.get(name, s3a_settings.PATH[name]))
 
     def _put_right(self, name: str) -> None:
         message = messages.setting_ignored(name, "the script", messages.STORAGE_IS_THE_SPECS)

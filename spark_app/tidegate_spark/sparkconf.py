@@ -87,7 +87,7 @@ def build_spark_conf(
         conf |= _executor_defaults(config)
     conf = {key: value for key, value in conf.items() if not _gives_way(key, conf, user)}
     conf |= user
-    conf |= s3a_settings.own_path(config.storage, bool(config.credentials_secret), spec)
+    conf |= s3a_settings.own_path(config.storage, bool(config.credentials_secret), spec, script)
     if environment.on_kubernetes and executor_memory.KEYS & script.keys():
         conf["spark.executor.memoryOverhead"] = f"{executor_memory.overhead_beside(config, script)}m"
     conf |= _owned(config, environment)

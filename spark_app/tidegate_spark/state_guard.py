@@ -45,22 +45,20 @@ _GIVEN = 11
 log = logging.getLogger("tidegate")
 
 
-def verdict(
-    query: str, found: Iterable[Difference], notice: Callable[[str, str, bool], None], *, first_launch: bool
-) -> str:
+def verdict(query: str, found: Iterable[Difference], notice: Callable[[str, str, bool], None]) -> str:
     """Return why a query must not start, empty if it may; pure, but for what it tells.
 
     Args:
         query: its name.
         found: where its state's columns have other names than the version's.
-        notice: tells the user something once: reason, message, whether it is a warning.
-        first_launch: of the version. The state keeps its names, and later launches would say the same again.
+        notice: tells the user something once in a process: reason, message, whether it is a warning. The state keeps
+            its names, so each launch says it again: whether the version was launched before is not known here.
     """
     told = list(found)
     for each in told:
         if each.misread:
             return messages.state_misread(each.operator, each.what, each.before, each.now, CHECK)
-    for each in told if first_launch else ():
+    for each in told:
         message = messages.state_renamed(query, each.operator, each.what, each.before, each.now)
         notice(Reason.STATE_SCHEMA, message, True)
     return ""
@@ -69,11 +67,9 @@ def verdict(
 class StateGuard:
     """Looks at each query of one driver process that has state."""
 
-    def __init__(
-        self, work_directory: str, notice: Callable[[str, str, bool], None], *, first_launch: bool = True
-    ) -> None:
-        """Plan in ``work_directory``; ``notice`` is told what may be meant, once in the first launch of a version."""
-        self._work_directory, self._notice, self._first_launch = work_directory, notice, first_launch
+    def __init__(self, work_directory: str, notice: Callable[[str, str, bool], None]) -> None:
+        """Plan in ``work_directory``; ``notice`` is told what may be meant."""
+        self._work_directory, self._notice = work_directory, notice
 
     def refusal_of(self, writer: DataStreamWriter, name: str, checkpoint: str, mode: str | None) -> str:
         """Return why a query must not start, empty if it may.
@@ -103,7 +99,7 @@ class StateGuard:
             return ""
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        return verdict(name, found, self._notice, first_launch=self._first_launch)
+        return verdict(name, found, self._notice)
 
     def _say_not_compared(self, name: str, error: Exception) -> None:
         why = first_line(explain(error).message)

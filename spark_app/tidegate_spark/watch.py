@@ -113,7 +113,11 @@ class Watch:
 
     def _look(self) -> None:
         self._check_queries()
+        # First of all: at a stop it decides whether a batch is waited for, whatever else cannot be seen.
+        self._see_executors()
         self.look_further()
+
+    def _see_executors(self) -> None:
         if not self._count_executors:
             return
         now = time.monotonic()

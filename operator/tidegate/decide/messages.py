@@ -91,8 +91,9 @@ _CORRECT_AND_RETRIED = "Correct what it names; Tidegate retries."
 
 def storage_conflict(rival: str) -> str:
     return (
-        f"The storage of this application overlaps that of application {rival}, which is older. Delete this "
-        "application, and create it with another spec.storage.uri."
+        f"The storage of this application overlaps that of application {rival}, which is older. Delete "
+        "this application, and create it with another spec.storage.uri, or wait until the other one is deleted, or "
+        "stable in another store."
     )
 
 

@@ -13,6 +13,7 @@ from tidegate.model.errors import SpecError
 from tidegate.model.plain_secrets import with_secrets, without_secrets
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import Resources, StableSpec, StreamingApp, StreamingAppSpec
+from tidegate_spark.protocol import store_identity
 from tidegate_spark.secret_shapes import REDACTED
 
 _PARTITIONS = "state.partitions"
@@ -66,13 +67,10 @@ def recorded_version(spec: StreamingAppSpec) -> str:
     return without_secrets(version_of(spec))
 
 
-def has_same_storage(spec: StreamingAppSpec, stable: StableSpec) -> bool:
-    """Return whether a spec names the storage that a recorded version has."""
-
-    def storage(version: str) -> dict[str, object]:
-        return {path: value for path, value in json.loads(version).items() if path.startswith("storage.")}
-
-    return storage(version_of(spec)) == storage(stable.spec)
+def has_same_store(spec: StreamingAppSpec, stable: StableSpec) -> bool:
+    """Return whether a spec names the store that a recorded version has, as far as that can be read."""
+    store = store_of(stable)
+    return store is None or store_identity(*store) == store_identity(spec.storage.endpoint, spec.storage.region)
 
 
 def store_of(stable: StableSpec) -> tuple[str, str] | None:

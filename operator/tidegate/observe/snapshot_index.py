@@ -130,8 +130,12 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
 
 
 def _is_accepted(snapshot: StreamSnapshot) -> bool:
-    """Return whether it was once decided on, and is on its way: else it may still be refused."""
-    return bool(snapshot.status.conditions) and not snapshot.is_final
+    """Return whether it was once decided on, and is on its way: else it may still be refused.
+
+    Not one that is being deleted, which may take as long as its storage is away.
+    """
+    going = snapshot.metadata.deletion_timestamp is not None
+    return bool(snapshot.status.conditions) and not snapshot.is_final and not going
 
 
 def _time_and_id(snapshot: StreamSnapshot) -> tuple[float, str]:

@@ -111,6 +111,14 @@ def test_a_script_that_spark_refuses_a_setting_may_try_another_one(start_driver:
     assert [each.message.partition(" ")[0] for each in report.notices] == ["spark.executor.extraJavaOptions"]
 
 
+def test_threads_that_ask_for_spark_at_once_share_the_one_that_the_first_of_them_starts(
+    start_driver: StartDriver,
+) -> None:
+    driver = start_driver("together", "two_at_once.py", own_jvm=True)
+    driver.await_batch(1, "left")
+    driver.await_batch(1, "right")
+
+
 def test_a_script_that_sets_a_property_of_the_jvm_first_has_the_jvm_of_its_context(start_driver: StartDriver) -> None:
     start_driver("property", "system_property.py", own_jvm=True).await_batch(1)
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.spec_hash import version_of
+from tidegate.model.spec_hash import has_same_store, version_of
 from tidegate.model.streaming_app import StableSpec, StreamingApp, decode_app
 from tidegate.observe.executor_ends import MOST_ENDS
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
@@ -397,6 +397,19 @@ def test_a_place_that_an_upgrade_may_be_rolled_back_to_is_held_until_the_new_one
     after = StableSpec(spec_hash="2", spec=version_of(older.spec))
     index.put_app(msgspec.structs.replace(older, status=msgspec.structs.replace(older.status, last_stable=after)))
     assert index.rival(inner) == ""
+
+
+@pytest.mark.parametrize(
+    ("spec", "same"),
+    [
+        ('{"storage.endpoint": "", "storage.region": "us-east-1", "storage.credentialsSecretRef.name": "x"}', True),
+        ('{"storage.endpoint": "http://other:9000", "storage.region": "us-east-1"}', False),
+        ("no JSON", True),
+    ],
+)
+def test_a_version_has_the_same_store_whatever_else_of_its_storage_is_another(spec: str, same: bool) -> None:
+    orders = elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-01T00:00:00Z")
+    assert has_same_store(orders.spec, StableSpec(spec_hash="1", spec=spec)) is same
 
 
 @pytest.mark.parametrize("spec", ["", "[]", "no JSON", '{"storage.endpoint": 7}', "[" * 9000])

@@ -159,12 +159,13 @@ def batches_of(world: World) -> dict[str, int]:
     return upgrade_pin.order_of(world.library, "up-1", 1).exact
 
 
-def test_the_folder_that_a_release_before_left_for_such_a_query_is_in_no_snapshot() -> None:
+def test_what_a_query_that_starts_empty_has_of_before_is_kept_beside_one_that_continues() -> None:
+    """It may continue again, in a later lineage as well: a rollback has nothing but what is in the snapshot."""
     world = World()
     world.put("newest")
     world.put("main")
     world.start()
-    assert batches_of(world) == {"main": 0}
+    assert batches_of(world) == {"main": 0, "newest": 0}
 
 
 def test_where_no_other_query_continues_the_folder_of_before_makes_room_for_the_latest_start() -> None:
@@ -192,9 +193,9 @@ def test_a_note_that_could_not_be_taken_back_ends_with_the_next_batch() -> None:
     assert batches_of(world) == {"main": 0, "newest": 1}
 
 
-def test_a_snapshot_of_a_running_application_leaves_it_out_as_well() -> None:
+def test_a_snapshot_of_a_running_application_has_it_as_well() -> None:
     scene = Scene()
     for query in ("main", "newest"):
         scene.batches(3, query)
     scene.store().put("apps/orders/lineages/1/newest/left-after/2", b"")
-    assert set(scene.take("a").queries) == {"main"}
+    assert set(scene.take("a").queries) == {"main", "newest"}

@@ -124,12 +124,37 @@ def test_a_heap_that_does_not_fit_into_the_memory_of_the_spec_is_not_used(heap: 
     assert conf_with(spark_executor_memory=heap)["spark.executor.memoryOverhead"] == "800m"
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        f"{S3A}.bucket.bucket.secret.key",
+        f"{S3A}.bucket.bucket.client.s3.custom.headers",
+        "spark.executorEnv.AWS_SECRET_ACCESS_KEY",
+    ],
+)
+def test_what_may_be_a_key_to_the_storage_is_named_and_not_shown_however_short_it_is(key: str) -> None:
+    (unused,) = judge({key: "minio12"}, CONFIG).unused
+    assert (unused.key, unused.shown) == (key, "")
+
+
+def test_a_setting_of_the_spec_that_is_not_used_leaves_the_scripts_alone() -> None:
+    of_before = dataclasses.replace(CONFIG, spark_conf={f"{S3A}.endpoint": "http://of-the-spec"})
+    judged = judge({f"{S3A}.endpoint": "http://of-the-inputs"}, of_before)
+    assert (judged.unused, judged.used) == ((), {f"{S3A}.endpoint": "http://of-the-inputs"})
+
+
 def test_the_path_to_the_applications_own_storage_is_the_specs_whatever_is_said_of_s3a() -> None:
-    asked = {f"{S3A}.endpoint": "http://elsewhere", f"{S3A}.aws.credentials.provider": "org.example.Other"}
+    asked = {
+        f"{S3A}.endpoint": "http://elsewhere",
+        f"{S3A}.aws.credentials.provider": "org.example.Other",
+        f"{S3A}.proxy.host": "of-the-inputs",
+    }
     conf = build_spark_conf(CONFIG, IN_A_POD, "process", judge(asked, CONFIG).used)
     own = f"{S3A}.bucket.bucket."
     of_the_bucket = {key.removeprefix(own): value for key, value in conf.items() if key.startswith(own)}
-    assert of_the_bucket == s3a_settings.PATH | {
+    # Of what nobody names nothing is said: the image's own configuration may have a proxy or a key for all buckets.
+    assert of_the_bucket == {
+        "proxy.host": "",
         "endpoint": "http://s3:9000",
         "endpoint.region": "eu-1",
         "path.style.access": "true",
@@ -170,8 +195,8 @@ def test_a_spec_that_says_how_the_storage_is_reached_is_obeyed_for_its_bucket() 
     assert conf[f"{S3A}.bucket.bucket.aws.credentials.provider"] == "org.example.Ours"
     way = {f"{S3A}.proxy.host": "proxy", f"{S3A}.assumed.role.arn": "arn", f"{S3A}.bucket.bucket.threads.max": "3"}
     conf = build_spark_conf(dataclasses.replace(CONFIG, spark_conf=way), IN_A_POD, "process")
-    own = ("proxy.host", "assumed.role.arn", "threads.max", "proxy.port")
-    assert [conf[f"{S3A}.bucket.bucket.{name}"] for name in own] == ["proxy", "arn", "3", "-1"]
+    own = ("proxy.host", "assumed.role.arn", "threads.max")
+    assert [conf[f"{S3A}.bucket.bucket.{name}"] for name in own] == ["proxy", "arn", "3"]
     aws = dataclasses.replace(CONFIG, storage=Storage("s3://bucket/apps/shop/orders"))
     conf = build_spark_conf(aws, IN_A_POD, "process")
     assert conf[f"{S3A}.bucket.bucket.endpoint"] == ""

@@ -33,7 +33,7 @@ def state(key: list[dict[str, Any]], value: list[dict[str, Any]], name: str = AG
     return Columns(name, {("default", ONE_FAMILY): Family(key, value)})
 
 
-def judged(before: Columns, now: Columns, *, first_launch: bool = True, **more: bool) -> tuple[str, list[str]]:
+def judged(before: Columns, now: Columns, **more: bool) -> tuple[str, list[str]]:
     """Return why the query must not start, and of what people are told."""
     told: list[str] = []
 
@@ -41,7 +41,7 @@ def judged(before: Columns, now: Columns, *, first_launch: bool = True, **more: 
         assert (reason, warning) == (Reason.STATE_SCHEMA, True)
         told.append(message)
 
-    return verdict("sales", differences(0, before, now, **more), notice, first_launch=first_launch), told
+    return verdict("sales", differences(0, before, now, **more), notice), told
 
 
 COUNT = of("count")
@@ -122,12 +122,6 @@ def test_another_function_is_another_one_also_where_values_are_stored_by_name() 
     before = state(of("k"), of("max", "sum"))
     assert judged(before, state(of("k"), of("sum", "min")), by_name=True)[0]
     assert judged(before, state(of("k"), of("sum", "max")), by_name=True) == ("", [])
-
-
-def test_a_column_with_another_name_is_said_in_the_first_launch_of_a_version_alone() -> None:
-    before, now = state(of("shop", "item"), COUNT), state(of("store", "item"), COUNT)
-    assert judged(before, now, first_launch=False) == ("", [])
-    assert judged(before, state(of("item", "shop"), COUNT), first_launch=False)[0]
 
 
 def test_the_same_difference_in_each_store_of_a_join_is_said_once() -> None:

@@ -42,7 +42,7 @@ from tidegate.decide.upgrades.step import (
     takes_orders,
     unstarted_queries,
 )
-from tidegate.model.spec_hash import has_same_storage
+from tidegate.model.spec_hash import has_same_store
 from tidegate.model.streaming_app import (
     Phase,
     RollbackPolicy,
@@ -261,7 +261,7 @@ def _lacks_state_of_both(o: Observation, driver: PodRecord) -> bool:
     told, stable = read_termination(driver.ended), o.app.status.last_stable
     if told is None or stable is None or told.reason not in (Reason.STORAGE_OLDER, Reason.STORAGE_EMPTY):
         return False
-    return has_same_storage(o.app.spec, stable)
+    return has_same_store(o.app.spec, stable)
 
 
 def _seconds_that_count(o: Observation, upgrade: UpgradeStatus, now: float) -> float:
