@@ -14,7 +14,7 @@ from tidegate.observe.open_resources import OpenCount
 from tidegate_spark.reasons import Reason
 from tidegate_testing.control_observations import message
 from tidegate_testing.observations import NOW, PLATFORM
-from tidegate_testing.snapshot_observations import APP, snapshot
+from tidegate_testing.snapshot_observations import APP, TIME, snapshot
 
 ORDERS, NOBODYS = ("shop", "orders"), ("shop", "nobody")
 SAID = build_conditions((), Verdict(Phase.PENDING, Health.RECONCILING, Reason.APP_NOT_FOUND, ""), 1, NOW)
@@ -77,3 +77,15 @@ def test_snapshots_on_their_way_are_counted_and_imported_ones_for_themselves() -
     after = observe_snapshot(index, ("shop", "new"), PLATFORM, NOW)
     assert after is not None
     assert (after.waiting.number, after.without_app.number) == (0, 0)
+
+
+def test_a_snapshot_that_is_being_deleted_is_not_on_its_way_and_keeps_no_other_one_from_being_taken() -> None:
+    index = Index()
+    done = StreamSnapshotStatus(phase=SnapshotPhase.READY, conditions=SAID)
+    ready = msgspec.structs.replace(snapshot(name="old", uid="u-old"), status=done)
+    gone = msgspec.structs.replace(ready.metadata, deletion_timestamp=TIME, resource_version="21")
+    for known in (ready, msgspec.structs.replace(ready, metadata=gone), snapshot(name="new", uid="u-new")):
+        index.snapshots.put(known)
+    seen = observe_snapshot(index, ("shop", "new"), PLATFORM, NOW)
+    assert seen is not None
+    assert seen.waiting.number == 0
