@@ -41,8 +41,9 @@ def within_bounds(field: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_distinct([within_bounds(field, item) for item in value[:MOST_ITEMS]]))
     if isinstance(value, dict):
-        items = list(value.items())[:MOST_RESULTS] if field == "results" else value.items()
-        return {name: within_bounds(name, item) for name, item in items}
+        if field == "results":  # its names are the driver's, and say nothing of how long a value may be
+            return {name: within_bounds("", item) for name, item in list(value.items())[:MOST_RESULTS]}
+        return {name: within_bounds(name, item) for name, item in value.items()}
     return value
 
 

@@ -25,7 +25,15 @@ from tidegate.model.status import (
     UpgradeStatus,
     encode_status,
 )
-from tidegate.model.status_bounds import LONGEST_TEXT, MOST_ITEMS, MOST_RESULTS, WHOLE, longest, within_bounds
+from tidegate.model.status_bounds import (
+    LONGEST_TEXT,
+    LONGEST_WORD,
+    MOST_ITEMS,
+    MOST_RESULTS,
+    WHOLE,
+    longest,
+    within_bounds,
+)
 from tidegate.model.stream_snapshot import encode_snapshot_status
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotState
 from tidegate_testing.observations import NOW
@@ -93,6 +101,11 @@ def test_nothing_is_written_that_is_longer_than_the_crd_allows() -> None:
             assert schema["maxLength"] >= longest(field), path
         if schema.get("type") == "array" and field not in {"conditions", "queries", "obsolete", "fallbacks"} | own:
             assert schema["maxItems"] >= MOST_ITEMS, path
+
+
+def test_a_result_is_cut_as_a_result_whatever_it_is_called() -> None:
+    cut = within_bounds("status", {"results": {"message": "m" * 99_999, "spec": "s" * 99_999}})
+    assert {len(value) for value in cut["results"].values()} == {LONGEST_WORD}
 
 
 def test_texts_lists_and_results_are_cut_and_the_rest_stays() -> None:
