@@ -30,7 +30,7 @@ def test_queries_of_every_session_are_told_of_and_stop_at_a_batch_boundary(start
 def test_of_what_is_asked_again_each_setting_that_comes_too_late_is_named_and_no_other(
     start_driver: StartDriver,
 ) -> None:
-    driver = start_driver("late", "late_settings.py")
+    driver = start_driver("late", "late_settings.py", own_jvm=True)
     driver.await_batch(1)
     report = driver.report()
     assert report is not None
