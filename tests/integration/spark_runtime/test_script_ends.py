@@ -10,7 +10,7 @@ from tidegate_testing.waiting import wait_for
 
 from .conftest import StartDriver
 
-NO_QUERY, TOLD = "stopping: no query runs", "told, and the query is active: False"
+TOLD = "told, and the query is active: False"
 
 
 def test_a_script_goes_on_with_its_threads_after_its_last_line_and_does_at_its_end_what_it_left_for_then(
@@ -103,10 +103,9 @@ def test_a_stop_is_at_a_batch_boundary_whatever_the_script_does_with_signals(
     assert driver.exit_code() == EXIT_STOPPED, driver.output[-3000:]
     assert driver.termination.reason is Reason.STOPPED
     assert driver.termination.boundary
-    output = driver.output  # read once: the JVM goes on, and may write more
+    output = driver.output
+    # What it prints tells that no query ran any more; the order of lines does not: stdout and stderr are two pipes.
     assert (TOLD in output) == (way in {"asyncio", "handler"})
-    if TOLD in output:
-        assert output.index(NO_QUERY) < output.index(TOLD), output[-3000:]
     assert "is ended after" not in output or way not in {"asyncio", "handler"}
 
 
