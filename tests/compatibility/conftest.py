@@ -1,8 +1,6 @@
 """Drivers as those of tests/integration/spark_runtime, with a script of a pattern each; inputs lie in the bucket."""
 
 import os
-import socketserver
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +22,7 @@ from tests.integration.spark_runtime.conftest import (
 )
 from tidegate_testing.apps import QUICK_JAVA
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.line_server import serving_lines
 from tidegate_testing.warm_jvms import WarmJvms
 
 __all__ = ["bucket", "jars", "object_store", "place", "start_driver"]
@@ -50,30 +49,11 @@ def warm_jvms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvms]:
     yield from start_warm_jvms(tmp_path_factory)
 
 
-class _Lines(socketserver.BaseRequestHandler):
-    """Sends a line of words now and again, to whoever listens."""
-
-    def handle(self) -> None:
-        """Send until nobody listens or the tests are over."""
-        number = 0
-        while not self.server.over.wait(0.05):  # type: ignore[attr-defined] # set by whoever made the server
-            number += 1
-            try:
-                self.request.sendall(f"tide gate {number % 5}\n".encode())
-            except OSError:
-                return
-
-
 @pytest.fixture(scope="session")
 def port() -> Iterator[int]:
-    """The port of a server of lines, as ``nc -lk`` is one in Spark's examples."""
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Lines) as server:
-        server.daemon_threads = True
-        server.over = threading.Event()  # type: ignore[attr-defined] # for its handlers
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.over.set()  # type: ignore[attr-defined] # likewise
-        server.shutdown()
+    """The port of a server of lines of words."""
+    with serving_lines(lambda number: f"tide gate {number % 5}") as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,6 @@
 The launches are those that the operator makes.
 """
 
-import socketserver
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +13,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalResult, rehearsal_place
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
+from tidegate_testing.line_server import serving_lines
 from tidegate_testing.local_apps import await_end, order
 from tidegate_testing.waiting import wait_for
 
@@ -23,30 +22,11 @@ from .conftest import StartDriver
 COPY, PIN = "up-uid-1-1-copy", "up-uid-1-1"
 
 
-class Lines(socketserver.BaseRequestHandler):
-    """Sends a line now and again, to whoever listens."""
-
-    def handle(self) -> None:
-        """Send until nobody listens or the test is over."""
-        number = 0
-        while not self.server.over.wait(0.05):  # type: ignore[attr-defined] # set by whoever made the server
-            number += 1
-            try:
-                self.request.sendall(f"line {number}\n".encode())
-            except OSError:
-                return
-
-
 @pytest.fixture
 def lines() -> Iterator[int]:
     """The port of a server of lines."""
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Lines) as server:
-        server.daemon_threads = True
-        server.over = threading.Event()  # type: ignore[attr-defined] # for its handlers
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.over.set()  # type: ignore[attr-defined] # likewise
-        server.shutdown()
+    with serving_lines(lambda number: f"line {number}") as port:
+        yield port
 
 
 def announced(driver: DriverProcess) -> list[str]:
