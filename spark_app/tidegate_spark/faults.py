@@ -21,7 +21,7 @@ from tidegate_spark.foreign_text import first_line, missing_module_in, names, py
 from tidegate_spark.lost_records import what_is_lost
 from tidegate_spark.protocol import LINEAGE_PREFIX
 from tidegate_spark.reasons import Reason
-from tidegate_spark.storage import EXPIRED_CODES, THROTTLING_CODES
+from tidegate_spark.store_codes import EXPIRED_CODES, THROTTLING_CODES
 
 CHAIN_LIMIT = 20
 MESSAGE_LIMIT = 1500

@@ -41,6 +41,7 @@ from tidegate_spark.protocol import (
 from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.storage import FaultError
+from tidegate_spark.store_codes import EXPIRED_CODES, REJECTED_CODES
 from tidegate_spark.termination import write_termination
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ def _delete_page(client: S3Client, config: DriverConfig, keys: list[str]) -> int
         Bucket=config.storage.bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
     )
     errors = answer.get("Errors", [])
-    if any(error.get("Code") in storage.REJECTED_CODES | storage.EXPIRED_CODES for error in errors):
+    if any(error.get("Code") in REJECTED_CODES | EXPIRED_CODES for error in errors):
         refused = f"bucket {config.storage.bucket!r} (spec.storage.uri) does not let these credentials delete objects"
         raise FaultError(Fault(Reason.CREDENTIALS_REJECTED, refused))
     for error in errors[:10]:

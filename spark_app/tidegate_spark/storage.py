@@ -16,43 +16,19 @@ from typing import TYPE_CHECKING, Any
 from tidegate_spark import storage_messages as messages
 from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, Fault, Storage
 from tidegate_spark.reasons import Reason
+from tidegate_spark.store_codes import (
+    EXPIRED_CODES,
+    MISSING_BUCKET_CODES,
+    REGION_CODES,
+    REJECTED_CODES,
+    THROTTLING_CODES,
+    UNSUITABLE_CODES,
+)
 
 if TYPE_CHECKING:
     from botocore.loaders import Loader
     from mypy_boto3_s3 import S3Client
 
-MISSING_BUCKET_CODES = frozenset({"NoSuchBucket", "404"})
-REJECTED_CODES = frozenset(
-    {
-        "InvalidAccessKeyId",
-        "SignatureDoesNotMatch",
-        "AccessDenied",
-        "InvalidToken",
-        "AllAccessDisabled",
-        "AccountProblem",
-        "Forbidden",
-        # Versity's gateway answers so, with status 404, if it has no such access key.
-        "XAdminUserNotFound",
-        "403",
-        "401",
-    }
-)
-EXPIRED_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
-THROTTLING_CODES = frozenset(
-    {
-        "SlowDown",
-        # MinIO has one for each kind of request.
-        "SlowDownRead",
-        "SlowDownWrite",
-        "Throttling",
-        "ThrottlingException",
-        "RequestLimitExceeded",
-        "TooManyRequests",
-        "429",
-    }
-)
-REGION_CODES = frozenset({"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"})
-UNSUITABLE_CODES = frozenset({"NotImplemented", "501"})
 _READS, _BETWEEN_READS = 5, 0.05
 
 

@@ -1,0 +1,34 @@
+"""The codes with which stores of objects say what is wrong, by what it is: Amazon's, MinIO's, Versity's. Pure."""
+
+MISSING_BUCKET_CODES = frozenset({"NoSuchBucket", "404"})
+REJECTED_CODES = frozenset(
+    {
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "AccessDenied",
+        "InvalidToken",
+        "AllAccessDisabled",
+        "AccountProblem",
+        "Forbidden",
+        # Versity's gateway answers so, with status 404, if it has no such access key.
+        "XAdminUserNotFound",
+        "403",
+        "401",
+    }
+)
+EXPIRED_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
+THROTTLING_CODES = frozenset(
+    {
+        "SlowDown",
+        # MinIO has one for each kind of request.
+        "SlowDownRead",
+        "SlowDownWrite",
+        "Throttling",
+        "ThrottlingException",
+        "RequestLimitExceeded",
+        "TooManyRequests",
+        "429",
+    }
+)
+REGION_CODES = frozenset({"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"})
+UNSUITABLE_CODES = frozenset({"NotImplemented", "501"})
