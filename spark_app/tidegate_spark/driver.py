@@ -49,6 +49,7 @@ from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.living_executors import living_of
 from tidegate_spark.mounted_main import kept_main
+from tidegate_spark.outcome import Outcome
 from tidegate_spark.output_book import OutputBook
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.progress import Progress
@@ -67,7 +68,6 @@ from tidegate_spark.repartition.clearing import Clearing
 from tidegate_spark.script import (
     COMPLETED,
     CONNECTION_LOST,
-    Outcome,
     judge,
     outcome_of_behind,
     outcome_of_exit,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from tidegate_spark import foreign_text
 from tidegate_spark import start_messages as messages
+from tidegate_spark.outcome import Outcome
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import DEPENDENCY_REASONS, DriverConfig, Fault, Termination
 from tidegate_spark.reasons import Reason
@@ -20,7 +21,6 @@ from tidegate_spark.rehearsal_protocol import (
     RehearsalEnd,
     RehearsalResult,
 )
-from tidegate_spark.script import Outcome
 
 log = logging.getLogger("tidegate")
 

@@ -11,7 +11,6 @@ import sys
 import traceback
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.abc import InspectLoader
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
@@ -19,6 +18,7 @@ from types import CodeType, ModuleType
 from tidegate_spark import faults
 from tidegate_spark import start_messages as messages
 from tidegate_spark.claiming import BehindError
+from tidegate_spark.outcome import Outcome
 from tidegate_spark.preflight import Main
 from tidegate_spark.protocol import Fault
 from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
@@ -26,24 +26,6 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.script_end import flush_output
 from tidegate_spark.script_entry import ScriptRefusedError
 from tidegate_spark.stderr_tail import StderrTail
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Why the driver ends."""
-
-    reason: Reason
-    message: str
-    exception: str = ""
-    adopt: tuple[int, int] = (0, 0)
-    """Epoch and lineage that the storage knows, if they are not this driver's."""
-    adopt_opening: bool = False
-    """As in :class:`Termination`."""
-    adopt_found: bool = False
-    """Likewise."""
-    adopted_from: str = ""
-    """Likewise."""
-
 
 CONNECTION_LOST = frozenset({"py4j.protocol.Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})
 """Exceptions of a script whose JVM has gone, among other things."""

@@ -18,12 +18,13 @@ from tidegate_spark.ending import Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.kept_command import OF_ONE_PROCESS
 from tidegate_spark.last_script import Asked
+from tidegate_spark.outcome import Outcome
 from tidegate_spark.progress import Progress
 from tidegate_spark.protocol import ACCESS_KEY, EXIT_STOPPED, SECRET_KEY, SESSION_TOKEN, DriverConfig
 from tidegate_spark.queries import DriverStoppingError
 from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import values_of_launch
-from tidegate_spark.script import Outcome, outcome_of
+from tidegate_spark.script import outcome_of
 from tidegate_spark.script_entry import Host, ScriptRefusedError
 from tidegate_spark.storage import FaultError
 

@@ -24,6 +24,7 @@ from tidegate_spark.control_protocol import ControlOrders
 from tidegate_spark.ending import Budget
 from tidegate_spark.failure_account import COUNTED, FailureAccount
 from tidegate_spark.fence import Fenced, Held, Holder
+from tidegate_spark.outcome import Outcome
 from tidegate_spark.protocol import (
     ANNOTATION_SPEC_HASH,
     EXIT_CODES,
@@ -37,7 +38,7 @@ from tidegate_spark.protocol import (
     to_json,
 )
 from tidegate_spark.reasons import Reason
-from tidegate_spark.script import Outcome, outcome_of_behind
+from tidegate_spark.script import outcome_of_behind
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.storage import FaultError
 

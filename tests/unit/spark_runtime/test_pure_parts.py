@@ -11,6 +11,7 @@ from tidegate_spark import faults, logs, sparkconf
 from tidegate_spark.environment import Environment
 from tidegate_spark.faults import Link
 from tidegate_spark.leftovers import leftovers
+from tidegate_spark.outcome import Outcome
 from tidegate_spark.preflight import delays
 from tidegate_spark.protocol import (
     RUNTIME_DIRECTORY,
@@ -26,7 +27,7 @@ from tidegate_spark.queries import Entry, checkpoint_directory, refusal, with_se
 from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.same_query import Plan
-from tidegate_spark.script import COMPLETED, Outcome, judge, outcome_of_exit
+from tidegate_spark.script import COMPLETED, judge, outcome_of_exit
 from tidegate_spark.termination import termination_text
 
 CONFIG = DriverConfig(

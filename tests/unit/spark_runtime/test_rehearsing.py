@@ -5,12 +5,12 @@ import os
 
 import pytest
 
+from tidegate_spark.outcome import Outcome
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.protocol import EXIT_CODES, DriverState, Fault, Storage, Termination, from_json, to_json
 from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, rehearsal_place
 from tidegate_spark.rehearsing import Rehearsing, what_failed
-from tidegate_spark.script import Outcome
 from tidegate_testing.driver_process import driver_config
 
 PLACE = Storage("s3://here/apps/orders")

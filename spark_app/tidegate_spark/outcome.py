@@ -1,0 +1,24 @@
+"""Why a driver ends, as far as the process itself is concerned. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate_spark.reasons import Reason
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Why the driver ends."""
+
+    reason: Reason
+    message: str
+    exception: str = ""
+    adopt: tuple[int, int] = (0, 0)
+    """Epoch and lineage that the storage knows, if they are not this driver's."""
+    adopt_opening: bool = False
+    """As in :class:`tidegate_spark.protocol.Termination`."""
+    adopt_found: bool = False
+    """Likewise."""
+    adopted_from: str = ""
+    """Likewise."""
