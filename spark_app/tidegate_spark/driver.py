@@ -28,6 +28,7 @@ from tidegate_spark import (
     query_names,
     source_cleaning,
     storage,
+    storage_readiness,
     watch,
 )
 from tidegate_spark import session as spark_session
@@ -194,7 +195,9 @@ class Driver:
         if not self._clear_place():
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         directory, requested = environment.credentials_directory, self._ending.requested
-        credentials = preflight.wait_for_storage(config, directory, requested, self._report_fault, pyspark.__version__)
+        credentials = storage_readiness.wait_for_storage(
+            config, directory, requested, self._report_fault, pyspark.__version__
+        )
         if self._ending.requested.is_set():
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._claimed = True
@@ -229,7 +232,9 @@ class Driver:
         """Let a rehearsal start with nothing of an earlier attempt; False if it was told to stop meanwhile."""
         if self._rehearsing is None:
             return True
-        return preflight.wait_for(self._forget_rehearsal, self._ending.requested, self._report_fault) is not None
+        return (
+            storage_readiness.wait_for(self._forget_rehearsal, self._ending.requested, self._report_fault) is not None
+        )
 
     def _forget_rehearsal(self) -> bool:
         from tidegate_spark import rehearsal_place  # noqa: PLC0415 - only rehearsals need it
@@ -243,7 +248,7 @@ class Driver:
     def _take_fence(self) -> Held | None:
         """Take the fence; None if the driver was told to stop meanwhile."""
         config, me = self._config, fencing.holder_of(self._config, self._environment.pod_uid)
-        held = preflight.wait_for(
+        held = storage_readiness.wait_for(
             lambda: fencing.take(config, self._credentials, me), self._ending.requested, self._report_fault
         )
         if held is None:
@@ -280,7 +285,7 @@ class Driver:
             return True
 
         try:
-            return preflight.wait_for(fill, requested, self._report_fault) is not None
+            return storage_readiness.wait_for(fill, requested, self._report_fault) is not None
         except starting_point.StoppedError:
             return False
 
@@ -296,7 +301,7 @@ class Driver:
             self._keep_secret(storage.read_credentials(environment.credentials_directory, config.credentials_secret))
             return starting_point.find_pin(config, self._credentials, environment.work_directory)
 
-        orders = preflight.wait_for(find, self._ending.requested, self._report_fault)
+        orders = storage_readiness.wait_for(find, self._ending.requested, self._report_fault)
         if orders is not None and orders.take:
             self._snapshots.give(orders)
         return orders is not None
@@ -316,7 +321,7 @@ class Driver:
                 return fencing.lost_while_running(lost or Fenced(), self._config)
         if outcome.reason not in faults.PROBED:
             return outcome
-        return judge(outcome, preflight.find_fault(self._config, self._credentials))
+        return judge(outcome, storage_readiness.find_fault(self._config, self._credentials))
 
     def _keep_secret(self, credentials: Credentials | None) -> None:
         # S3A in the JVM reads its credentials from the environment that it inherits.
@@ -531,7 +536,7 @@ class Driver:
             credentials = (
                 storage.read_credentials(directory, self._config.credentials_secret)
                 if self._claimed
-                else preflight.check_storage(self._config, directory)
+                else storage_readiness.check_storage(self._config, directory)
             )
         except FaultError:
             return

@@ -15,7 +15,16 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegate_spark import claiming, fence, fencing, preflight, pyspark_path, signals, snapshot_progress, storage
+from tidegate_spark import (
+    claiming,
+    fence,
+    fencing,
+    pyspark_path,
+    signals,
+    snapshot_progress,
+    storage,
+    storage_readiness,
+)
 from tidegate_spark import repartition_messages as messages
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.fence import Fenced, Held
@@ -136,7 +145,7 @@ class Making:
             raise RepartitionError(Reason.START_FAILED, message) from error
         config, directory = self._config, self._environment.credentials_directory
         # It is ended from outside when its time is over.
-        credentials = preflight.wait_for_storage(config, directory, threading.Event(), _log_fault)
+        credentials = storage_readiness.wait_for_storage(config, directory, threading.Event(), _log_fault)
         self._keep(credentials)
         self._held = fencing.take(config, credentials, fencing.holder_of(config, self._environment.pod_uid))
         own = reach_library(config.storage, credentials)

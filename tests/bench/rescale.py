@@ -20,7 +20,7 @@ from tests.bench.executors import starts
 from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
-from tidegate_spark import fencing, lineage_mark, preflight
+from tidegate_spark import fencing, lineage_mark, storage_readiness
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.exports import state_reader
 from tidegate_spark.progress import Progress
@@ -148,7 +148,7 @@ class Divisions:
         self._version = pyspark.__version__
         os.environ.update({key: value for key, value in self._variables.items() if key != "PYTHONPATH"})
         environment = Environment.read(os.environ)
-        credentials = preflight.check_storage(self._config, environment.credentials_directory)
+        credentials = storage_readiness.check_storage(self._config, environment.credentials_directory)
         os.environ.update(credentials.variables() if credentials else {})
         config = config_for_spark(self._config, Repartition(MANY, PIN, 1, 1, heap_mib=1536))
         os.environ.update(inherited_variables(config, os.environ, sys.executable))

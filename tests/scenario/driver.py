@@ -18,7 +18,7 @@ from tests.scenario.drivers_executors import DriversExecutors
 from tests.scenario.drivers_snapshots import QUERY, DriversSnapshots
 from tests.scenario.object_store import FencePort, StoreClient, root_of
 from tests.scenario.surroundings import Surroundings, given_config
-from tidegate_spark import claiming, fence, preflight, storage
+from tidegate_spark import claiming, fence, storage, storage_readiness
 from tidegate_spark.agent import Commands
 from tidegate_spark.control_protocol import ControlOrders
 from tidegate_spark.ending import Budget
@@ -241,7 +241,7 @@ class DriverProcess:
                 return end
 
     async def _enter_when_possible(self) -> Held | Outcome:
-        for delay in preflight.delays():
+        for delay in storage_readiness.delays():
             if self._asked.is_set():
                 break
             try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark import logs, preflight, purge, storage
+from tidegate_spark import logs, purge, storage, storage_readiness
 from tidegate_spark.claimed import Known
 from tidegate_spark.claiming import BehindError
 from tidegate_spark.protocol import (
@@ -59,7 +59,7 @@ def put_credentials(folder: Path, secret: str) -> None:
 
 def fault_of_check(config: DriverConfig, credentials: Path) -> Fault:
     with pytest.raises(FaultError) as caught:
-        preflight.check_storage(config, str(credentials))
+        storage_readiness.check_storage(config, str(credentials))
     return caught.value.fault
 
 
@@ -71,9 +71,9 @@ def reported(driver: DriverProcess, reason: Reason) -> bool:
 def test_storage_is_claimed_for_the_application_and_nothing_else_is_left_there(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
-    preflight.check_storage(config, str(credentials))
+    storage_readiness.check_storage(config, str(credentials))
     again = dataclasses.replace(config, epoch=4, lineage=2)
-    preflight.check_storage(again, str(credentials))
+    storage_readiness.check_storage(again, str(credentials))
     keys = [key for key in object_store.keys(config.storage.bucket, "") if not key.endswith("/")]
     assert keys == [config.storage.key("app.json")]
     claim = json.loads(object_store.text(config.storage.bucket, keys[0]))
@@ -106,7 +106,7 @@ def test_an_endpoint_that_does_not_answer_is_named_with_its_field(config: Driver
 def test_storage_of_another_application_or_of_a_later_epoch_is_not_touched(
     object_store: ObjectStore, config: DriverConfig, credentials: Path, change: dict[str, Any], reason: Reason
 ) -> None:
-    preflight.check_storage(dataclasses.replace(config, **change), str(credentials))
+    storage_readiness.check_storage(dataclasses.replace(config, **change), str(credentials))
     before = object_store.text(config.storage.bucket, config.storage.key("app.json"))
     fault = fault_of_check(config, credentials)
     assert fault.reason is reason
@@ -117,12 +117,12 @@ def test_storage_of_another_application_or_of_a_later_epoch_is_not_touched(
 def test_a_place_of_another_resource_is_taken_over_where_that_ended_and_only_by_one_that_adopts(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
-    preflight.check_storage(dataclasses.replace(config, epoch=9, lineage=2), str(credentials))
+    storage_readiness.check_storage(dataclasses.replace(config, epoch=9, lineage=2), str(credentials))
     restored = dataclasses.replace(config, uid="another", adopt=True, opening=OPENS_NOTHING)
     with pytest.raises(BehindError) as caught:
-        preflight.check_storage(restored, str(credentials))
+        storage_readiness.check_storage(restored, str(credentials))
     assert caught.value.known == Known(9, 2, adopted_from=config.uid)
-    preflight.check_storage(dataclasses.replace(restored, epoch=10, lineage=2), str(credentials))
+    storage_readiness.check_storage(dataclasses.replace(restored, epoch=10, lineage=2), str(credentials))
     # Who lost it does not take it back, and lineages whose claim is lost are nobody's.
     back = dataclasses.replace(config, epoch=11, lineage=2, adopt=True)
     assert fault_of_check(back, credentials).reason is Reason.STORAGE_OWNED
@@ -135,20 +135,20 @@ def test_a_place_of_another_resource_is_taken_over_where_that_ended_and_only_by_
 def test_a_lineage_that_is_to_begin_with_nothing_is_not_begun_where_there_is_something(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
-    preflight.check_storage(config, str(credentials))
+    storage_readiness.check_storage(config, str(credentials))
     left = config.storage.key("lineages", "2", "main", "commits", "7")
     object_store.client.put_object(Bucket=config.storage.bucket, Key=left)
     stateless = dataclasses.replace(config, epoch=2, lineage=2, opening=OPENS_EMPTY)
     assert fault_of_check(stateless, credentials).reason is Reason.LINEAGE_NOT_EMPTY
     object_store.client.delete_object(Bucket=config.storage.bucket, Key=left)
-    preflight.check_storage(stateless, str(credentials))
+    storage_readiness.check_storage(stateless, str(credentials))
 
 
 def test_an_application_that_has_run_claims_nothing_in_a_store_without_its_state_and_goes_on_where_that_is(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
     client, place = object_store.client, config.storage
-    preflight.check_storage(config, str(credentials))
+    storage_readiness.check_storage(config, str(credentials))
     client.put_object(Bucket=place.bucket, Key=place.key("lineages", "1", "main", "commits", "7"))
     # Another store has the same bucket, and nothing in it; here it is another prefix.
     has_run = dataclasses.replace(config, epoch=2, expects=EXPECTS_STATE)
@@ -161,9 +161,9 @@ def test_an_application_that_has_run_claims_nothing_in_a_store_without_its_state
     assert fault_of_check(dataclasses.replace(lost, storage=elsewhere), credentials).reason is Reason.STORAGE_EMPTY
     client.put_object(Bucket=place.bucket, Key=place.key("lineages", "1.json"), Body=b'{"snapshot": "nightly"}')
     with pytest.raises(BehindError) as caught:
-        preflight.check_storage(lost, str(credentials))
+        storage_readiness.check_storage(lost, str(credentials))
     assert (caught.value.known, caught.value.known.found) == (Known(1, 1), True)
-    preflight.check_storage(has_run, str(credentials))
+    storage_readiness.check_storage(has_run, str(credentials))
 
 
 @pytest.mark.parametrize("header", ["If-None-Match", "If-Match"])
@@ -179,7 +179,7 @@ def test_a_store_that_ignores_a_condition_is_refused(
     client.meta.events.register("before-sign.s3.PutObject", drop_condition, unique_id=header)
     try:
         with pytest.raises(FaultError) as caught:
-            preflight.probe_conditional_writes(client, config)
+            storage_readiness.probe_conditional_writes(client, config)
     finally:
         client.meta.events.unregister("before-sign.s3.PutObject", unique_id=header)
     assert caught.value.fault.reason is Reason.STORAGE_UNSUITABLE
@@ -194,7 +194,7 @@ def test_missing_and_rejected_credentials_are_waited_for_and_read_again(config: 
         seen.append(fault.reason if fault else None)
         put_credentials(folder, "wrong" if seen == [Reason.CREDENTIALS_MISSING] else SECRET)
 
-    found = preflight.wait_for_storage(config, str(folder), threading.Event(), correct_what_is_told)
+    found = storage_readiness.wait_for_storage(config, str(folder), threading.Event(), correct_what_is_told)
     assert found == Credentials(ACCESS, SECRET)
     assert seen == [Reason.CREDENTIALS_MISSING, Reason.CREDENTIALS_REJECTED, None]
 
@@ -234,7 +234,7 @@ def test_faults_that_waiting_does_not_cure_end_the_driver_and_leave_a_log_where_
 
     client, key = object_store.client, config.storage.key("app.json")
     client.delete_object(Bucket=config.storage.bucket, Key=key)
-    preflight.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
+    storage_readiness.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
     foreign = start_process("app", "counting.py")
     assert foreign.exit_code() == EXIT_CODES[Reason.STORAGE_OWNED]
     assert foreign.termination.reason is Reason.STORAGE_OWNED
@@ -255,7 +255,7 @@ def test_a_second_look_at_the_storage_finds_what_the_credentials_in_use_find(con
     absent = dataclasses.replace(config, storage=dataclasses.replace(config.storage, uri="s3://no-such-bucket/x"))
     ours, wrong = Credentials(ACCESS, SECRET), Credentials(ACCESS, "wrong-secret")
     looks = [(config, ours), (config, wrong), (absent, ours)]
-    faults = [preflight.find_fault(*look) for look in looks]
+    faults = [storage_readiness.find_fault(*look) for look in looks]
     reasons = [fault and fault.reason for fault in faults]
     assert reasons == [None, Reason.CREDENTIALS_REJECTED, Reason.BUCKET_NOT_FOUND]
 
@@ -276,7 +276,7 @@ def test_a_purge_deletes_page_after_page_and_leaves_the_neighbour_alone(
     object_store: ObjectStore, config: DriverConfig, credentials: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(purge, "PAGE", 50)
-    preflight.check_storage(config, str(credentials))
+    storage_readiness.check_storage(config, str(credentials))
     client, bucket = object_store.client, config.storage.bucket
     keys = [config.storage.key("lineages/1/main/state", str(n % 7), f"{n}.delta") for n in range(1100)]
     neighbours = [f"{config.storage.prefix}-2/app.json", f"{config.storage.prefix}.txt"]
@@ -294,7 +294,7 @@ def test_a_purge_deletes_page_after_page_and_leaves_the_neighbour_alone(
 def test_a_purge_deletes_nothing_of_another_application(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
-    preflight.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
+    storage_readiness.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
     with pytest.raises(FaultError) as caught:
         purge.purge(object_store.client, config)
     assert caught.value.fault.reason is Reason.STORAGE_OWNED

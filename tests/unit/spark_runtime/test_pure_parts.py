@@ -12,7 +12,6 @@ from tidegate_spark.environment import Environment
 from tidegate_spark.faults import Link
 from tidegate_spark.leftovers import leftovers
 from tidegate_spark.outcome import Outcome
-from tidegate_spark.preflight import delays
 from tidegate_spark.protocol import (
     RUNTIME_DIRECTORY,
     TERMINATION_MESSAGE_LIMIT,
@@ -28,6 +27,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.same_query import Plan
 from tidegate_spark.script import COMPLETED, judge, outcome_of_exit
+from tidegate_spark.storage_readiness import delays
 from tidegate_spark.termination import termination_text
 
 CONFIG = DriverConfig(
