@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from tidegate_spark import snapshot_messages as messages
 from tidegate_spark import storage as store
-from tidegate_spark.exports import errors as exports
 from tidegate_spark.objects.store import MismatchError, NewerStorageError, NotDeletedError, SnapshotError, VanishedError
+from tidegate_spark.order_errors import OrderFailedError
 from tidegate_spark.protocol import Storage
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.catalog import (
@@ -69,11 +69,6 @@ _KINDS = (
     _Kind(UnreadableCheckpointError, Reason.UNREADABLE_CHECKPOINT, 1),
     _Kind(MismatchError, Reason.INTERNAL_ERROR, 3, messages.UNSOUND_COPIES),
     _Kind(SnapshotError, Reason.INTERNAL_ERROR, 1),
-    _Kind(exports.StateNotFoundError, Reason.STATE_NOT_FOUND, 1),
-    _Kind(exports.FormatUnfitError, Reason.FORMAT_UNSUITABLE, 1),
-    _Kind(exports.StateUnreadableError, Reason.STATE_UNREADABLE, 2),
-    _Kind(exports.ExportExistsError, Reason.EXPORT_EXISTS, 1),
-    _Kind(exports.ExportError, Reason.EXPORT_FAILED, 1),
 )
 """The first that fits."""
 _OF_THE_CLAIM = (Reason.NEWER_FORMAT, Reason.CLAIM_DAMAGED)
@@ -91,6 +86,8 @@ def trouble_of(error: Exception, place: Storage, secret: str, *, runs: bool) -> 
     if isinstance(error, FaultError):
         reason = error.fault.reason if error.fault.reason in _OF_THE_CLAIM else Reason.STORAGE_UNAVAILABLE
         return Trouble(reason, error.fault.message, ALWAYS)
+    if isinstance(error, OrderFailedError):
+        return Trouble(error.reason, _sentence(str(error)), error.tries)
     for kind in _KINDS:
         if isinstance(error, kind.error):
             tries = 1 if kind.reason is Reason.NOTHING_COMMITTED and not runs else kind.tries

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from tidegate_spark.order_errors import OrderFailedError
+from tidegate_spark.reasons import Reason
 
-class ExportError(Exception):
+
+class ExportError(OrderFailedError):
     """The message says for a person what is wrong, and where to fix it."""
+
+    reason = Reason.EXPORT_FAILED
 
 
 class StateNotFoundError(ExportError):
     """What is to be exported is not among the state."""
 
+    reason = Reason.STATE_NOT_FOUND
+
 
 class FormatUnfitError(ExportError):
     """A format cannot hold the state."""
+
+    reason = Reason.FORMAT_UNSUITABLE
 
 
 class StateUnreadableError(ExportError):
     """Spark cannot read the state."""
 
+    reason = Reason.STATE_UNREADABLE
+    tries = 2
+
 
 class ExportExistsError(ExportError):
     """Another export has this id."""
+
+    reason = Reason.EXPORT_EXISTS

@@ -1,0 +1,16 @@
+"""What keeps an order about snapshots from being carried out, by what carries it out. No I/O."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tidegate_spark.reasons import Reason
+
+
+class OrderFailedError(Exception):
+    """The message says for a person what is wrong, and where to fix it."""
+
+    reason: ClassVar[Reason]
+    """What is reported of the order."""
+    tries: ClassVar[int] = 1
+    """Attempts in all that are worth while, if each of them fails so."""
