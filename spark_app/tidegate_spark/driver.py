@@ -40,6 +40,7 @@ from tidegate_spark.control.driving import Control
 from tidegate_spark.empty_starts import EmptyStarts
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.environment import Environment
+from tidegate_spark.exports.carrying import carry_out as make_export
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.file_sinks import Sink
@@ -133,7 +134,7 @@ class Driver:
         self._queries.on_refusal = lambda reason, message: self._ending.request(Outcome(reason, message))
         registry, figures = metrics.build_registry(config, self._progress), SnapshotFigures(config)
         registry.register(figures)
-        self._snapshots = desk_of(config, environment, pyspark.__version__, figures)
+        self._snapshots = desk_of(config, environment, pyspark.__version__, figures, make_export)
         self._progress.snapshots = self._snapshots.reports
         self._control = Control(config, environment, progress=progress, queries=queries, snapshots=self._snapshots)
         self._control.tell(registry, output.secrets)

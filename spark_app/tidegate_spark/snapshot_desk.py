@@ -17,6 +17,7 @@ from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport
 
 if TYPE_CHECKING:
     from tidegate_spark.snapshot_keeper import SnapshotKeeper
+    from tidegate_spark.snapshot_work import Export
 
 LOOK_AFTER_SECONDS = 60.0
 """From the start to the first look at what there is, if no order comes before."""
@@ -64,16 +65,16 @@ class SnapshotDesk:
 
 
 def desk_of(
-    config: DriverConfig, environment: Environment, spark_version: str, figures: SnapshotFigures
+    config: DriverConfig, environment: Environment, spark_version: str, figures: SnapshotFigures, export: Export
 ) -> SnapshotDesk:
-    """Return the desk of a driver."""
+    """Return the desk of a driver; ``export`` makes exports."""
 
     def make() -> SnapshotKeeper:
         from tidegate_spark import snapshot_keeper, snapshot_work  # noqa: PLC0415 - see the module's docstring
         from tidegate_spark.snapshots.reach import connector  # noqa: PLC0415 - likewise
 
         connect = connector(config, environment.credentials_directory)
-        carrier = snapshot_work.Carrier(config, connect, spark_version)
+        carrier = snapshot_work.Carrier(config, connect, spark_version, make_export=export)
         return snapshot_keeper.SnapshotKeeper(carrier, runs=True, observer=figures)
 
     return SnapshotDesk(make)

@@ -45,7 +45,7 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotReports,
     SnapshotState,
 )
-from tidegate_spark.snapshot_work import Carrier
+from tidegate_spark.snapshot_work import Carrier, Export
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.storage import FaultError
 
@@ -66,15 +66,15 @@ LONGEST_MESSAGE = 400
 log = logging.getLogger("tidegate")
 
 
-def main() -> int:
-    """Carry the orders out, leave word, and return the exit code."""
+def main(export: Export) -> int:
+    """Carry the orders out, leave word, and return the exit code; ``export`` makes exports."""
     log_to_stderr(os.environ)
     environment = Environment.read(os.environ)
     text = os.environ.get(ORDERS_VARIABLE, "")
     try:
         config = from_json(DriverConfig, os.environ.get(CONFIG_VARIABLE, ""))
         orders = from_order(SnapshotOrders, text)
-        keeper = keeper_of(config, environment.credentials_directory)
+        keeper = keeper_of(config, environment.credentials_directory, export)
         keeper.give(orders)
     except NewerOrderError as error:
         return _refuse(environment, text, error)
@@ -96,7 +96,7 @@ def _refuse(environment: Environment, text: str, error: NewerOrderError) -> int:
     return EXIT_OK
 
 
-def keeper_of(config: DriverConfig, credentials_directory: str) -> SnapshotKeeper:
+def keeper_of(config: DriverConfig, credentials_directory: str, export: Export) -> SnapshotKeeper:
     """Return who carries orders out for an application that does not run."""
 
     def refuse_foreign() -> None:
@@ -108,7 +108,8 @@ def keeper_of(config: DriverConfig, credentials_directory: str) -> SnapshotKeepe
             raise (FaultError(fault) if fault else error) from error
         carrier.spark_version = judge_claim(claim[0] if claim is not None else None, config)
 
-    carrier = Carrier(config, connector(config, credentials_directory), before_taking=refuse_foreign)
+    connect = connector(config, credentials_directory)
+    carrier = Carrier(config, connect, before_taking=refuse_foreign, make_export=export)
     return SnapshotKeeper(carrier, runs=False)
 
 
@@ -203,4 +204,6 @@ def _without_queries(report: SnapshotReport) -> SnapshotReport:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from tidegate_spark.exports.carrying import carry_out as make_export
+
+    sys.exit(main(make_export))

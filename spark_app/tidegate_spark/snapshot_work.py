@@ -14,7 +14,9 @@ from typing import Any
 
 from tidegate_spark import lineage_mark, rehearsal_place, upgrade_pin
 from tidegate_spark import snapshot_messages as messages
+from tidegate_spark.order_errors import OrderFailedError
 from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig
+from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import (
     LONGEST_OFFSETS,
     AdoptOrder,
@@ -43,6 +45,20 @@ READ_AT_ONCE = 4
 PIN_RENEWED_AFTER_SECONDS = 60.0
 
 log = logging.getLogger("tidegate")
+
+Export = Callable[[Library, ExportOrder, Copiers], SnapshotReport]
+"""Makes an export of what is in a library, and tells the copiers how far it is."""
+
+
+class NoExportsError(OrderFailedError):
+    """The process makes no exports."""
+
+    reason = Reason.EXPORT_FAILED
+
+
+def export_nothing(library: Library, order: ExportOrder, copiers: Copiers) -> SnapshotReport:
+    """Make no export, in a process that has nothing for that."""
+    raise NoExportsError(f"this process makes no exports, and so not {order.export}")
 
 
 class Pin:
@@ -84,6 +100,7 @@ class Carrier:
     copiers: Copiers = USUAL
     before_taking: Callable[[], None] = lambda: None
     """Raises if nothing may be taken there."""
+    make_export: Export = export_nothing
     newest: float | None = None
     """When the newest complete snapshot was begun, as far as it is known; seconds since the epoch.
 
@@ -202,13 +219,12 @@ class Carrier:
         """Write state of a snapshot as plain files, with a Spark of this process's own; return the report of it.
 
         Raises:
-            Exception: see :class:`tidegate_spark.exports.job.Exporter`.
+            OrderFailedError: it cannot be made.
+            Exception: what the store's client raises.
         """
-        from tidegate_spark.exports import carrying  # noqa: PLC0415 - few processes do it
-
         library = self.connect()
         reentry.enter_published(library, order.snapshot)
-        return carrying.carry_out(library, order, dataclasses.replace(self.copiers, report=tell))
+        return self.make_export(library, order, dataclasses.replace(self.copiers, report=tell))
 
     def dispose(self, name: str) -> None:
         """Remove a snapshot, complete or not, and whatever else nothing needs; one that is not there is fine.
