@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tidegate_spark
 from tidegate_spark import pyspark_path
 from tidegate_spark.last_words import TERMINATION_LOG, last_words
 from tidegate_spark.protocol import (
@@ -26,7 +27,7 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.reasons import Reason
 
-SOURCES = str(Path(pyspark_path.__file__).parents[1])
+SOURCES = str(Path(tidegate_spark.__file__).parents[1])
 CONFIG = to_json(
     DriverConfig(
         app="a",

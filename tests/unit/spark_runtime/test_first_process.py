@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import tidegate_spark
 from devcluster.processes import ProcessIdentity
-from tidegate_spark import first_process
 from tidegate_testing.waiting import wait_for
 
-SOURCES = str(Path(first_process.__file__).parents[1])
+SOURCES = str(Path(tidegate_spark.__file__).parents[1])
 BEGIN = """
 import os, signal, sys, threading, time
 from tidegate_spark.first_process import go_on_in_child

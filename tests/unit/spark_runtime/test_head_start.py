@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
+import tidegate_spark
 from tidegate_spark import head_start, last_script, launching, sparkconf
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.head_start import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
@@ -252,7 +253,7 @@ def test_a_jvm_does_not_outlive_a_driver_that_is_killed(world: World, how: str) 
         "print(ahead is not None, flush=True)\n"
         "time.sleep(60)\n"
     )
-    sources = str(Path(head_start.__file__).parents[1])
+    sources = str(Path(tidegate_spark.__file__).parents[1])
     # The digest is that of the variables that it has itself.
     world.variables |= {"PYTHONPATH": sources, "LC_CTYPE": "C.UTF-8"}
     world.keep(how)
@@ -362,7 +363,7 @@ def test_a_jvm_of_other_credentials_is_ended_before_another_one_is_started(
 
 def test_a_jvm_is_on_its_way_before_pyspark_is_imported() -> None:
     code = "import sys, tidegate_spark.start, tidegate_spark.head_start; print('pyspark' in sys.modules)"
-    sources = str(Path(head_start.__file__).parents[1])
+    sources = str(Path(tidegate_spark.__file__).parents[1])
     told = subprocess.run(
         [sys.executable, "-S", "-c", code], env={"PYTHONPATH": sources}, capture_output=True, text=True, check=True
     )

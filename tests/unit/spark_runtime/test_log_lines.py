@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark import log_lines
+import tidegate_spark
 from tidegate_spark.log_lines import context_of, log_to_stderr
 from tidegate_spark.protocol import CONFIG_VARIABLE, EXECUTOR_CONFIG_VARIABLE, LOG_FORMAT_VARIABLE
 
@@ -70,7 +70,7 @@ log_to_stderr({{}})
 log.debug("detail")
 log.info("stopping")
 """
-    sources = str(Path(log_lines.__file__).parents[1])
+    sources = str(Path(tidegate_spark.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", program], env={"PYTHONPATH": sources}, capture_output=True, text=True, check=False
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark import pyspark_path
+import tidegate_spark
 from tidegate_spark.configuration_protocol import divide, with_rest
 from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage, Termination, from_json, to_json
 from tidegate_spark.reasons import Reason
@@ -33,7 +33,7 @@ TEXT = with_rest(KEPT, "a-config-7-0123456789", REST)
 def run_driver(folder: Path) -> tuple[int, Termination]:
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(pyspark_path.__file__).parents[1]),
+        "PYTHONPATH": str(Path(tidegate_spark.__file__).parents[1]),
         "SPARK_HOME": str(folder),
         "TIDEGATE_TERMINATION_LOG": str(folder / "termination"),
         "TIDEGATE_CONFIG": TEXT,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark import script
+import tidegate_spark
 
-SOURCES = str(Path(script.__file__).parents[1])
+SOURCES = str(Path(tidegate_spark.__file__).parents[1])
 PROGRAM = """
 import pickle, sys
 from dataclasses import dataclass

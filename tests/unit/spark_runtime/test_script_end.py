@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark import script_end
+import tidegate_spark
 from tidegate_spark.script_end import OURS, what_goes_on
 from tidegate_testing.waiting import wait_for
 
-SOURCES = str(Path(script_end.__file__).parents[1])
+SOURCES = str(Path(tidegate_spark.__file__).parents[1])
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark import pyspark_path
+import tidegate_spark
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control_log.entries import Entry, Kind
@@ -26,7 +26,7 @@ KNOWN = "correct horse"
 PASSWORD = "hunter2hunter2"
 WORDS = f"no answer from amqp://orders:{PASSWORD}@rabbit/v with {KNOWN}"
 SECRETS = Secrets([KNOWN])
-SOURCES = str(Path(pyspark_path.__file__).parents[1])
+SOURCES = str(Path(tidegate_spark.__file__).parents[1])
 
 
 def assert_clean(text: str) -> None:
