@@ -36,20 +36,20 @@ __all__ = (
 )
 
 _HOMES = {
-    "ControlError": "line",
-    "Current": "in_force",
-    "Message": "handlers",
-    "accept": "handlers",
-    "config": "handlers",
-    "controlled": "program",
-    "current": "worker",
-    "on": "handlers",
-    "on_driver": "handlers",
-    "stream": "program",
+    "ControlError": "tidegate_spark.control.line",
+    "Current": "tidegate_spark.control.in_force",
+    "Message": "tidegate_spark.control.handlers",
+    "accept": "tidegate_spark.control.handlers",
+    "config": "tidegate_spark.control.handlers",
+    "controlled": "tidegate_spark.control.program",
+    "current": "tidegate_spark.control.worker",
+    "on": "tidegate_spark.control.handlers",
+    "on_driver": "tidegate_spark.control.handlers",
+    "stream": "tidegate_spark.control.program",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(_HOMES[name]), name)

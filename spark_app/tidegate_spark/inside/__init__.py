@@ -20,5 +20,5 @@ __all__ = ("LookError", "operators", "sources", "state", "windows")
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "errors" if name == "LookError" else "library"
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    home = "tidegate_spark.inside.errors" if name == "LookError" else "tidegate_spark.inside.library"
+    return getattr(importlib.import_module(home), name)
