@@ -178,10 +178,16 @@ def agent(kubectl: Kubectl, space: str) -> Iterator[Agent]:
 
 @pytest.fixture(scope="module")
 def schedule(kubectl: Kubectl, operator: OperatorProcess) -> Iterator[tuple[str, Agent]]:
-    """An application with a schedule that runs from the first test on, and its namespace: a period takes a minute."""
+    """An application with a schedule that runs from the first test on, and its namespace: a period takes a minute.
+
+    It is one that nobody looked after for a while. The period that passed last is made up for at once, so that only the
+    next one has to be waited for.
+    """
     space = make_space(kubectl)
     create_app(kubectl, space, snapshots={"intervalSeconds": 60, "retention": {"maxCount": 1}})
     with running_app(kubectl, space, at_once=True) as server:
+        wait_for("the schedule's start", lambda: schedule_status(kubectl, space).get("startTime"), GENEROUS, 0.1)
+        kubectl.patch_status("sapp", "orders", space, {"snapshots": {"startTime": "2026-01-01T00:00:00Z"}})
         yield space, server
         kubectl.patch("sapp", "orders", space, {"spec": {"snapshots": {"suspend": True}}})
 
@@ -388,6 +394,12 @@ def test_a_complete_snapshots_state_is_exported_when_somebody_asks(kubectl: Kube
 # --- last: by now its periods have passed ---
 
 
+def schedule_status(kubectl: Kubectl, space: str) -> dict[str, Any]:
+    """Return what the status says of the schedule of orders; empty before it says anything."""
+    found: dict[str, Any] = (kubectl.get("sapp", "orders", space) or {}).get("status", {}).get("snapshots", {})
+    return found
+
+
 def scheduled(kubectl: Kubectl, space: str) -> list[dict[str, Any]]:
     """Return the schedule's snapshots, the oldest first."""
     return sorted(
@@ -404,7 +416,7 @@ def test_a_schedule_takes_snapshots_and_keeps_as_many_as_it_is_told(
         taken = [order.id for orders in agent.orders for order in orders.take]
         return taken != [] and any(taken[0] in orders.dispose for orders in agent.orders)
 
-    wait_for("the first of the schedule to be replaced", replaced, 300, 1.0)
+    wait_for("the first of the schedule to be replaced", replaced, 300, 0.2)
     first = agent.orders[0].take[0].id
 
     def newest() -> dict[str, Any] | None:
@@ -413,8 +425,8 @@ def test_a_schedule_takes_snapshots_and_keeps_as_many_as_it_is_told(
         ready = [each for each in found if each.get("status", {}).get("phase") == "Ready"]
         return ready[-1] if ready else None
 
-    kept = wait_for("the next one in its place", newest, 300, 1.0) or {}
+    kept = wait_for("the next one in its place", newest, 300, 0.2) or {}
     assert kept["spec"] == {"appRef": {"name": "orders"}, "deletionPolicy": "Delete", "verifyNonce": 0}
     assert json.loads(kept["metadata"]["annotations"]["tidegate.dev/retention"]) == {"maxCount": 1}
-    status = (kubectl.get("sapp", "orders", space) or {})["status"]["snapshots"]
+    status = schedule_status(kubectl, space)
     assert (status["schedule"], "nextScheduleTime" in status) == ("every 60 s", True)
