@@ -15,7 +15,7 @@ from enum import Enum
 import msgspec
 import structlog
 
-from tidegate.decide.upgrades.references import references_to_check
+from tidegate.decide.upgrades.start_upgrade import references_to_check
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, AlreadyExists, Failure, NotFound
 from tidegate.kube.paths import collection_of, item

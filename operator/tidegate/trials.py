@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from tidegate import foreign_text
-from tidegate.decide.upgrades.dividing_pod import all_pods_to_try
+from tidegate.decide.upgrades.repartition_dry_run import all_pods_to_try
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import TRANSIENT, AlreadyExists, Failure, Forbidden, Invalid, is_about_object
 from tidegate.kube.paths import collection_of

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.property.test_upgrades import settle, step
 from tidegate.decide import actions as do
-from tidegate.decide.upgrades.repartitioning import is_pending
-from tidegate.decide.upgrades.step import UNDER_WAY, version_held
+from tidegate.decide.upgrades.record import UNDER_WAY, is_pending, version_held
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.decide.upgrades.step import UNDER_WAY
+from tidegate.decide.upgrades.record import UNDER_WAY
 from tidegate.model.streaming_app import RehearsalSpec, RollbackPolicy, UpgradeMode, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate_testing.cluster_simulation import DRIVER

@@ -15,7 +15,7 @@ from tidegate.decide import plan, restarting
 from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch
 from tidegate.decide.control import dispatch
 from tidegate.decide.plan import decide
-from tidegate.decide.upgrades import table, unusable
+from tidegate.decide.upgrades import invalid_spec, table
 from tidegate.observe import pods
 from tidegate.observe.pod_owner import Belonging, _role_of, belonging
 from tidegate.resources import names
@@ -54,7 +54,7 @@ def without_the_rule_for_what_ended_for_good(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_the_rule_for_unusable_edits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(table, "STEPS", tuple(rule for rule in table.STEPS if rule is not unusable.go_on_with_stable))
+    patch.setattr(table, "STEPS", tuple(rule for rule in table.STEPS if rule is not invalid_spec.go_on_with_stable))
 
 
 def without_a_line_of_messages(patch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.scenario.happenings import choose_among, losses, people, places
 from tests.scenario.schedule import misfortune, run_course
-from tidegate.decide import beginning
-from tidegate.decide.upgrades import taking_over
+from tidegate.decide import start_from
+from tidegate.decide.upgrades import adoption
 from tidegate.resources import driver_config
 from tidegate_spark.protocol import EXPECTS_NOTHING
 from tidegate_testing.mistakes import Course, planted
@@ -48,7 +48,7 @@ def test_an_application_goes_on_where_its_storage_says_or_says_why_not_and_never
 
 
 def without_asking_the_storage(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(beginning, "FINALIZER", "example.com/another")
+    patch.setattr(start_from, "FINALIZER", "example.com/another")
 
 
 def without_expecting_state(patch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def without_expecting_state(patch: pytest.MonkeyPatch) -> None:
 
 def with_every_answer_believed(patch: pytest.MonkeyPatch) -> None:
     without_expecting_state(patch)
-    for module in (beginning, taking_over):
+    for module in (start_from, adoption):
         patch.setattr(module, "unproven_place", lambda o: None)
 
 

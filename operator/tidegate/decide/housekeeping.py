@@ -13,7 +13,7 @@ from tidegate.decide.actions import (
     RestoreLabels,
 )
 from tidegate.decide.configuration import provide_again
-from tidegate.decide.upgrades.orders import order_copies
+from tidegate.decide.upgrades.copying import order_copies
 from tidegate.observe.observation import Observation, has_other_key, lacks_access, pods_of
 from tidegate.observe.pods import PodRecord, of_driver
 from tidegate_spark.protocol import FINALIZER, MOST_NOTICES

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tidegate.decide import (
-    beginning,
     configuration,
     deletion,
     ends,
@@ -18,6 +17,7 @@ from tidegate.decide import (
     letting_go,
     restarting,
     running,
+    start_from,
     suspension,
 )
 from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
@@ -37,15 +37,15 @@ from tidegate.decide.restarting import tell_cut_batch
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.status import build_status, write_is_due_in
-from tidegate.decide.upgrades.in_force import in_force
-from tidegate.decide.upgrades.postponed import about_all, name_postponed, tell_postponed, with_kept_number
-from tidegate.decide.upgrades.rehearsal_pods import NOTHING, keep_rehearsal
-from tidegate.decide.upgrades.repartition_pods import hold_for_repartition, keep_repartition
-from tidegate.decide.upgrades.repartitioning import name_kept, tell_kept
+from tidegate.decide.upgrades.adoption import tell_taken_over
+from tidegate.decide.upgrades.deferred_repartition import about_all, name_postponed, tell_postponed, with_kept_number
+from tidegate.decide.upgrades.effective_spec import in_force
+from tidegate.decide.upgrades.invalid_spec import leave_ended_version, name_failing_version, name_standstill
+from tidegate.decide.upgrades.rehearsal import NOTHING, keep_rehearsal
+from tidegate.decide.upgrades.repartition import name_kept, tell_kept
+from tidegate.decide.upgrades.repartition_pod import hold_for_repartition, keep_repartition
 from tidegate.decide.upgrades.reporting import colour, is_told, reason_of, refuse_unknown_version, tell_step
 from tidegate.decide.upgrades.table import next_step, with_step
-from tidegate.decide.upgrades.taking_over import tell_taken_over
-from tidegate.decide.upgrades.unusable import leave_ended_version, name_failing_version, name_standstill
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradePhase
 from tidegate.observe.observation import Observation
@@ -80,7 +80,7 @@ RULES: tuple[Rule, ...] = (
     restarting.disbelieve_old_news,
     ends.obey_policy_never,
     running.replace_lost_driver,
-    beginning.leave_empty_place,
+    start_from.leave_empty_place,
     restarting.adopt_lost_epoch,
     restarting.judge_fenced_driver,
     ends.judge_exhausted_driver,
@@ -99,7 +99,7 @@ RULES: tuple[Rule, ...] = (
     restarting.leave_failed_alone,
     refuse_unknown_version,
     name_standstill,
-    beginning.wait_for_origin,
+    start_from.wait_for_origin,
     launch.wait_after_refused_launch,
     launch.wait_before_relaunch,
     launch.launch,

@@ -15,7 +15,7 @@ from tidegate.decide.actions import DeleteDriver, PublishEvent
 from tidegate.decide.ends import ended_for_good_with, judge_exhausted_driver, obey_policy_never
 from tidegate.decide.faults import name_end, read_termination
 from tidegate.decide.running import ends_to_be_retried, judge_ended_driver
-from tidegate.decide.upgrades.taking_over import told_by_fenced
+from tidegate.decide.upgrades.adoption import report_of_fenced
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
@@ -67,7 +67,7 @@ def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:
 
     It goes to the status first; then the driver that was not to run makes room for one that is told right.
     """
-    driver, told = o.driver, told_by_fenced(o)
+    driver, told = o.driver, report_of_fenced(o)
     if driver is None or told is None:
         return None
     stored, known = (told.adopt_epoch, told.adopt_lineage), (o.app.status.epoch, o.app.status.lineage)

@@ -38,8 +38,7 @@ from tidegate.decide.launch import (
     why_not_built,
 )
 from tidegate.decide.overdue import OVERDUE
-from tidegate.decide.upgrades.repartitioning import is_pending
-from tidegate.decide.upgrades.step import runs_ready
+from tidegate.decide.upgrades.record import is_pending, runs_ready
 from tidegate.decide.verdict import Health, Verdict, health_without_start
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, UpgradePhase

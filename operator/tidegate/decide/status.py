@@ -14,7 +14,6 @@ import msgspec
 
 from tidegate.decide.autoscaling import autoscaling_status
 from tidegate.decide.availability import available_condition
-from tidegate.decide.beginning import build_beginning, build_last_snapshot
 from tidegate.decide.channel_status import channel_condition, control_status
 from tidegate.decide.conditions import build_conditions
 from tidegate.decide.executors import running_executors, wanted_executors
@@ -27,8 +26,9 @@ from tidegate.decide.origin import lineage_to_launch, recorded_or_found
 from tidegate.decide.plaintext_secrets import secrets_condition
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.schedule import look_at_schedule
-from tidegate.decide.upgrades.repartitioning import with_progress, without_progress
-from tidegate.decide.upgrades.step import recorded, taken_over
+from tidegate.decide.start_from import build_beginning, build_last_snapshot
+from tidegate.decide.upgrades.record import recorded, taken_over
+from tidegate.decide.upgrades.repartition import with_progress, without_progress
 from tidegate.decide.upgrades.table import at_launch
 from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import (

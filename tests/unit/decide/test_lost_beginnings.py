@@ -10,7 +10,7 @@ import pytest
 
 from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
 from tidegate.decide.plan import decide
-from tidegate.decide.upgrades.beginning import ABANDON_ANNOTATION
+from tidegate.decide.upgrades.start_upgrade import ABANDON_ANNOTATION
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
 from tidegate.model.streaming_app import (
     Phase,

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.decide.upgrades.dividing_pod import all_pods_to_try
+from tidegate.decide.upgrades.repartition_dry_run import all_pods_to_try
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     Phase,

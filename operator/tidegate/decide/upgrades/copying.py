@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from tidegate.decide.actions import Action, OrderSnapshots
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.rehearsing import begin_rehearsal, left_out
-from tidegate.decide.upgrades.repartitioning import is_pending, judge_copy
-from tidegate.decide.upgrades.step import Step, find_report, moved, seconds_to_hear, takes_orders
+from tidegate.decide.upgrades.record import Step, find_report, is_pending, moved, seconds_to_hear, takes_orders
+from tidegate.decide.upgrades.rehearsal import begin_rehearsal, left_out
+from tidegate.decide.upgrades.repartition import judge_copy
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import process_of
 from tidegate_spark.reasons import AnyReason, Reason
 from tidegate_spark.repartition_protocol import Unfit
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
 PATIENCE = 60.0
 """Seconds after which it goes on without a copy if the agent does not answer, or does not take the order."""
@@ -68,3 +69,39 @@ def _judge_complete(o: Observation, upgrade: UpgradeStatus, report: SnapshotRepo
 def _stop(o: Observation, upgrade: UpgradeStatus, reason: AnyReason, message: str, now: float) -> Step:
     rehearsal = left_out(o, message, now)
     return Step(moved(upgrade, UpgradePhase.STOPPING, reason, message, now, rehearsal=rehearsal))
+
+
+ORDER_PAUSE = 15.0
+"""Seconds between two orders to an agent whose report does not show the first."""
+MOST_AT_ONCE = 10
+"""Snapshots that are ordered to go at once: a report keeps room for those that ended last."""
+
+
+def order_copies(o: Observation, now: float) -> tuple[Action, ...]:
+    """Have the driver copy the state for an upgrade, and dispose of what earlier upgrades left."""
+    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
+    if upgrade is None or not takes_orders(o) or o.driver is None:
+        return ()
+    take: tuple[SnapshotOrder, ...] = ()
+    copy = (
+        upgrade.rollback_snapshot.copy
+        if upgrade.rollback_snapshot is not None and upgrade.phase is UpgradePhase.COPYING
+        else ""
+    )
+    if copy and stable is not None and find_report(o, copy) is None:
+        take = (SnapshotOrder(copy, holders=(copy,), image=o.app.spec.application.image),)
+    going = tuple(name for name in upgrade.obsolete if not _is_being_disposed_of(o, name))[:MOST_AT_ONCE]
+    # What a rehearsal writes goes with the copy that it began with: not before nobody writes there any more.
+    dispose = going if not o.rehearsals else ()
+    given, to = o.memory.orders_given
+    lately = to == process_of(o.driver) and 0 <= now - given < ORDER_PAUSE
+    if lately or not (take or dispose):
+        return ()
+    return (OrderSnapshots(o.driver, SnapshotOrders(take=take, dispose=dispose)),)
+
+
+def _is_being_disposed_of(o: Observation, name: str) -> bool:
+    report = find_report(o, name)
+    # Of one that was taken, what is told is how that ended.
+    taken = (SnapshotState.READY, SnapshotState.FAILED, SnapshotState.COPYING)
+    return report is not None and report.state not in taken

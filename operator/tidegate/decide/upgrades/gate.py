@@ -23,8 +23,7 @@ from tidegate.decide.upgrades.launched import (
     is_in_time,
     never_began,
 )
-from tidegate.decide.upgrades.rolling_back import taken_back
-from tidegate.decide.upgrades.step import (
+from tidegate.decide.upgrades.record import (
     MOST_OBSOLETE,
     UNDER_WAY,
     Step,
@@ -42,6 +41,7 @@ from tidegate.decide.upgrades.step import (
     takes_orders,
     unstarted_queries,
 )
+from tidegate.decide.upgrades.rollback import taken_back
 from tidegate.model.spec_hash import has_same_store
 from tidegate.model.streaming_app import (
     Phase,

@@ -12,21 +12,18 @@ from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.messages import of_report
 from tidegate.decide.snapshots.taking import FOR_A_PERSON
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.copying import PATIENCE
+from tidegate.decide.upgrades.copying import ORDER_PAUSE, PATIENCE
+from tidegate.decide.upgrades.effective_spec import HELD_TO
 from tidegate.decide.upgrades.gate import idle_in, is_idle, waits_for_input
-from tidegate.decide.upgrades.in_force import HELD_TO
 from tidegate.decide.upgrades.launched import seconds_in_time
-from tidegate.decide.upgrades.orders import ORDER_PAUSE
-from tidegate.decide.upgrades.rehearsal_results import find_pod, limit_of, seconds_of
-from tidegate.decide.upgrades.repartitioning import is_pending, is_put_off
-from tidegate.decide.upgrades.rolling_back import name_lost_pin, why_ignored
-from tidegate.decide.upgrades.step import (
+from tidegate.decide.upgrades.record import (
     REHEARSAL_REASONS,
     UPGRADE_REASONS,
     Step,
     active_queries,
     failed_queries,
     find_report,
+    is_pending,
     missing_queries,
     named,
     seconds_in_phase,
@@ -34,6 +31,9 @@ from tidegate.decide.upgrades.step import (
     seconds_under_test,
     version_held,
 )
+from tidegate.decide.upgrades.rehearsal import find_pod, limit_of, seconds_of
+from tidegate.decide.upgrades.repartition import is_put_off
+from tidegate.decide.upgrades.rollback import name_lost_pin, why_ignored
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation

@@ -13,17 +13,17 @@ from typing import TypeAlias
 import msgspec
 
 from tidegate.decide.upgrades import (
-    beginning,
+    adoption,
     copying,
     gate,
+    invalid_spec,
     messages,
-    rehearsing,
-    repartitioning,
-    rolling_back,
-    taking_over,
-    unusable,
+    rehearsal,
+    repartition,
+    rollback,
+    start_upgrade,
 )
-from tidegate.decide.upgrades.step import Step, applied
+from tidegate.decide.upgrades.record import Step, applied
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
@@ -32,33 +32,33 @@ from tidegate_spark.reasons import Reason
 Rule: TypeAlias = Callable[[Observation, float], Step | None]
 
 STEPS: tuple[Rule, ...] = (
-    taking_over.follow_running_driver,
-    beginning.restart_stable,
-    rolling_back.roll_back_on_request,
-    rolling_back.roll_back_on_revert,
-    beginning.withdraw,
-    beginning.replace_version_under_test,
-    beginning.begin,
-    beginning.note_other_refusal,
-    taking_over.begin_test_of_running_version,
-    unusable.go_on_with_stable,
-    unusable.refuse_before_the_stop,
-    unusable.note_work,
+    adoption.follow_running_driver,
+    start_upgrade.restart_stable,
+    rollback.roll_back_on_request,
+    rollback.roll_back_on_revert,
+    start_upgrade.withdraw,
+    start_upgrade.replace_version_under_test,
+    start_upgrade.begin,
+    start_upgrade.note_other_refusal,
+    adoption.begin_test_of_running_version,
+    invalid_spec.go_on_with_stable,
+    invalid_spec.refuse_before_the_stop,
+    invalid_spec.note_work,
     copying.follow_copy,
-    rehearsing.follow_rehearsal,
-    repartitioning.begin_repartition,
-    repartitioning.follow_repartition,
-    repartitioning.note_repartition_pod,
+    rehearsal.follow_rehearsal,
+    repartition.begin_repartition,
+    repartition.follow_repartition,
+    repartition.note_repartition_pod,
     gate.pass_gate,
     gate.fail_gate,
     gate.roll_back_unharmed,
     gate.note_idle,
     gate.note_input,
     gate.note_refusal,
-    rolling_back.finish_rollback,
+    rollback.finish_rollback,
     gate.note_pin,
-    rehearsing.let_go_of_copy,
-    rolling_back.answer_wish,
+    rehearsal.let_go_of_copy,
+    rollback.answer_wish,
     gate.forget_disposed,
     gate.learn_stable,
 )

@@ -38,6 +38,9 @@ UNDER_WAY = frozenset(
 )
 """Phases after which another one comes by itself."""
 
+BEFORE_A_LAUNCH = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
+"""Phases in which the previous version has been told to stop, and the new one was not launched yet."""
+
 UPGRADE_REASONS = {
     UpgradePhase.COPYING: Reason.UPGRADE_COPYING,
     UpgradePhase.REHEARSING: Reason.UPGRADE_REHEARSING,
@@ -139,6 +142,11 @@ def moved(
     return msgspec.structs.replace(
         upgrade, phase=phase, reason=reason, message=message, phase_start_time=since, **fields
     )
+
+
+def is_pending(upgrade: UpgradeStatus | None) -> bool:
+    """Return whether state is to be repartitioned before the next launch."""
+    return upgrade is not None and upgrade.repartition is not None and not upgrade.repartition.result
 
 
 def ids_of(pin: RollbackSnapshot) -> tuple[str, ...]:

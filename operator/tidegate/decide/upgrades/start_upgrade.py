@@ -6,23 +6,24 @@ from collections.abc import Callable
 
 import msgspec
 
-from tidegate.decide.launch import reason_not_built
+from tidegate.decide.launch import pods_to_try, reason_not_built
 from tidegate.decide.messages import named_in, references_unchecked
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.dividing_pod import why_not_come_to
+from tidegate.decide.upgrades.effective_spec import in_force
 from tidegate.decide.upgrades.gate import is_stable_again
-from tidegate.decide.upgrades.in_force import in_force
-from tidegate.decide.upgrades.rehearsing import left_out
-from tidegate.decide.upgrades.repartitioning import is_put_off, state_of_newer, wanted_repartition
-from tidegate.decide.upgrades.step import (
+from tidegate.decide.upgrades.record import (
     MOST_OBSOLETE,
     Step,
     ids_of,
     moved,
     next_lineage,
     takes_orders,
+    version_held,
 )
+from tidegate.decide.upgrades.rehearsal import left_out
+from tidegate.decide.upgrades.repartition import is_put_off, state_of_newer, wanted_repartition
+from tidegate.decide.upgrades.repartition_dry_run import why_not_come_to
 from tidegate.model.spec_hash import recorded_version, spec_hash, with_version
 from tidegate.model.streaming_app import (
     EarlierRollbackSnapshot,
@@ -35,6 +36,7 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
+from tidegate.resources.references import Reference, references_of, spared_by
 from tidegate_spark.reasons import Reason
 
 ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
@@ -299,3 +301,16 @@ def _obsolete(known: UpgradeStatus | None) -> tuple[str, ...]:
         return ()
     ids = (*known.obsolete, *(ids_of(known.rollback_snapshot) if known.rollback_snapshot is not None else ()))
     return tuple(dict.fromkeys(name for name in ids if name))[-MOST_OBSOLETE:]
+
+
+def references_to_check(o: Observation) -> tuple[Reference, ...]:
+    """Return what has to exist for a version that was not launched yet; nothing before the first launch of all.
+
+    What pods can do without is left out where the stable version names it as well: that runs, whether it exists or not.
+    """
+    pods = pods_to_try(o) if o.app.status.epoch else ()
+    if not pods:
+        return ()
+    held = version_held(o.app.spec, o.app.status.last_stable)
+    spared = spared_by(held) if held is not None else frozenset()
+    return tuple(each for each in references_of(o.app, pods) if not each.is_spared or each.name not in spared)

@@ -13,10 +13,10 @@ import msgspec
 
 from tidegate.decide.launch import pods_to_try, why_not_built
 from tidegate.decide.upgrades import repartition_messages as texts
-from tidegate.decide.upgrades.postponed import is_postponed
-from tidegate.decide.upgrades.repartition_results import find_pod
-from tidegate.decide.upgrades.repartitioning import is_pending, state_of_newer, wanted_repartition
-from tidegate.decide.upgrades.step import next_lineage, version_held
+from tidegate.decide.upgrades.deferred_repartition import is_postponed
+from tidegate.decide.upgrades.record import is_pending, next_lineage, version_held
+from tidegate.decide.upgrades.repartition import state_of_newer, wanted_repartition
+from tidegate.decide.upgrades.repartition_pod import find_pod
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import RepartitionStatus, UpgradePhase
 from tidegate.observe.observation import Observation

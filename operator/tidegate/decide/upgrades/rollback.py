@@ -7,7 +7,7 @@ import msgspec
 from tidegate.decide.faults import Problem, read_termination
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.step import Step, moved, next_lineage, runs_ready, secret_gone
+from tidegate.decide.upgrades.record import Step, moved, next_lineage, runs_ready, secret_gone
 from tidegate.model.plain_secrets import plain_secrets, without_secrets
 from tidegate.model.spec_hash import recorded_version, version_of
 from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus

@@ -19,12 +19,12 @@ from tidegate.decide.faults import Problem, name_end
 from tidegate.decide.launch import reason_not_built, why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.dividing_pod import why_not_divided
 from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_taken_back
 from tidegate.decide.upgrades.launched import has_finished, is_in_time, never_began
-from tidegate.decide.upgrades.repartitioning import BEFORE_A_LAUNCH, is_pending, not_divided
-from tidegate.decide.upgrades.rolling_back import taken_back
-from tidegate.decide.upgrades.step import Step, moved, runs_ready, version_held
+from tidegate.decide.upgrades.record import BEFORE_A_LAUNCH, Step, is_pending, moved, runs_ready, version_held
+from tidegate.decide.upgrades.repartition import not_divided
+from tidegate.decide.upgrades.repartition_dry_run import why_not_divided
+from tidegate.decide.upgrades.rollback import taken_back
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import CheckedReferences, Observation

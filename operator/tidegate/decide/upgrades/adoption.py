@@ -11,7 +11,7 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.decide.ends import ended_for_good_with
 from tidegate.decide.origin import lacks_beginning
 from tidegate.decide.upgrades import messages as upgrade_messages
-from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, ids_of, moved
+from tidegate.decide.upgrades.record import MOST_OBSOLETE, Step, ids_of, moved
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate_spark.protocol import FIRST_LINEAGE, DriverState, Termination
@@ -62,7 +62,7 @@ def tell_taken_over(o: Observation, step: Step | None) -> tuple[PublishEvent, ..
     return (PublishEvent(Reason.EPOCH_ADOPTED, messages.epoch_adopted(step.adopt, known), True, occasion),)
 
 
-def told_by_fenced(o: Observation) -> Termination | None:
+def report_of_fenced(o: Observation) -> Termination | None:
     """Return the last words of a driver that was not to run, if they say what the status does not."""
     driver, status = o.driver, o.app.status
     told = ended_for_good_with(driver, Reason.FENCED)

@@ -6,7 +6,7 @@ import dataclasses
 
 import msgspec
 
-from tidegate.decide.upgrades.step import version_held
+from tidegate.decide.upgrades.record import version_held
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import CheckedReferences, Observation

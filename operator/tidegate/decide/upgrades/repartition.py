@@ -17,7 +17,16 @@ from tidegate.decide.faults import Problem
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
-from tidegate.decide.upgrades.repartition_results import (
+from tidegate.decide.upgrades.record import (
+    BEFORE_A_LAUNCH,
+    MOST_OBSOLETE,
+    Step,
+    ids_of,
+    is_pending,
+    moved,
+    next_lineage,
+)
+from tidegate.decide.upgrades.repartition_pod import (
     Divided,
     NotDivided,
     Outcome,
@@ -25,8 +34,8 @@ from tidegate.decide.upgrades.repartition_results import (
     outcome_of,
     report_of,
     seconds_in_attempt,
+    seconds_of,
 )
-from tidegate.decide.upgrades.step import MOST_OBSOLETE, Step, ids_of, moved, next_lineage
 from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import (
     Phase,
@@ -51,7 +60,6 @@ MOST_PUT_OFF = 2
 """How often a repartition that found a batch uncommitted is begun again by itself: each time costs a stop."""
 MOST_ATTEMPTS = 3
 """Pods that may be lost, or find the storage away, before the previous version goes on."""
-BEFORE_A_LAUNCH = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
 _NOT_KNOWN_YET = BEFORE_A_LAUNCH | {UpgradePhase.ROLLING_BACK}
 """Phases in which the state that the coming driver, or the one that is filling it, will have is not in the status."""
 
@@ -145,11 +153,6 @@ def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Up
     return why_unfit(told, known.partitions, report.spark_version) or upgrade
 
 
-def is_pending(upgrade: UpgradeStatus | None) -> bool:
-    """Return whether state is to be repartitioned before the next launch."""
-    return upgrade is not None and upgrade.repartition is not None and not upgrade.repartition.result
-
-
 def begin_repartition(o: Observation, now: float) -> Step | None:
     """Record an attempt once the previous version does not run any more; it has an epoch, which no driver has."""
     upgrade = o.app.status.upgrade
@@ -233,11 +236,6 @@ def _judge(o: Observation, upgrade: UpgradeStatus, outcome: Outcome, now: float)
 def is_put_off(upgrade: UpgradeStatus) -> bool:
     """Return whether an upgrade was refused for now, and begins again by itself when the previous version is stable."""
     return upgrade.phase is UpgradePhase.REFUSED and upgrade.reason == Reason.STATE_PARTITIONS_KEPT
-
-
-def seconds_of(known: RepartitionStatus, now: float) -> float:
-    """Return for how long it has been under way; a clock that was set back makes it wait longer, at most."""
-    return max(0.0, now - known.start_time.timestamp()) if known.start_time is not None else 0.0
 
 
 def _attempt(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: str, now: float) -> Step:
