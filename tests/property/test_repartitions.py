@@ -156,16 +156,16 @@ def test_state_has_the_partitions_of_the_version_that_runs_on_it(
 @given(courses(ORDINARY))
 def test_no_batch_that_was_committed_is_lost_but_by_a_rollback(course: Course) -> None:
     cluster = begin()
-    taken_back = 0
+    rolled_back = 0
     for happening in course:
         live(cluster, [happening])
         upgrade = cluster.app.status.upgrade if cluster.app is not None else None
-        taken_back += upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK
+        rolled_back += upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK
     calm(cluster)
     settle(cluster, commits=True)
     upgrade = cluster.app.status.upgrade if cluster.app is not None else None
     assert cluster.app is not None
-    if not taken_back and (upgrade is None or upgrade.phase is not UpgradePhase.ROLLED_BACK):
+    if not rolled_back and (upgrade is None or upgrade.phase is not UpgradePhase.ROLLED_BACK):
         newest = cluster.lineages[cluster.app.status.lineage]
         assert all(newest[: len(state)] == state for state in cluster.lineages.values())
 

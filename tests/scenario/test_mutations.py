@@ -54,7 +54,7 @@ def without_the_rule_for_what_ended_for_good(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_the_rule_for_unusable_edits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(table, "STEPS", tuple(rule for rule in table.STEPS if rule is not invalid_spec.go_on_with_stable))
+    patch.setattr(table, "STEPS", tuple(rule for rule in table.STEPS if rule is not invalid_spec.continue_stable))
 
 
 def without_a_line_of_messages(patch: pytest.MonkeyPatch) -> None:

@@ -37,14 +37,25 @@ from tidegate.decide.restarting import tell_cut_batch
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.status import build_status, write_is_due_in
-from tidegate.decide.upgrades.adoption import tell_taken_over
-from tidegate.decide.upgrades.deferred_repartition import about_all, name_postponed, tell_postponed, with_kept_number
-from tidegate.decide.upgrades.effective_spec import in_force
-from tidegate.decide.upgrades.invalid_spec import leave_ended_version, name_failing_version, name_standstill
+from tidegate.decide.upgrades.adoption import adoption_event
+from tidegate.decide.upgrades.deferred_repartition import (
+    about_all,
+    deferred_condition,
+    deferred_event,
+    with_kept_number,
+)
+from tidegate.decide.upgrades.effective_spec import with_effective_spec
+from tidegate.decide.upgrades.invalid_spec import failing_version_condition, leave_ended_version, standstill_condition
 from tidegate.decide.upgrades.rehearsal import NOTHING, keep_rehearsal
-from tidegate.decide.upgrades.repartition import name_kept, tell_kept
+from tidegate.decide.upgrades.repartition import kept_condition, kept_event
 from tidegate.decide.upgrades.repartition_pod import hold_for_repartition, keep_repartition
-from tidegate.decide.upgrades.reporting import colour, is_told, reason_of, refuse_unknown_version, tell_step
+from tidegate.decide.upgrades.reporting import (
+    apply_upgrade_to_condition,
+    is_told,
+    reason_of,
+    refuse_unknown_version,
+    step_events,
+)
 from tidegate.decide.upgrades.table import next_step, with_step
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradePhase
@@ -73,7 +84,7 @@ RULES: tuple[Rule, ...] = (
     running.wait_for_driver_to_go,
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
-    name_failing_version,
+    failing_version_condition,
     running.keep_driver_of_unusable_spec,
     leave_ended_version,
     running.stop_driver_of_changed_spec,
@@ -98,7 +109,7 @@ RULES: tuple[Rule, ...] = (
     hold_for_repartition,
     restarting.leave_failed_alone,
     refuse_unknown_version,
-    name_standstill,
+    standstill_condition,
     start_from.wait_for_origin,
     launch.wait_after_refused_launch,
     launch.wait_before_relaunch,
@@ -118,19 +129,19 @@ def decide(observation: Observation, now: float) -> Plan:
     stored = asked if deleted else with_kept_number(asked)
     step = None if deleted else about_all(next_step(stored, now), stored, asked)
     # From here on everything is about the version that is in force, as the step leaves it.
-    observation = stored if deleted else in_force(with_step(stored, step), asked.spec_hash)
+    observation = stored if deleted else with_effective_spec(with_step(stored, step), asked.spec_hash)
     name, verdict = first_verdict(DELETION_RULES if deleted else RULES, observation, now)
     before = (*restore_labels(observation), *verdict.before)
     if verdict.silent:
         return Plan(name, verdict.reason, verdict.message, before + verdict.after, verdict.wake_after)
     runs = works(verdict)
     if not deleted:
-        coloured = colour(observation, stored.spec_hash, verdict, now)
-        verdict = name_postponed(asked, name_kept(observation, coloured))
+        coloured = apply_upgrade_to_condition(observation, stored.spec_hash, verdict, now)
+        verdict = deferred_condition(asked, kept_condition(observation, coloured))
     status = build_status(observation, verdict, now, runs=runs)
     due = write_is_due_in(stored, status, now)
-    waiting = () if deleted else tell_postponed(asked)
-    told = _tell(stored, verdict, status, (*tell_taken_over(stored, step), *tell_step(stored, step), *waiting))
+    waiting = () if deleted else deferred_event(asked)
+    told = _tell(stored, verdict, status, (*adoption_event(stored, step), *step_events(stored, step), *waiting))
     actions: tuple[Action, ...] = before
     if not deleted:
         actions += (*tell_cut_batch(observation, now), *tell_scaling(observation, now))
@@ -138,7 +149,7 @@ def decide(observation: Observation, now: float) -> Plan:
         actions += tell_secrets(observation)
     if verdict.launch:
         # Nothing that can wait is to come before the pod.
-        kept = tell_kept(observation, status)
+        kept = kept_event(observation, status)
         actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *told, *kept)
     else:
         # Told before the status is written, which is what keeps it from being told again: told twice is told once,

@@ -27,7 +27,7 @@ from tidegate.decide.plaintext_secrets import secrets_condition
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.start_from import build_beginning, build_last_snapshot
-from tidegate.decide.upgrades.record import recorded, taken_over
+from tidegate.decide.upgrades.record import adopted, recorded
 from tidegate.decide.upgrades.repartition import with_progress, without_progress
 from tidegate.decide.upgrades.table import at_launch
 from tidegate.decide.verdict import Verdict
@@ -68,7 +68,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
     """
     in_other = verdict.adopt[1] not in (0, o.app.status.lineage)
     if any(verdict.adopt):
-        stored = taken_over(o.app.status, *verdict.adopt, verdict.adopt_opening)
+        stored = adopted(o.app.status, *verdict.adopt, verdict.adopt_opening)
         o = dataclasses.replace(o, app=msgspec.structs.replace(o.app, status=stored))
     old, report = o.app.status, o.agent.report if o.agent else None
     epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0)

@@ -18,7 +18,7 @@ from tidegate_spark.protocol import FIRST_LINEAGE, DriverState, Termination
 from tidegate_spark.reasons import Reason
 
 
-def follow_running_driver(o: Observation, now: float) -> Step | None:
+def adopt_running_driver(o: Observation, now: float) -> Step | None:
     """Take over epoch and lineage of the driver that runs, if the status has others."""
     driver, status = o.driver, o.app.status
     report = o.agent.report if o.agent is not None else None
@@ -53,7 +53,7 @@ def begin_test_of_running_version(o: Observation, now: float) -> Step | None:
     return Step(moved(upgrade, UpgradePhase.GATE, Reason.LAUNCHED, upgrade_messages.STARTED, now, **fields))
 
 
-def tell_taken_over(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
+def adoption_event(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
     """Return the event of a step by which the status got epoch and lineage of the driver that runs."""
     if step is None or not any(step.adopt):
         return ()

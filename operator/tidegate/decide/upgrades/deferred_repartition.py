@@ -37,7 +37,7 @@ _UNUSABLE = frozenset({Reason.INVALID_SPEC, Reason.CONFIGURATION_TOO_LONG, Reaso
 """Reasons of an upgrade of whose version no pod can be made."""
 
 
-def is_postponed(o: Observation) -> bool:
+def is_deferred(o: Observation) -> bool:
     """Return whether the spec's number of partitions has to wait."""
     status, wanted = o.app.status, o.app.spec.state.partitions
     if status.state_partitions in (0, wanted) or o.app.spec.upgrade.mode is UpgradeMode.STATELESS:
@@ -77,7 +77,7 @@ def _divides(upgrade: UpgradeStatus) -> bool:
 
 def with_kept_number(o: Observation) -> Observation:
     """Return the observation with the number that the state has in place of the spec's, as long as that has to wait."""
-    if not is_postponed(o):
+    if not is_deferred(o):
         return o
     spec = o.app.spec
     state = msgspec.structs.replace(spec.state, partitions=o.app.status.state_partitions)
@@ -105,7 +105,7 @@ def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | N
     return dataclasses.replace(step, upgrade=msgspec.structs.replace(upgrade, to_spec_hash=asked.spec_hash))
 
 
-def name_postponed(asked: Observation, verdict: Verdict) -> Verdict:
+def deferred_condition(asked: Observation, verdict: Verdict) -> Verdict:
     """Return a verdict about what is as one about a spec whose number of partitions waits, or is still to be followed.
 
     In whatever state the driver is: who has edited the number looks now, and a start or a failure may take long.
@@ -114,8 +114,8 @@ def name_postponed(asked: Observation, verdict: Verdict) -> Verdict:
         asked: everything that is known, with the spec as it is.
         verdict: what the rules say.
     """
-    if not is_postponed(asked):
-        return _name_division_to_come(asked, verdict)
+    if not is_deferred(asked):
+        return _repartition_to_come_condition(asked, verdict)
     message = messages.beside(verdict.message, _deferred(asked), _remedy(asked, verdict))
     if verdict.phase is not Phase.RUNNING or verdict.health is Health.STALLED:
         return dataclasses.replace(verdict, message=message)
@@ -123,7 +123,7 @@ def name_postponed(asked: Observation, verdict: Verdict) -> Verdict:
     return dataclasses.replace(verdict, health=Health.RECONCILING, reason=reason, message=message)
 
 
-def _name_division_to_come(asked: Observation, verdict: Verdict) -> Verdict:
+def _repartition_to_come_condition(asked: Observation, verdict: Verdict) -> Verdict:
     """Say what comes of the number when a suspended application goes on; nothing begins before."""
     wanted, upgrade = wanted_repartition(asked), asked.app.status.upgrade
     if not asked.app.spec.suspend or wanted is None or verdict.phase not in (Phase.SUSPENDED, Phase.STOPPING):
@@ -134,10 +134,10 @@ def _name_division_to_come(asked: Observation, verdict: Verdict) -> Verdict:
     return dataclasses.replace(verdict, message=message)
 
 
-def tell_postponed(asked: Observation) -> tuple[PublishEvent, ...]:
+def deferred_event(asked: Observation) -> tuple[PublishEvent, ...]:
     """Return the event of a number that waits, at the first look at the spec that asks for it."""
     metadata, status = asked.app.metadata, asked.app.status
-    if status.observed_generation == metadata.generation or not is_postponed(asked):
+    if status.observed_generation == metadata.generation or not is_deferred(asked):
         return ()
     return (PublishEvent(Reason.STATE_PARTITIONS_KEPT, _deferred(asked), False, f"{metadata.generation}"),)
 

@@ -11,7 +11,7 @@ from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import CheckedReferences, Observation
 
-HELD_TO = frozenset(
+STABLE_PHASES = frozenset(
     {
         UpgradePhase.COPYING,
         UpgradePhase.REHEARSING,
@@ -23,7 +23,7 @@ HELD_TO = frozenset(
 """Phases in which the last stable version is to run, whatever the spec says."""
 
 
-def in_force(o: Observation, asked: str = "") -> Observation:
+def with_effective_spec(o: Observation, asked: str = "") -> Observation:
     """Return the observation with the version that is to run in place of the spec's, as all other rules take it.
 
     What makes no version (policies, number of executors, suspend) is always the spec's.
@@ -33,7 +33,7 @@ def in_force(o: Observation, asked: str = "") -> Observation:
         asked: hash of all that the spec asks for, where something of it has to wait: a record may be about that.
     """
     upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
-    if upgrade is None or upgrade.phase not in HELD_TO:
+    if upgrade is None or upgrade.phase not in STABLE_PHASES:
         return o
     if upgrade.to_spec_hash not in (o.spec_hash, asked) and upgrade.phase is not UpgradePhase.ROLLING_BACK:
         return o  # edited meanwhile, and nothing begins while the application is suspended

@@ -41,7 +41,7 @@ from tidegate.decide.upgrades.record import (
     takes_orders,
     unstarted_queries,
 )
-from tidegate.decide.upgrades.rollback import taken_back
+from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.model.spec_hash import has_same_store
 from tidegate.model.streaming_app import (
     Phase,
@@ -126,9 +126,9 @@ def fail_gate(o: Observation, now: float) -> Step | None:
     problem = _failure(o, upgrade, now)
     if problem is None:
         return None
-    why_not = why_not_taken_back(o, upgrade)
+    why_not = why_not_rolled_back(o, upgrade)
     if not why_not and status.last_stable is not None:
-        return taken_back(o, upgrade, status.last_stable, problem, now)
+        return rolled_back(o, upgrade, status.last_stable, problem, now)
     failed = moved(upgrade, UpgradePhase.FAILED, problem.reason, messages.failed(problem.message, why_not), now)
     return Step(failed, warning=True)
 
@@ -146,9 +146,9 @@ def roll_back_unharmed(o: Observation, now: float) -> Step | None:
         return None
     if not ended_for_all_versions(driver) or upgrade.mode is UpgradeMode.STATELESS:
         return None  # or somebody gave up the state with which the previous version would read on
-    if not ends_as_kept(o, upgrade) or why_not_taken_back(o, upgrade):
+    if not ends_as_kept(o, upgrade) or why_not_rolled_back(o, upgrade):
         return None
-    return taken_back(o, upgrade, stable, name_end(driver), now)
+    return rolled_back(o, upgrade, stable, name_end(driver), now)
 
 
 def note_idle(o: Observation, now: float) -> Step | None:
@@ -186,7 +186,7 @@ def note_refusal(o: Observation, now: float) -> Step | None:
         return None
     message = messages.STARTED if o.driver is not None else upgrade.message
     if refusal is not None and refusal.recorded and refusal.attempts:
-        stays, limit = why_not_taken_back(o, upgrade), o.app.spec.upgrade.timeout_seconds
+        stays, limit = why_not_rolled_back(o, upgrade), o.app.spec.upgrade.timeout_seconds
         message = messages.not_started(words_of_refusal(o, refusal), stays or messages.rolled_back_after(limit))
     return Step(msgspec.structs.replace(upgrade, message=message)) if message != upgrade.message else None
 
@@ -195,7 +195,7 @@ def _at_gate(o: Observation, upgrade: UpgradeStatus | None) -> bool:
     return upgrade is not None and upgrade.phase is UpgradePhase.GATE and upgrade.to_spec_hash == o.spec_hash
 
 
-def note_pin(o: Observation, now: float) -> Step | None:
+def note_rollback_snapshot(o: Observation, now: float) -> Step | None:
     """Record that the pin is complete, or lost."""
     upgrade = o.app.status.upgrade
     if (
@@ -347,7 +347,7 @@ def is_idle(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     return idle_in(o, upgrade, now) == 0.0 or (upgrade.idle_start_time is not None and is_unheard(o))
 
 
-def why_not_taken_back(o: Observation, upgrade: UpgradeStatus) -> str:
+def why_not_rolled_back(o: Observation, upgrade: UpgradeStatus) -> str:
     """Return why a version that failed stays, empty if it is to be rolled back."""
     if o.app.status.last_stable is None:
         return messages.NO_STABLE_VERSION

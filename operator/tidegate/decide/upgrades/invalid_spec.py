@@ -19,12 +19,12 @@ from tidegate.decide.faults import Problem, name_end
 from tidegate.decide.launch import reason_not_built, why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_taken_back
+from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_rolled_back
 from tidegate.decide.upgrades.launched import has_finished, is_in_time, never_began
 from tidegate.decide.upgrades.record import BEFORE_A_LAUNCH, Step, is_pending, moved, runs_ready, version_held
-from tidegate.decide.upgrades.repartition import not_divided
-from tidegate.decide.upgrades.repartition_dry_run import why_not_divided
-from tidegate.decide.upgrades.rollback import taken_back
+from tidegate.decide.upgrades.repartition import not_repartitioned
+from tidegate.decide.upgrades.repartition_dry_run import why_not_repartitioned
+from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import CheckedReferences, Observation
@@ -36,7 +36,7 @@ _NOTHING_STOPPED = frozenset({UpgradePhase.COPYING, UpgradePhase.REHEARSING})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Unusable:
+class InvalidEdit:
     """An upgrade whose version cannot be launched, and what there is instead."""
 
     upgrade: UpgradeStatus
@@ -52,10 +52,10 @@ class Unusable:
     """A driver can be made of the stable version."""
 
 
-Way: TypeAlias = Callable[[Observation, Unusable, float], Step | None]
+Way: TypeAlias = Callable[[Observation, InvalidEdit, float], Step | None]
 
 
-def go_on_with_stable(o: Observation, now: float) -> Step | None:
+def continue_stable(o: Observation, now: float) -> Step | None:
     """Have the last stable version go on where nothing runs, and nothing can be made of the spec."""
     upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
     if upgrade is None or stable is None or not _stands_still(o, upgrade, now):
@@ -64,7 +64,7 @@ def go_on_with_stable(o: Observation, now: float) -> Step | None:
     if not why_not:
         return None
     about_it = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
-    unusable = Unusable(about_it, stable, why_not, reason_not_built(o), remedy, _can_go_on(o, stable))
+    unusable = InvalidEdit(about_it, stable, why_not, reason_not_built(o), remedy, _can_go_on(o, stable))
     ways = WAYS if unusable.can_go_on else WITHOUT_STABLE
     return next((step for step in (way(o, unusable, now) for way in ways) if step is not None), None)
 
@@ -95,7 +95,7 @@ def note_work(o: Observation, now: float) -> Step | None:
     return Step(msgspec.structs.replace(upgrade, reason=Reason.GATE_OVERRUN))
 
 
-def name_standstill(o: Observation, now: float) -> Verdict | None:
+def standstill_condition(o: Observation, now: float) -> Verdict | None:
     """Say why nothing runs where no pod can be made of the spec, and the stable version is not to go on by itself."""
     upgrade = o.app.status.upgrade
     if o.driver is not None or upgrade is None or upgrade.phase not in _WITHOUT_THE_STABLE_ONE or not upgrade.epoch:
@@ -108,7 +108,7 @@ def name_standstill(o: Observation, now: float) -> Verdict | None:
     return Verdict(phase, Health.STALLED, reason_not_built(o), messages.standstill(why_not, stays))
 
 
-def name_failing_version(o: Observation, now: float) -> Verdict | None:
+def failing_version_condition(o: Observation, now: float) -> Verdict | None:
     """Say of a version that fails again and again beside the edit how it is rolled back: by itself it is not."""
     driver, upgrade = o.driver, o.app.status.upgrade
     if driver is None or upgrade is None or driver.spec_hash == o.spec_hash or driver.terminating:
@@ -155,17 +155,17 @@ def _why_not_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
     What it did after the time of its test is nobody's mistake: a pod that is lost days later must not undo them.
     """
     if never_began(o, upgrade):
-        return why_not_taken_back(o, upgrade)
+        return why_not_rolled_back(o, upgrade)
     if has_finished(o, upgrade):
         return by_hand(upgrade, messages.HAS_FINISHED)
-    stays = why_not_taken_back(o, upgrade)
+    stays = why_not_rolled_back(o, upgrade)
     return stays if stays or is_in_time(o, upgrade, now) else why_it_outlasts(o, upgrade)
 
 
 def _why_not_come_to(o: Observation) -> tuple[str, str]:
     """Return why nothing can come of the spec's version, and its remedy; both are empty if it can be launched."""
     why_not = why_not_built(o)
-    return (sentence(why_not), messages.CORRECT_OR_REVERT) if why_not else (why_not_divided(o), "")
+    return (sentence(why_not), messages.CORRECT_OR_REVERT) if why_not else (why_not_repartitioned(o), "")
 
 
 def _can_go_on(o: Observation, stable: StableSpec) -> bool:
@@ -177,16 +177,16 @@ def _can_go_on(o: Observation, stable: StableSpec) -> bool:
     return not why_not_built(dataclasses.replace(o, app=app, unfit=None, references=CheckedReferences()))
 
 
-def _divide_no_further(o: Observation, unusable: Unusable, now: float) -> Step | None:
+def _divide_no_further(o: Observation, unusable: InvalidEdit, now: float) -> Step | None:
     """State that is being repartitioned is for a version that cannot be launched: the old lineage is there, whole."""
     if not is_pending(unusable.upgrade):
         return None
     message_of = messages.continues_without_repartition if unusable.can_go_on else messages.nothing_continues
     message = message_of(unusable.why_not, unusable.remedy)
-    return not_divided(o, unusable.upgrade, Problem(unusable.reason, unusable.why_not), message, now)
+    return not_repartitioned(o, unusable.upgrade, Problem(unusable.reason, unusable.why_not), message, now)
 
 
-def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> Step | None:
+def _go_on_where_it_stopped(o: Observation, unusable: InvalidEdit, now: float) -> Step | None:
     """Without a launch there is nothing to be undone."""
     if unusable.upgrade.epoch:
         return None
@@ -195,7 +195,7 @@ def _go_on_where_it_stopped(o: Observation, unusable: Unusable, now: float) -> S
     return Step(refused, warning=True)
 
 
-def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
+def _take_back(o: Observation, unusable: InvalidEdit, now: float) -> Step | None:
     """After a launch the state is the new version's: what failed at the gate goes back to the pin, and so does this.
 
     What would not be rolled back there is not here either: which state is given up is for a person to say then.
@@ -206,7 +206,7 @@ def _take_back(o: Observation, unusable: Unusable, now: float) -> Step | None:
     if unusable.reason is Reason.REFERENCE_MISSING:
         # It is the version launched last that is rolled back. The spec's is tried once all is there that it names.
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=o.app.status.applied_spec_hash)
-    return taken_back(o, upgrade, unusable.stable, why, now)
+    return rolled_back(o, upgrade, unusable.stable, why, now)
 
 
 WAYS: tuple[Way, ...] = (_divide_no_further, _go_on_where_it_stopped, _take_back)

@@ -86,7 +86,7 @@ class Step:
 def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
     """Return the status with the change."""
     if any(step.adopt):
-        status = taken_over(status, *step.adopt)
+        status = adopted(status, *step.adopt)
     return msgspec.structs.replace(
         status,
         upgrade=step.upgrade or status.upgrade,
@@ -95,7 +95,7 @@ def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
     )
 
 
-def taken_over(status: StreamingAppStatus, epoch: int, lineage: int, opening: bool = False) -> StreamingAppStatus:
+def adopted(status: StreamingAppStatus, epoch: int, lineage: int, opening: bool = False) -> StreamingAppStatus:
     """Return the status with what the storage says.
 
     Args:
@@ -117,12 +117,12 @@ def taken_over(status: StreamingAppStatus, epoch: int, lineage: int, opening: bo
         queries=status.queries if same else (),
         batch=status.batch if same else None,
         batches=status.batches if same else (),
-        start_from=_beginning_left(status.start_from, lineage, opening),
+        start_from=_start_left(status.start_from, lineage, opening),
         upgrade=_upgrade_left(status.upgrade, opening),
     )
 
 
-def _beginning_left(began: StartedFrom | None, lineage: int, opening: bool) -> StartedFrom | None:
+def _start_left(began: StartedFrom | None, lineage: int, opening: bool) -> StartedFrom | None:
     """Return what an earlier lineage began with, or this one; nothing of one that is not to be opened any more."""
     if began is None or began.lineage > lineage or (opening and began.lineage == lineage):
         return None

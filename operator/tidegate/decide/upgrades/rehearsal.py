@@ -73,7 +73,7 @@ def follow_rehearsal(o: Observation, now: float) -> Step | None:
     return _ended(upgrade, known, outcome, now) if outcome is not None else None
 
 
-def let_go_of_copy(o: Observation, now: float) -> Step | None:
+def release_copy(o: Observation, now: float) -> Step | None:
     """Have the copy removed of a version that will not be launched: nothing else needs it."""
     upgrade = o.app.status.upgrade
     if upgrade is None or upgrade.phase not in _BEFORE_A_LAUNCH or upgrade.epoch or upgrade.previous is not None:

@@ -27,9 +27,9 @@ from tidegate.decide.upgrades.record import (
     next_lineage,
 )
 from tidegate.decide.upgrades.repartition_pod import (
-    Divided,
-    NotDivided,
+    NotRepartitioned,
     Outcome,
+    Repartitioned,
     find_pod,
     outcome_of,
     report_of,
@@ -56,7 +56,7 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition_protocol import Unfit, needs_repartition, why_unfit
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
-MOST_PUT_OFF = 2
+MOST_DEFERRALS = 2
 """How often a repartition that found a batch uncommitted is begun again by itself: each time costs a stop."""
 MOST_ATTEMPTS = 3
 """Pods that may be lost, or find the storage away, before the previous version goes on."""
@@ -101,7 +101,7 @@ def is_another_asked_for(spec: StreamingAppSpec, stable: StableSpec) -> bool:
     return asked is None or asked != spec.state.partitions  # an earlier operator did not store it
 
 
-def tell_kept(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
+def kept_event(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
     """Return the event of a launch on state that keeps another number of partitions than the version asks for.
 
     Args:
@@ -114,7 +114,7 @@ def tell_kept(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent,
     return (PublishEvent(Reason.STATE_PARTITIONS_KEPT, texts.number_kept(kept, wanted), True, f"{status.epoch}"),)
 
 
-def name_kept(o: Observation, verdict: Verdict) -> Verdict:
+def kept_condition(o: Observation, verdict: Verdict) -> Verdict:
     """Return a verdict about a version that was launched on state in another number than it asks for, with that.
 
     The event of its launch is gone after an hour, and the number in the spec is still another one.
@@ -223,17 +223,17 @@ def without_progress(upgrade: UpgradeStatus | None) -> UpgradeStatus | None:
 def _judge(o: Observation, upgrade: UpgradeStatus, outcome: Outcome, now: float) -> Step:
     known = upgrade.repartition
     assert known is not None
-    if isinstance(outcome, Divided):
+    if isinstance(outcome, Repartitioned):
         return _divided(upgrade, known, outcome, now)
     if outcome.again and known.attempts < MOST_ATTEMPTS:
         follows = texts.another_attempt(outcome.message, known.attempts + 1, MOST_ATTEMPTS)
         return _attempt(o, upgrade, outcome.what, follows, now)
-    if outcome.what is Reason.BATCH_UNCOMMITTED and known.deferrals < MOST_PUT_OFF:
-        return _put_off(o, upgrade, outcome, now)
+    if outcome.what is Reason.BATCH_UNCOMMITTED and known.deferrals < MOST_DEFERRALS:
+        return _deferred_once(o, upgrade, outcome, now)
     return _failed(o, upgrade, outcome, now)
 
 
-def is_put_off(upgrade: UpgradeStatus) -> bool:
+def starts_again(upgrade: UpgradeStatus) -> bool:
     """Return whether an upgrade was refused for now, and begins again by itself when the previous version is stable."""
     return upgrade.phase is UpgradePhase.REFUSED and upgrade.reason == Reason.STATE_PARTITIONS_KEPT
 
@@ -259,7 +259,7 @@ def _attempt(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: st
     return Step(record, epoch=epoch)
 
 
-def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Divided, now: float) -> Step:
+def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Repartitioned, now: float) -> Step:
     queries, rows = outcome.end.queries, outcome.end.rows
     message = texts.done(known.lineage, known.partitions, known.from_partitions, rows)
     # Spark makes a batch of it, of each query whose state was divided.
@@ -288,7 +288,7 @@ def _with_obsolete(upgrade: UpgradeStatus, *going: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*upgrade.obsolete, *(name for name in going if name))))[-MOST_OBSOLETE:]
 
 
-def not_divided(o: Observation, upgrade: UpgradeStatus, why: Problem, message: str, now: float) -> Step:
+def not_repartitioned(o: Observation, upgrade: UpgradeStatus, why: Problem, message: str, now: float) -> Step:
     """Refuse a version whose repartition came to nothing; the one before it goes on in the lineage where it stopped.
 
     Args:
@@ -302,17 +302,17 @@ def not_divided(o: Observation, upgrade: UpgradeStatus, why: Problem, message: s
     return _give_up(o, failed, why.reason, message, now)
 
 
-def _failed(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
+def _failed(o: Observation, upgrade: UpgradeStatus, outcome: NotRepartitioned, now: float) -> Step:
     why = Problem(outcome.what, outcome.message)
-    return not_divided(o, upgrade, why, texts.failed(outcome.message), now)
+    return not_repartitioned(o, upgrade, why, texts.failed(outcome.message), now)
 
 
-def _put_off(o: Observation, upgrade: UpgradeStatus, outcome: NotDivided, now: float) -> Step:
+def _deferred_once(o: Observation, upgrade: UpgradeStatus, outcome: NotRepartitioned, now: float) -> Step:
     """Have the previous version run the batch that it was ended in, which it does at once; then this begins again."""
     known = upgrade.repartition
     assert known is not None
     number, batches = known.deferrals + 1, o.app.spec.upgrade.stable_batches
-    message = texts.deferred(outcome.message, batches, number, MOST_PUT_OFF)
+    message = texts.deferred(outcome.message, batches, number, MOST_DEFERRALS)
     failed = _settled(upgrade, RepartitionResult.FAILED, outcome.what, outcome.message, now, deferrals=number)
     return _give_up(o, failed, Reason.STATE_PARTITIONS_KEPT, message, now)
 

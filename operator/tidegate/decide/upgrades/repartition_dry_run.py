@@ -13,7 +13,7 @@ import msgspec
 
 from tidegate.decide.launch import pods_to_try, why_not_built
 from tidegate.decide.upgrades import repartition_messages as texts
-from tidegate.decide.upgrades.deferred_repartition import is_postponed
+from tidegate.decide.upgrades.deferred_repartition import is_deferred
 from tidegate.decide.upgrades.record import is_pending, next_lineage, version_held
 from tidegate.decide.upgrades.repartition import state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.repartition_pod import find_pod
@@ -38,7 +38,7 @@ def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
     Once the previous version has stopped that one is made, and its creation tells.
     """
     pods, attempt = pods_to_try(o), _attempt_to_come(o)
-    if not pods or attempt is None or is_postponed(o) or _is_stopped_for(o):
+    if not pods or attempt is None or is_deferred(o) or _is_stopped_for(o):
         return pods
     try:
         return (*pods, (ROLE_REPARTITION, _build(o, attempt)))
@@ -46,12 +46,12 @@ def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
         return pods  # that is said without asking anybody
 
 
-def why_not_come_to(o: Observation) -> str:
+def why_not_launchable(o: Observation) -> str:
     """Return in words why nothing can come of the spec's version, empty if it can be launched."""
-    return why_not_built(o) or why_not_divided(o)
+    return why_not_built(o) or why_not_repartitioned(o)
 
 
-def why_not_divided(o: Observation) -> str:
+def why_not_repartitioned(o: Observation) -> str:
     """Return in words why there can be no pod that divides the state, and what to do; empty if none is needed."""
     attempt = _attempt_to_come(o)
     if attempt is None:

@@ -43,7 +43,7 @@ _PASSES = frozenset({Reason.DEPENDENCY_UNAVAILABLE, Reason.FENCED})
 
 
 @dataclass(frozen=True, slots=True)
-class Divided:
+class Repartitioned:
     """The lineage is whole."""
 
     end: RepartitionEnd
@@ -51,7 +51,7 @@ class Divided:
 
 
 @dataclass(frozen=True, slots=True)
-class NotDivided:
+class NotRepartitioned:
     """No lineage came of the attempt."""
 
     what: Reason
@@ -60,7 +60,7 @@ class NotDivided:
     """Another one may do better."""
 
 
-Outcome = Divided | NotDivided
+Outcome = Repartitioned | NotRepartitioned
 
 
 def find_pod(o: Observation, known: RepartitionStatus) -> PodRecord | None:
@@ -108,10 +108,10 @@ def outcome_of(
     if pod is not None and has_ended(pod):
         return _read_end(pod, known)
     if in_all >= timeout:
-        return NotDivided(Reason.DEADLINE_EXCEEDED, texts.late(timeout), again=False)
+        return NotRepartitioned(Reason.DEADLINE_EXCEEDED, texts.late(timeout), again=False)
     if pod is not None and (pod.terminating or pod.running):
         # Drained, or its node does not answer: it may be there for as long as that is away, and the application waits.
-        gone = NotDivided(Reason.NO_ROOM, texts.pod_deleted(pod.name), again=True)
+        gone = NotRepartitioned(Reason.NO_ROOM, texts.pod_deleted(pod.name), again=True)
         return gone if pod.terminating else None
     if pod is None and known.pod_uid:
         # Deleted by force, or with its node, maybe while nobody looked. What it did is in its lineage and nowhere else.
@@ -119,18 +119,20 @@ def outcome_of(
     return _not_begun(o, known, pod, in_attempt)
 
 
-def _not_begun(o: Observation, known: RepartitionStatus, pod: PodRecord | None, in_attempt: float) -> NotDivided | None:
+def _not_begun(
+    o: Observation, known: RepartitionStatus, pod: PodRecord | None, in_attempt: float
+) -> NotRepartitioned | None:
     """Return that no process will begin, None as long as one may."""
     problem = name_start_problem(pod) if pod is not None else None
     patience = min(o.app.spec.pod_start_timeout_seconds, ROOM_PATIENCE)
     if problem is not None and is_named(problem) and in_attempt >= patience:
-        return NotDivided(Reason.START_FAILED, problem.message, again=False)
+        return NotRepartitioned(Reason.START_FAILED, problem.message, again=False)
     if in_attempt < ROOM_PATIENCE:
         return None
     name, refusal = repartition_pod_name(o.app.metadata.name, known.epoch), o.memory.refusal
     refused = refusal.message if pod is None and refusal is not None and refusal.pod_name == name else ""
     why = problem.message if problem is not None else refused or messages.pod_did_not_run(name)
-    return NotDivided(Reason.NO_ROOM, texts.without_room(why, ROOM_PATIENCE), again=False)
+    return NotRepartitioned(Reason.NO_ROOM, texts.without_room(why, ROOM_PATIENCE), again=False)
 
 
 def has_ended(pod: PodRecord) -> bool:
@@ -143,24 +145,24 @@ def _read_end(pod: PodRecord, known: RepartitionStatus) -> Outcome:
     if told is not None and told.repartition is not None:
         return _read_termination(told, told.repartition, known)
     if told is not None:  # it did not come so far as to know what it was to do
-        return NotDivided(Reason.START_FAILED, told.message, again=False)
+        return NotRepartitioned(Reason.START_FAILED, told.message, again=False)
     if pod.reason == _DEADLINE:
         message = texts.pod_late(pod.name)
-        return NotDivided(Reason.DEADLINE_EXCEEDED, message, again=False)
+        return NotRepartitioned(Reason.DEADLINE_EXCEEDED, message, again=False)
     if ended is not None and not pod.reason and not lost_from_sight(ended) and ended.reason == KILLED_BY_MEMORY:
         message = texts.out_of_memory(pod.name)
-        return NotDivided(Reason.OUT_OF_MEMORY, message, again=False)
+        return NotRepartitioned(Reason.OUT_OF_MEMORY, message, again=False)
     return _lost(pod.name)  # evicted, killed, or gone with its node
 
 
-def _lost(name: str) -> NotDivided:
-    return NotDivided(Reason.NO_ROOM, texts.pod_lost(name), again=True)
+def _lost(name: str) -> NotRepartitioned:
+    return NotRepartitioned(Reason.NO_ROOM, texts.pod_lost(name), again=True)
 
 
 def _read_termination(told: Termination, end: RepartitionEnd, known: RepartitionStatus) -> Outcome:
     if told.reason is Reason.COMPLETED and end.what is Reason.NONE and end.lineage == known.lineage:
-        return Divided(end, _with_left_out(told.message, end))
-    return NotDivided(end.what or Reason.SPARK_FAILED, told.message, again=end.what in _PASSES)
+        return Repartitioned(end, _with_left_out(told.message, end))
+    return NotRepartitioned(end.what or Reason.SPARK_FAILED, told.message, again=end.what in _PASSES)
 
 
 def _with_left_out(reported: str, end: RepartitionEnd) -> str:

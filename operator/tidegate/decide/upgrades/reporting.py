@@ -13,7 +13,7 @@ from tidegate.decide.snapshots.messages import of_report
 from tidegate.decide.snapshots.taking import FOR_A_PERSON
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.copying import ORDER_PAUSE, PATIENCE
-from tidegate.decide.upgrades.effective_spec import HELD_TO
+from tidegate.decide.upgrades.effective_spec import STABLE_PHASES
 from tidegate.decide.upgrades.gate import idle_in, is_idle, waits_for_input
 from tidegate.decide.upgrades.launched import seconds_in_time
 from tidegate.decide.upgrades.record import (
@@ -32,8 +32,8 @@ from tidegate.decide.upgrades.record import (
     version_held,
 )
 from tidegate.decide.upgrades.rehearsal import find_pod, limit_of, seconds_of
-from tidegate.decide.upgrades.repartition import is_put_off
-from tidegate.decide.upgrades.rollback import name_lost_pin, why_ignored
+from tidegate.decide.upgrades.repartition import starts_again
+from tidegate.decide.upgrades.rollback import lost_snapshot_condition, why_ignored
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -72,7 +72,7 @@ _OF_THE_RUNNING_VERSION = END_REASONS | {
 def refuse_unknown_version(o: Observation, now: float) -> Verdict | None:
     """Start nothing if the previous version is to run, and nobody knows it: it was never stable, or cannot be read."""
     upgrade = o.app.status.upgrade
-    if o.driver is not None or upgrade is None or upgrade.phase not in HELD_TO:
+    if o.driver is not None or upgrade is None or upgrade.phase not in STABLE_PHASES:
         return None
     if version_held(o.app.spec, o.app.status.last_stable) is not None:
         return None
@@ -83,7 +83,7 @@ def refuse_unknown_version(o: Observation, now: float) -> Verdict | None:
 
 def reason_of(upgrade: UpgradeStatus) -> Reason:
     """Return the condition's and the event's word for the phase of an upgrade."""
-    if is_put_off(upgrade):
+    if starts_again(upgrade):
         return Reason.STATE_PARTITIONS_KEPT  # nothing has to be done about it
     return UPGRADE_REASONS[upgrade.phase]
 
@@ -94,7 +94,7 @@ def _may_come(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     return refused and seconds_in_phase(upgrade, now) < o.app.spec.pod_start_timeout_seconds
 
 
-def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict:
+def apply_upgrade_to_condition(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict:
     """Return a verdict about what runs as one about what was asked for.
 
     Args:
@@ -112,12 +112,12 @@ def colour(o: Observation, wanted: str, verdict: Verdict, now: float) -> Verdict
     # One that is suspended is what the spec asks for, whatever version it has.
     if verdict.health is not Health.READY or verdict.phase not in (Phase.RUNNING, Phase.COMPLETED):
         return _beside_what_is(o, upgrade, verdict) if about_it else verdict
-    stuck = _name_what_a_person_has_to_mend(o, upgrade)
+    stuck = _what_a_person_has_to_fix(o, upgrade)
     if stuck is not None:
         return dataclasses.replace(verdict, health=Health.STALLED, reason=stuck.reason, message=stuck.message)
     if upgrade.phase not in _HEALTH or not about_it:
         return verdict
-    waits = is_put_off(upgrade) or _may_come(o, upgrade, now)
+    waits = starts_again(upgrade) or _may_come(o, upgrade, now)
     health = Health.RECONCILING if waits else _HEALTH[upgrade.phase]
     if upgrade.phase is UpgradePhase.GATE and is_idle(o, upgrade, now):
         health = Health.READY  # nobody knows when there will be input, and until then it is as it should be
@@ -139,26 +139,26 @@ def _beside_what_is(o: Observation, upgrade: UpgradeStatus, verdict: Verdict) ->
     return dataclasses.replace(verdict, message=messages.beside(verdict.message, upgrade.message))
 
 
-def _name_what_a_person_has_to_mend(o: Observation, upgrade: UpgradeStatus) -> Problem | None:
+def _what_a_person_has_to_fix(o: Observation, upgrade: UpgradeStatus) -> Problem | None:
     """Return what keeps an upgrade from going on that does not pass without somebody."""
     if upgrade.phase is UpgradePhase.GATE and lacks_key(o):
         # Nobody hears of its batches, so that it is neither stable nor late, for as long as it runs.
         silent = name_silence(o)
         return Problem(silent.reason, messages.beside(upgrade.message, silent.message)) if silent else None
     if upgrade.phase is not UpgradePhase.COPYING or upgrade.rollback_snapshot is None:
-        return name_lost_pin(o)
+        return lost_snapshot_condition(o)
     report = find_report(o, upgrade.rollback_snapshot.copy)
     if report is None or report.state is not SnapshotState.WAITING or report.reason not in FOR_A_PERSON:
         return None
     return Problem(report.reason, messages.copy_waits(upgrade.message, of_report(report, report.reason)))
 
 
-def tell_step(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
+def step_events(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
     """Return the events of a step into another phase, of another upgrade, or of an answer to a wish."""
     upgrade, known = step.upgrade if step is not None else None, o.app.status.upgrade
     if step is None or upgrade is None:
-        return _tell_early_wish(o)
-    rehearsed = (*_tell_rehearsal(upgrade, known), *_tell_wish(upgrade, known))
+        return _early_wish_event(o)
+    rehearsed = (*_rehearsal_event(upgrade, known), *_wish_event(upgrade, known))
     if is_told(upgrade, known):
         return rehearsed
     again = f"/{_attempts(upgrade)}" if _attempts(upgrade) > 1 else ""
@@ -196,7 +196,7 @@ def _since(known: UpgradeStatus | None) -> str:
     )
 
 
-def _tell_early_wish(o: Observation) -> tuple[PublishEvent, ...]:
+def _early_wish_event(o: Observation) -> tuple[PublishEvent, ...]:
     """Return the event of a wish for a rollback that there was no upgrade for, at the first look at the spec."""
     seen = o.app.status.observed_generation == o.app.metadata.generation
     if seen or o.app.status.upgrade is not None or o.app.metadata.deletion_timestamp is not None:
@@ -204,7 +204,7 @@ def _tell_early_wish(o: Observation) -> tuple[PublishEvent, ...]:
     return _ignored(None, o.app.spec.upgrade.rollback_to)
 
 
-def _tell_wish(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[PublishEvent, ...]:
+def _wish_event(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[PublishEvent, ...]:
     """Return the event of a wish for a rollback that nothing follows from, and that has just been noted."""
     if known is None or known.number != upgrade.number or known.rollback_to == upgrade.rollback_to:
         return ()
@@ -216,7 +216,7 @@ def _ignored(upgrade: UpgradeStatus | None, wish: str) -> tuple[PublishEvent, ..
     return (PublishEvent(Reason.ROLLBACK_IGNORED, why, True, f"{number}/{wish}"),) if why else ()
 
 
-def _tell_rehearsal(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[PublishEvent, ...]:
+def _rehearsal_event(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tuple[PublishEvent, ...]:
     """Return the event of a rehearsal that has just ended, or was left out."""
     new, old = upgrade.rehearsal, known.rehearsal if known is not None else None
     if new is None or not new.result or new == old:

@@ -26,7 +26,7 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
     pin = upgrade.rollback_snapshot if upgrade is not None else None
     if upgrade is None or pin is None or pin.id != o.app.spec.upgrade.rollback_to:
         return None
-    if not _can_be_taken_back(upgrade) and upgrade.previous is None:
+    if not _can_be_rolled_back(upgrade) and upgrade.previous is None:
         return None
     target = _target(o, upgrade)
     if target is None or pin.loss or secret_gone(o.app.spec, target):
@@ -34,7 +34,7 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
     if _is_over(upgrade):
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
     why = Problem(Reason.ROLLBACK_REQUESTED, messages.rollback_requested(pin.id))
-    return taken_back(o, msgspec.structs.replace(upgrade, rollback_to=pin.id), target, why, now)
+    return rolled_back(o, msgspec.structs.replace(upgrade, rollback_to=pin.id), target, why, now)
 
 
 def _is_over(upgrade: UpgradeStatus) -> bool:
@@ -46,7 +46,7 @@ def _target(o: Observation, upgrade: UpgradeStatus) -> StableSpec | None:
     return upgrade.previous if _is_over(upgrade) else o.app.status.last_stable
 
 
-def _can_be_taken_back(upgrade: UpgradeStatus) -> bool:
+def _can_be_rolled_back(upgrade: UpgradeStatus) -> bool:
     """Return whether a new version was launched, be it that another one is about to take its place."""
     return upgrade.phase in _LAUNCHED or (upgrade.phase is UpgradePhase.STOPPING and upgrade.epoch > 0)
 
@@ -60,7 +60,7 @@ def _what_is_left(o: Observation, upgrade: UpgradeStatus) -> str:
     return stable.spec_hash
 
 
-def answer_wish(o: Observation, now: float) -> Step | None:
+def note_ignored_rollback_to(o: Observation, now: float) -> Step | None:
     """Note a wish for a rollback that nothing follows from, with the same write that tells of it: it is told once."""
     upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.rollback_to
     if upgrade is None or wish == upgrade.rollback_to or not why_ignored(upgrade, wish):
@@ -81,10 +81,10 @@ def _has_way_back(upgrade: UpgradeStatus) -> bool:
     return upgrade.phase not in _NOTHING_TO_TAKE_BACK or upgrade.previous is not None
 
 
-def name_lost_pin(o: Observation) -> Problem | None:
+def lost_snapshot_condition(o: Observation) -> Problem | None:
     """Return what keeps a wish for a rollback from being fulfilled: its pin is lost, or a secret of its version."""
     upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.rollback_to
-    if upgrade is None or upgrade.rollback_snapshot is None or not _can_be_taken_back(upgrade):
+    if upgrade is None or upgrade.rollback_snapshot is None or not _can_be_rolled_back(upgrade):
         return None
     pin, target = upgrade.rollback_snapshot, _target(o, upgrade)
     if pin.id != wish:
@@ -106,10 +106,10 @@ def roll_back_on_revert(o: Observation, now: float) -> Step | None:
     if not launched or upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.loss:
         return None
     why = Problem(Reason.SPEC_REVERTED, messages.SPEC_REVERTED)
-    return taken_back(o, upgrade, stable, why, now)
+    return rolled_back(o, upgrade, stable, why, now)
 
 
-def taken_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: Problem, now: float) -> Step:
+def rolled_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: Problem, now: float) -> Step:
     """Return the intent to go back to a stable version, with the state of the pin in a new lineage if there is one."""
     pinned = upgrade.rollback_snapshot is not None
     lineage = next_lineage(o) if pinned else lineage_of(o)

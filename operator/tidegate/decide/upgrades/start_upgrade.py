@@ -10,7 +10,7 @@ from tidegate.decide.launch import pods_to_try, reason_not_built
 from tidegate.decide.messages import named_in, references_unchecked
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.effective_spec import in_force
+from tidegate.decide.upgrades.effective_spec import with_effective_spec
 from tidegate.decide.upgrades.gate import is_stable_again
 from tidegate.decide.upgrades.record import (
     MOST_OBSOLETE,
@@ -22,8 +22,8 @@ from tidegate.decide.upgrades.record import (
     version_held,
 )
 from tidegate.decide.upgrades.rehearsal import left_out
-from tidegate.decide.upgrades.repartition import is_put_off, state_of_newer, wanted_repartition
-from tidegate.decide.upgrades.repartition_dry_run import why_not_come_to
+from tidegate.decide.upgrades.repartition import starts_again, state_of_newer, wanted_repartition
+from tidegate.decide.upgrades.repartition_dry_run import why_not_launchable
 from tidegate.model.spec_hash import recorded_version, spec_hash, with_version
 from tidegate.model.streaming_app import (
     EarlierRollbackSnapshot,
@@ -90,7 +90,7 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
         return None
     if stable is not None and stable.spec_hash == o.spec_hash:
         return None
-    if why_not_come_to(o):
+    if why_not_launchable(o):
         return None  # what is under test is not stopped for what could not follow it
     mode, (repartition, lineage) = upgrade.mode, state_of_newer(o, upgrade)
     # What one that started empty has made since is given up as well, if somebody has confirmed that very lineage.
@@ -227,7 +227,7 @@ def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     confirmed = upgrade.reason == Reason.ABANDON_STATE_UNCONFIRMED and _refusal(o) is None
     unasked = upgrade.reason == Reason.REHEARSAL_FAILED and o.app.spec.upgrade.rehearsal is None
     come = upgrade.reason == Reason.REFERENCE_MISSING and _refusal(o) is None and not o.references.unanswered
-    due = is_put_off(upgrade) and is_stable_again(in_force(o))
+    due = starts_again(upgrade) and is_stable_again(with_effective_spec(o))
     return confirmed or unasked or come or due or o.app.spec.upgrade.mode is not upgrade.mode
 
 
@@ -238,7 +238,7 @@ def _refusal(o: Observation) -> tuple[Reason, str] | None:
         name, namespace = o.app.metadata.name, o.app.metadata.namespace
         message = messages.abandon_unconfirmed(name, namespace, lineage, ABANDON_ANNOTATION)
         return Reason.ABANDON_STATE_UNCONFIRMED, message
-    why_not = why_not_come_to(o)
+    why_not = why_not_launchable(o)
     return (reason_not_built(o), messages.refused_at_once(why_not)) if why_not else None
 
 

@@ -32,7 +32,7 @@ from tidegate_spark.reasons import Reason
 Rule: TypeAlias = Callable[[Observation, float], Step | None]
 
 STEPS: tuple[Rule, ...] = (
-    adoption.follow_running_driver,
+    adoption.adopt_running_driver,
     start_upgrade.restart_stable,
     rollback.roll_back_on_request,
     rollback.roll_back_on_revert,
@@ -41,7 +41,7 @@ STEPS: tuple[Rule, ...] = (
     start_upgrade.begin,
     start_upgrade.note_other_refusal,
     adoption.begin_test_of_running_version,
-    invalid_spec.go_on_with_stable,
+    invalid_spec.continue_stable,
     invalid_spec.refuse_before_the_stop,
     invalid_spec.note_work,
     copying.follow_copy,
@@ -56,9 +56,9 @@ STEPS: tuple[Rule, ...] = (
     gate.note_input,
     gate.note_refusal,
     rollback.finish_rollback,
-    gate.note_pin,
-    rehearsal.let_go_of_copy,
-    rollback.answer_wish,
+    gate.note_rollback_snapshot,
+    rehearsal.release_copy,
+    rollback.note_ignored_rollback_to,
     gate.forget_disposed,
     gate.learn_stable,
 )
