@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+_DOCS = Path(__file__).parent
+
 
 def replace_between(page: str, begin: str, end: str, content: str) -> str:
     """Return the page with other content between two of its lines; pure.
@@ -23,7 +25,7 @@ def replace_between(page: str, begin: str, end: str, content: str) -> str:
 
 def write_or_check(path: Path, fill: Callable[[str], str], arguments: Sequence[str]) -> int:
     """Rewrite a page, or with ``--check`` say whether it differs; return the exit code: 1 if it does."""
-    name = f"docs/{path.name}"
+    name = f"docs/{path.relative_to(_DOCS) if path.is_relative_to(_DOCS) else path.name}"
     parser = argparse.ArgumentParser(description=f"Write the tables of {name}.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if a table differs")
     check = parser.parse_args(arguments).check

@@ -54,7 +54,8 @@ def without_the_rule_for_what_ended_for_good(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_the_rule_for_unusable_edits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(table, "STEPS", tuple(rule for rule in table.STEPS if rule is not invalid_spec.continue_stable))
+    taken_out = (invalid_spec.nothing_was_launched, invalid_spec.work_can_be_undone)
+    patch.setattr(table, "TABLE", tuple(rule for rule in table.TABLE if rule.when not in taken_out))
 
 
 def without_a_line_of_messages(patch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,14 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.decide.ends import ended_for_good_with
 from tidegate.decide.origin import lacks_beginning
 from tidegate.decide.upgrades import messages as upgrade_messages
-from tidegate.decide.upgrades.record import MOST_OBSOLETE, Step, ids_of, moved
-from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradePhase
+from tidegate.decide.upgrades.record import Step, change, ids_of, with_obsolete
+from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.protocol import FIRST_LINEAGE, DriverState, Termination
 from tidegate_spark.reasons import Reason
 
 
-def adopt_running_driver(o: Observation, now: float) -> Step | None:
+def driver_runs_elsewhere(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Take over epoch and lineage of the driver that runs, if the status has others."""
     driver, status = o.driver, o.app.status
     report = o.agent.report if o.agent is not None else None
@@ -26,31 +26,27 @@ def adopt_running_driver(o: Observation, now: float) -> Step | None:
         return None
     if driver.app_uid != o.app.metadata.uid or report.epoch != driver.epoch or driver.epoch < status.epoch:
         return None  # what a late watch shows of an earlier epoch may be of another lineage
-    if (report.epoch, report.lineage) == (status.epoch, status.lineage):
-        return None
-    return Step(adopt=(report.epoch, report.lineage), warning=True)
+    found = (report.epoch, report.lineage)
+    return Step(adopt=found) if found != (status.epoch, status.lineage) else None
 
 
-def begin_test_of_running_version(o: Observation, now: float) -> Step | None:
-    """Put the version to the test whose driver runs already: what was taken over does not say that it was launched.
+def new_version_runs_already(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Put the version to the test whose driver runs: what was taken over does not say that it was launched.
 
     Otherwise the upgrade would wait for ever for a driver of the previous version to stop. Nothing was kept to roll
     back to: the state has moved on with the new version.
     """
-    upgrade, driver = o.app.status.upgrade, o.driver
-    if upgrade is None or upgrade.phase is not UpgradePhase.STOPPING or driver is None or driver.terminating:
-        return None
-    if upgrade.mode is UpgradeMode.STATELESS or upgrade.repartition is not None:
-        return None  # their versions run in another lineage than this one
+    driver = o.driver
+    if driver is None or driver.terminating or upgrade.mode is UpgradeMode.STATELESS or upgrade.repartition is not None:
+        return None  # versions without state, or with repartitioned state, run in another lineage than this one
     runs_new_version = driver.spec_hash == upgrade.to_spec_hash == o.spec_hash
     if not runs_new_version or upgrade.from_spec_hash == upgrade.to_spec_hash:
         return None
     if driver.app_uid != o.app.metadata.uid or driver.epoch != o.app.status.epoch:
         return None
     never_taken = ids_of(upgrade.rollback_snapshot) if upgrade.rollback_snapshot is not None else ()
-    obsolete = (*upgrade.obsolete, *(name for name in never_taken if name))[-MOST_OBSOLETE:]
-    fields = {"epoch": driver.epoch, "rollback_snapshot": None, "obsolete": obsolete}
-    return Step(moved(upgrade, UpgradePhase.GATE, Reason.LAUNCHED, upgrade_messages.STARTED, now, **fields))
+    obsolete = with_obsolete(upgrade, *never_taken)
+    return change(upgrade, upgrade_messages.STARTED, epoch=driver.epoch, rollback_snapshot=None, obsolete=obsolete)
 
 
 def adoption_event(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tidegate.decide.actions import Action, OrderSnapshots
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.record import Step, find_report, is_pending, moved, seconds_to_hear, takes_orders
-from tidegate.decide.upgrades.rehearsal import begin_rehearsal, left_out
+from tidegate.decide.upgrades.record import Step, change, find_report, is_pending, seconds_to_hear, takes_orders
+from tidegate.decide.upgrades.rehearsal import left_out
 from tidegate.decide.upgrades.repartition import judge_copy
-from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
+from tidegate.model.streaming_app import RehearsalStatus, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import process_of
-from tidegate_spark.reasons import AnyReason, Reason
+from tidegate.observe.pods import PodRecord, process_of, time_from_seconds
+from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition_protocol import Unfit
 from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
@@ -18,57 +18,96 @@ PATIENCE = 60.0
 """Seconds after which it goes on without a copy if the agent does not answer, or does not take the order."""
 
 
-def follow_copy(o: Observation, now: float) -> Step | None:
-    """Stop the previous version once its state is copied; refuse the upgrade if it cannot be read."""
-    upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase is not UpgradePhase.COPYING or upgrade.rollback_snapshot is None:
+def driver_is_gone(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Go on without a copy: who ended does not have to be stopped for want of one."""
+    if upgrade.rollback_snapshot is None or _is_there(o.driver):
         return None
-    driver = o.driver
-    if driver is None or driver.terminating or not driver.running:
-        return _stop(o, upgrade, Reason.DRIVER_GONE, messages.DRIVER_GONE, now)
-    report = find_report(o, upgrade.rollback_snapshot.copy)
-    if report is not None and report.state is not SnapshotState.UNKNOWN and takes_orders(o):
-        return _judge(o, upgrade, report, now)
+    return _stop(o, upgrade, messages.DRIVER_GONE, now)
+
+
+def state_cannot_be_repartitioned(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Stop nothing for a repartition that Spark cannot do, by what the copy says of the state."""
+    judged = _judged(o, upgrade, now)
+    return change(upgrade, messages.nothing_stopped(judged.message), judged.what) if isinstance(judged, Unfit) else None
+
+
+def copied_for_a_rehearsal(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Rehearse on the copy that is complete now."""
+    judged = _judged(o, upgrade, now)
+    if not isinstance(judged, UpgradeStatus) or o.app.spec.upgrade.rehearsal is None:
+        return None
+    return change(judged, messages.REHEARSING, rehearsal=RehearsalStatus(start_time=time_from_seconds(now)))
+
+
+def copied(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Stop the previous version: its state could be read."""
+    judged = _judged(o, upgrade, now)
+    return _stop(o, judged, messages.COPIED, now) if isinstance(judged, UpgradeStatus) else None
+
+
+def copy_was_deleted_unread(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Stop nothing for a repartition of which nobody knows whether Spark can do it."""
+    deleted = _state(o, upgrade) is SnapshotState.DISPOSED and is_pending(upgrade)
+    return change(upgrade, messages.COPY_REMOVED_BEFORE_REPARTITION) if deleted else None
+
+
+def copy_was_deleted(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Go on without the copy."""
+    deleted = _state(o, upgrade) is SnapshotState.DISPOSED
+    return _stop(o, upgrade, messages.COPY_REMOVED, now) if deleted else None
+
+
+def nothing_is_committed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Stop nothing: a stable version has committed something, so that files are missing."""
+    report = _report(o, upgrade)
+    missing = report is not None and report.reason is Reason.NOTHING_COMMITTED
+    return change(upgrade, messages.NOTHING_COMMITTED) if missing else None
+
+
+def copy_failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Stop nothing: state that cannot be read cannot be rolled back to."""
+    report = _report(o, upgrade)
+    if report is None or report.state is not SnapshotState.FAILED:
+        return None
+    return change(upgrade, messages.copy_failed(report.message), report.reason or Reason.INTERNAL_ERROR)
+
+
+def order_is_refused(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Go on without a copy if the agent does not answer, or does not take the order, for too long."""
+    if upgrade.rollback_snapshot is None or _report(o, upgrade) is not None:
+        return None
     if seconds_to_hear(o, upgrade, now) < PATIENCE or is_pending(upgrade):
         return None  # what runs is not stopped for a repartition of which nobody knows whether Spark can do it
     by_whom, why = o.memory.orders_refused
-    message = messages.not_ordered(why if by_whom == process_of(driver) else "")
-    return _stop(o, upgrade, Reason.ORDER_REFUSED, message, now)
+    refused = o.driver is not None and by_whom == process_of(o.driver)
+    return _stop(o, upgrade, messages.not_ordered(why if refused else ""), now)
 
 
-def _judge(o: Observation, upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Step | None:
-    if report.state is SnapshotState.READY:
-        return _judge_complete(o, upgrade, report, now)
-    if report.state is SnapshotState.DISPOSED and is_pending(upgrade):
-        message = messages.COPY_REMOVED_BEFORE_REPARTITION
-        return Step(moved(upgrade, UpgradePhase.REFUSED, Reason.COPY_REMOVED, message, now), warning=True)
-    if report.state is SnapshotState.DISPOSED:
-        return _stop(o, upgrade, Reason.COPY_REMOVED, messages.COPY_REMOVED, now)
-    if report.reason is Reason.NOTHING_COMMITTED:
-        message = messages.NOTHING_COMMITTED
-        return Step(moved(upgrade, UpgradePhase.REFUSED, Reason.STATE_MISSING, message, now), warning=True)
-    if report.state is SnapshotState.FAILED:
-        reason = report.reason or Reason.INTERNAL_ERROR
-        message = messages.copy_failed(report.message)
-        return Step(moved(upgrade, UpgradePhase.REFUSED, reason, message, now), warning=True)
-    return None
+def _is_there(driver: PodRecord | None) -> bool:
+    return driver is not None and driver.running and not driver.terminating
 
 
-def _judge_complete(o: Observation, upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Step:
-    if is_pending(upgrade):
-        judged = judge_copy(upgrade, report, now)
-        if isinstance(judged, Unfit):
-            message = messages.nothing_stopped(judged.message)
-            return Step(moved(upgrade, UpgradePhase.REFUSED, judged.what, message, now), warning=True)
-        upgrade = judged
-    if o.app.spec.upgrade.rehearsal is not None:
-        return begin_rehearsal(upgrade, now)
-    return _stop(o, upgrade, Reason.COPIED, messages.COPIED, now)
+def _report(o: Observation, upgrade: UpgradeStatus) -> SnapshotReport | None:
+    """Return what the driver says of the copy, None if it says nothing yet."""
+    report = find_report(o, upgrade.rollback_snapshot.copy) if upgrade.rollback_snapshot is not None else None
+    return report if report is not None and report.state is not SnapshotState.UNKNOWN and takes_orders(o) else None
 
 
-def _stop(o: Observation, upgrade: UpgradeStatus, reason: AnyReason, message: str, now: float) -> Step:
-    rehearsal = left_out(o, message, now)
-    return Step(moved(upgrade, UpgradePhase.STOPPING, reason, message, now, rehearsal=rehearsal))
+def _state(o: Observation, upgrade: UpgradeStatus) -> SnapshotState | None:
+    report = _report(o, upgrade)
+    return report.state if report is not None else None
+
+
+def _judged(o: Observation, upgrade: UpgradeStatus, now: float) -> UpgradeStatus | Unfit | None:
+    """Return the record with what the complete copy says of a repartition, None if there is no complete one."""
+    report = _report(o, upgrade)
+    if report is None or report.state is not SnapshotState.READY:
+        return None
+    return judge_copy(upgrade, report, now) if is_pending(upgrade) else upgrade
+
+
+def _stop(o: Observation, upgrade: UpgradeStatus, message: str, now: float) -> Step:
+    return change(upgrade, message, rehearsal=left_out(o, message, now))
 
 
 ORDER_PAUSE = 15.0

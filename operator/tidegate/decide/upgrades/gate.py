@@ -24,14 +24,13 @@ from tidegate.decide.upgrades.launched import (
     never_began,
 )
 from tidegate.decide.upgrades.record import (
-    MOST_OBSOLETE,
     UNDER_WAY,
     Step,
     active_queries,
+    change,
     failed_queries,
     find_report,
     missing_queries,
-    moved,
     named,
     runs_ready,
     seconds_in_phase,
@@ -40,6 +39,7 @@ from tidegate.decide.upgrades.record import (
     stable_now,
     takes_orders,
     unstarted_queries,
+    with_obsolete,
 )
 from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.model.spec_hash import has_same_store
@@ -60,19 +60,15 @@ IDLE = 60.0
 """Seconds without a batch after which a version under test that lacks nothing but input is Ready."""
 
 
-def pass_gate(o: Observation, now: float) -> Step | None:
+def is_passed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Call the version under test stable, also one that was given up on and then came round."""
-    upgrade, status = o.app.status.upgrade, o.app.status
-    if upgrade is None or upgrade.phase not in (UpgradePhase.GATE, UpgradePhase.FAILED):
-        return None
     if upgrade.to_spec_hash != o.spec_hash or not is_stable(o, missing_queries(o, upgrade, now)):
         return None
     message = messages.stable(_batches(o), _dropped(o, upgrade))
-    done = moved(upgrade, UpgradePhase.COMPLETED, Reason.STABLE, message, now, previous=status.last_stable)
-    return Step(done, stable=stable_now(o, now))
+    return change(upgrade, message, stable=stable_now(o, now), previous=o.app.status.last_stable)
 
 
-def learn_stable(o: Observation, now: float) -> Step | None:
+def first_version_is_stable(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Call the first version stable: there is nothing it could be rolled back to, but the next one can."""
     status = o.app.status
     under_way = status.upgrade is not None and status.upgrade.phase in UNDER_WAY
@@ -118,29 +114,31 @@ def is_stable_again(o: Observation) -> bool:
     return _lacks_only_input(o)
 
 
-def fail_gate(o: Observation, now: float) -> Step | None:
-    """Roll back a version that failed, or say why that is not done."""
-    upgrade, status = o.app.status.upgrade, o.app.status
-    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash != o.spec_hash:
+def failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Roll back a version that failed."""
+    problem, stable = _failure(o, upgrade, now), o.app.status.last_stable
+    if problem is None or stable is None or why_not_rolled_back(o, upgrade):
         return None
+    return rolled_back(o, upgrade, stable, problem)
+
+
+def failed_for_good(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Say of a version that failed why it is not rolled back."""
     problem = _failure(o, upgrade, now)
     if problem is None:
         return None
-    why_not = why_not_rolled_back(o, upgrade)
-    if not why_not and status.last_stable is not None:
-        return rolled_back(o, upgrade, status.last_stable, problem, now)
-    failed = moved(upgrade, UpgradePhase.FAILED, problem.reason, messages.failed(problem.message, why_not), now)
-    return Step(failed, warning=True)
+    message = messages.failed(problem.message, why_not_rolled_back(o, upgrade))
+    return change(upgrade, message, problem.reason)
 
 
-def roll_back_unharmed(o: Observation, now: float) -> Step | None:
+def lacks_records_and_did_nothing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Roll back a version that lacks records of a source and has committed nothing: the previous one may read others.
 
     That undoes nothing, and says nothing against the version. If the previous one lacks the same records, it waits for
     them in its place: what was rolled back is not tried again by itself.
     """
-    upgrade, stable, driver = o.app.status.upgrade, o.app.status.last_stable, o.driver
-    if upgrade is None or stable is None or driver is None or not _at_gate(o, upgrade) or _is_suspended(o):
+    stable, driver = o.app.status.last_stable, o.driver
+    if stable is None or driver is None or upgrade.to_spec_hash != o.spec_hash or _is_suspended(o):
         return None
     if driver.spec_hash != upgrade.to_spec_hash or driver.terminating or driver.running:
         return None
@@ -148,93 +146,67 @@ def roll_back_unharmed(o: Observation, now: float) -> Step | None:
         return None  # or somebody gave up the state with which the previous version would read on
     if not ends_as_kept(o, upgrade) or why_not_rolled_back(o, upgrade):
         return None
-    return rolled_back(o, upgrade, stable, name_end(driver), now)
+    return rolled_back(o, upgrade, stable, name_end(driver))
 
 
-def note_idle(o: Observation, now: float) -> Step | None:
+def is_idle_now(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Note that the version under test has no input, with the same write that makes it Ready, however long it lasts."""
-    upgrade = o.app.status.upgrade
-    if not _at_gate(o, upgrade) or upgrade is None or upgrade.idle_start_time is not None:
+    if upgrade.to_spec_hash != o.spec_hash or upgrade.idle_start_time is not None or idle_in(o, upgrade, now) != 0.0:
         return None
-    if idle_in(o, upgrade, now) != 0.0:
-        return None
-    return Step(msgspec.structs.replace(upgrade, idle_start_time=time_from_seconds(now)))
+    return change(upgrade, idle_start_time=time_from_seconds(now))
 
 
-def note_input(o: Observation, now: float) -> Step | None:
+def has_input_again(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Let the time of the version under test begin again when it waits no more: it could not show anything before."""
-    upgrade = o.app.status.upgrade
-    if (
-        not _at_gate(o, upgrade)
-        or upgrade is None
-        or upgrade.idle_start_time is None
-        or waits_for_input(o, upgrade, now)
-    ):
+    if upgrade.to_spec_hash != o.spec_hash or upgrade.idle_start_time is None:
         return None
-    if is_unheard(o):
+    if waits_for_input(o, upgrade, now) or is_unheard(o):
         return None  # whoever decided before knew that it waits
-    reason = Reason.GATE_OVERRUN if upgrade.reason == Reason.GATE_OVERRUN else Reason.INPUT_ARRIVED
-    return Step(
-        msgspec.structs.replace(upgrade, idle_start_time=None, phase_start_time=time_from_seconds(now), reason=reason)
-    )
+    reason = "" if upgrade.reason == Reason.GATE_OVERRUN else Reason.INPUT_ARRIVED
+    return change(upgrade, reason=reason, idle_start_time=None, phase_start_time=time_from_seconds(now))
 
 
-def note_refusal(o: Observation, now: float) -> Step | None:
+def pod_is_refused_or_there(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Say in the record that the API server takes no pod of the version under test, and what follows, until it does."""
-    upgrade, refusal = o.app.status.upgrade, refusal_of(o)
-    if not _at_gate(o, upgrade) or upgrade is None or upgrade.reason != Reason.LAUNCHED:
+    refusal = refusal_of(o)
+    if upgrade.to_spec_hash != o.spec_hash or upgrade.reason != Reason.LAUNCHED:
         return None
     message = messages.STARTED if o.driver is not None else upgrade.message
     if refusal is not None and refusal.recorded and refusal.attempts:
         stays, limit = why_not_rolled_back(o, upgrade), o.app.spec.upgrade.timeout_seconds
         message = messages.not_started(words_of_refusal(o, refusal), stays or messages.rolled_back_after(limit))
-    return Step(msgspec.structs.replace(upgrade, message=message)) if message != upgrade.message else None
+    return change(upgrade, message) if message != upgrade.message else None
 
 
-def _at_gate(o: Observation, upgrade: UpgradeStatus | None) -> bool:
-    return upgrade is not None and upgrade.phase is UpgradePhase.GATE and upgrade.to_spec_hash == o.spec_hash
-
-
-def note_rollback_snapshot(o: Observation, now: float) -> Step | None:
-    """Record that the pin is complete, or lost."""
-    upgrade = o.app.status.upgrade
-    if (
-        upgrade is None
-        or upgrade.rollback_snapshot is None
-        or upgrade.rollback_snapshot.batches
-        or upgrade.rollback_snapshot.loss
-    ):
+def rollback_snapshot_is_settled(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Record that the rollback snapshot is complete, or lost."""
+    pin = upgrade.rollback_snapshot
+    report = find_report(o, pin.id) if pin is not None and not (pin.batches or pin.loss) else None
+    if pin is None or report is None:
         return None
-    report = find_report(o, upgrade.rollback_snapshot.id)
-    if report is None:
-        return None
-    pin, obsolete = upgrade.rollback_snapshot, upgrade.obsolete
     if report.state is SnapshotState.READY and report.queries:
         batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(report.queries.items()))
-        # The copy was of use only until there was a pin.
-        obsolete = (*obsolete, pin.copy)[-MOST_OBSOLETE:] if pin.copy else obsolete
-        pin = msgspec.structs.replace(pin, batches=batches, copy="")
-    elif report.state in (SnapshotState.FAILED, SnapshotState.DISPOSED):
-        pin = msgspec.structs.replace(pin, lost_message=report.message or report.state.value)
-    if pin == upgrade.rollback_snapshot:
+        # The copy was of use only until there was a rollback snapshot.
+        whole, obsolete = msgspec.structs.replace(pin, batches=batches, copy=""), with_obsolete(upgrade, pin.copy)
+        return change(upgrade, rollback_snapshot=whole, obsolete=obsolete)
+    if report.state not in (SnapshotState.FAILED, SnapshotState.DISPOSED):
         return None
-    return Step(msgspec.structs.replace(upgrade, rollback_snapshot=pin, obsolete=obsolete))
+    lost = msgspec.structs.replace(pin, lost_message=report.message or report.state.value)
+    return change(upgrade, rollback_snapshot=lost)
 
 
-def forget_disposed(o: Observation, now: float) -> Step | None:
+def something_is_disposed_of(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Forget what is gone of earlier upgrades."""
-    upgrade = o.app.status.upgrade
     reports = o.agent.report.snapshots if o.agent is not None else ()
     gone = {report.id for report in reports if report.state is SnapshotState.DISPOSED}
-    if upgrade is None or not gone.intersection(upgrade.obsolete):
+    if not gone.intersection(upgrade.obsolete):
         return None
-    left = tuple(name for name in upgrade.obsolete if name not in gone)
-    return Step(msgspec.structs.replace(upgrade, obsolete=left))
+    return change(upgrade, obsolete=tuple(name for name in upgrade.obsolete if name not in gone))
 
 
 def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | None:
     driver, seconds, limit = o.driver, seconds_in_phase(upgrade, now), o.app.spec.upgrade.timeout_seconds
-    if _is_suspended(o):
+    if upgrade.to_spec_hash != o.spec_hash or _is_suspended(o):
         return None
     if driver is not None and driver.spec_hash == upgrade.to_spec_hash:
         if _lacks_state_of_both(o, driver):

@@ -8,8 +8,6 @@ is fixed, also by setting it back to the version that was under way, the upgrade
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TypeAlias
 
 import msgspec
 
@@ -21,7 +19,7 @@ from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_rolled_back
 from tidegate.decide.upgrades.launched import has_finished, is_in_time, never_began
-from tidegate.decide.upgrades.record import BEFORE_A_LAUNCH, Step, is_pending, moved, runs_ready, version_held
+from tidegate.decide.upgrades.record import BEFORE_A_LAUNCH, Step, change, is_pending, runs_ready, version_held
 from tidegate.decide.upgrades.repartition import not_repartitioned
 from tidegate.decide.upgrades.repartition_dry_run import why_not_repartitioned
 from tidegate.decide.upgrades.rollback import rolled_back
@@ -32,7 +30,6 @@ from tidegate_spark.reasons import Reason
 
 _WITHOUT_THE_STABLE_ONE = BEFORE_A_LAUNCH | {UpgradePhase.GATE, UpgradePhase.FAILED}
 """Phases in which the spec's version is to run; in all others the stable one does, whatever the spec says."""
-_NOTHING_STOPPED = frozenset({UpgradePhase.COPYING, UpgradePhase.REHEARSING})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,47 +49,60 @@ class InvalidEdit:
     """A driver can be made of the stable version."""
 
 
-Way: TypeAlias = Callable[[Observation, InvalidEdit, float], Step | None]
-
-
-def continue_stable(o: Observation, now: float) -> Step | None:
-    """Have the last stable version go on where nothing runs, and nothing can be made of the spec."""
-    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
-    if upgrade is None or stable is None or not _stands_still(o, upgrade, now):
+def repartition_is_for_nothing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Repartition no state for a version that cannot be launched: the old lineage is there, whole."""
+    edit = _edit(o, upgrade, now) if is_pending(upgrade) else None
+    if edit is None:
         return None
-    why_not, remedy = _why_not_come_to(o)
+    # If no pod can be made of the stable version either, nothing is waited for.
+    message_of = messages.continues_without_repartition if edit.can_go_on else messages.nothing_continues
+    message = message_of(edit.why_not, edit.remedy)
+    return not_repartitioned(o, edit.upgrade, Problem(edit.reason, edit.why_not), message, now)
+
+
+def nothing_was_launched(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Have the stable version go on where it stopped: without a launch there is nothing to be undone."""
+    edit = _edit(o, upgrade, now) if not upgrade.epoch else None
+    if edit is None or not edit.can_go_on:
+        return None
+    message = messages.continues_where_stopped(edit.why_not, edit.remedy)
+    return change(edit.upgrade, message, edit.reason, lineage=lineage_of(o))
+
+
+def work_can_be_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """After a launch the state is the new version's: what failed at the gate is rolled back, and so is this.
+
+    What would not be rolled back there is not here either: which state is given up is for a person to say then.
+    """
+    edit = _edit(o, upgrade, now) if upgrade.epoch else None
+    if edit is None or not edit.can_go_on or _why_not_undone(o, edit.upgrade, now):
+        return None
+    about = edit.upgrade
+    if edit.reason is Reason.REFERENCE_MISSING:
+        # It is the version launched last that is rolled back. The spec's is tried once all is there that it names.
+        about = msgspec.structs.replace(about, to_spec_hash=o.app.status.applied_spec_hash)
+    return rolled_back(o, about, edit.stable, Problem(edit.reason, edit.why_not + edit.remedy))
+
+
+def no_pod_can_be_made(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Refuse a version of which no pod can be made, as turned out only now, while the previous one is in force."""
+    why_not, remedy = _why_not_launchable(o) if upgrade.to_spec_hash == o.spec_hash else ("", "")
     if not why_not:
         return None
-    about_it = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
-    unusable = InvalidEdit(about_it, stable, why_not, reason_not_built(o), remedy, _can_go_on(o, stable))
-    ways = WAYS if unusable.can_go_on else WITHOUT_STABLE
-    return next((step for step in (way(o, unusable, now) for way in ways) if step is not None), None)
-
-
-def refuse_before_the_stop(o: Observation, now: float) -> Step | None:
-    """Refuse a version of which no pod can be made, as turned out only now, while the one before is still in force."""
-    upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase not in _NOTHING_STOPPED or upgrade.to_spec_hash != o.spec_hash:
-        return None
-    why_not, remedy = _why_not_come_to(o)
-    if not why_not:
-        return None
-    message = messages.continues(why_not, remedy)
     # Of a rehearsal nothing will come any more.
-    return Step(moved(upgrade, UpgradePhase.REFUSED, reason_not_built(o), message, now, rehearsal=None), warning=True)
+    return change(upgrade, messages.continues(why_not, remedy), reason_not_built(o), rehearsal=None)
 
 
-def note_work(o: Observation, now: float) -> Step | None:
+def time_passed_beside_it(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Note that the time of the gate has passed beside the edit: a failure is no reason to undo it all afterwards.
 
     Else the spec that is set back to this very version would find one that was not stable in its time.
     """
-    upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash == o.spec_hash:
+    if upgrade.to_spec_hash == o.spec_hash or upgrade.reason == Reason.GATE_OVERRUN:
         return None
-    if upgrade.reason == Reason.GATE_OVERRUN or is_in_time(o, upgrade, now) or never_began(o, upgrade):
+    if is_in_time(o, upgrade, now) or never_began(o, upgrade):
         return None
-    return Step(msgspec.structs.replace(upgrade, reason=Reason.GATE_OVERRUN))
+    return change(upgrade, reason=Reason.GATE_OVERRUN)
 
 
 def standstill_condition(o: Observation, now: float) -> Verdict | None:
@@ -143,10 +153,18 @@ def leave_ended_version(o: Observation, now: float) -> Verdict | None:
     return Verdict(Phase.COMPLETED if finished else Phase.FAILED, Health.STALLED, reason_not_built(o), message)
 
 
-def _stands_still(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
-    if upgrade.phase not in _WITHOUT_THE_STABLE_ONE or o.app.spec.suspend:
-        return False
-    return o.driver is None or fails_beside_an_edit(o, upgrade, now)
+def _edit(o: Observation, upgrade: UpgradeStatus, now: float) -> InvalidEdit | None:
+    """Return the edit for which nothing runs, because nothing can be made of it; None if there is no such thing."""
+    stable = o.app.status.last_stable
+    if stable is None or o.app.spec.suspend:
+        return None
+    if o.driver is not None and not fails_beside_an_edit(o, upgrade, now):
+        return None
+    why_not, remedy = _why_not_launchable(o)
+    if not why_not:
+        return None
+    about_it = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
+    return InvalidEdit(about_it, stable, why_not, reason_not_built(o), remedy, _can_go_on(o, stable))
 
 
 def _why_not_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
@@ -162,7 +180,7 @@ def _why_not_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
     return stays if stays or is_in_time(o, upgrade, now) else why_it_outlasts(o, upgrade)
 
 
-def _why_not_come_to(o: Observation) -> tuple[str, str]:
+def _why_not_launchable(o: Observation) -> tuple[str, str]:
     """Return why nothing can come of the spec's version, and its remedy; both are empty if it can be launched."""
     why_not = why_not_built(o)
     return (sentence(why_not), messages.CORRECT_OR_REVERT) if why_not else (why_not_repartitioned(o), "")
@@ -175,41 +193,3 @@ def _can_go_on(o: Observation, stable: StableSpec) -> bool:
         return False
     app = msgspec.structs.replace(o.app, spec=held)
     return not why_not_built(dataclasses.replace(o, app=app, unfit=None, references=CheckedReferences()))
-
-
-def _divide_no_further(o: Observation, unusable: InvalidEdit, now: float) -> Step | None:
-    """State that is being repartitioned is for a version that cannot be launched: the old lineage is there, whole."""
-    if not is_pending(unusable.upgrade):
-        return None
-    message_of = messages.continues_without_repartition if unusable.can_go_on else messages.nothing_continues
-    message = message_of(unusable.why_not, unusable.remedy)
-    return not_repartitioned(o, unusable.upgrade, Problem(unusable.reason, unusable.why_not), message, now)
-
-
-def _go_on_where_it_stopped(o: Observation, unusable: InvalidEdit, now: float) -> Step | None:
-    """Without a launch there is nothing to be undone."""
-    if unusable.upgrade.epoch:
-        return None
-    message = messages.continues_where_stopped(unusable.why_not, unusable.remedy)
-    refused = moved(unusable.upgrade, UpgradePhase.REFUSED, unusable.reason, message, now, lineage=lineage_of(o))
-    return Step(refused, warning=True)
-
-
-def _take_back(o: Observation, unusable: InvalidEdit, now: float) -> Step | None:
-    """After a launch the state is the new version's: what failed at the gate goes back to the pin, and so does this.
-
-    What would not be rolled back there is not here either: which state is given up is for a person to say then.
-    """
-    if _why_not_undone(o, unusable.upgrade, now):
-        return None
-    upgrade, why = unusable.upgrade, Problem(unusable.reason, unusable.why_not + unusable.remedy)
-    if unusable.reason is Reason.REFERENCE_MISSING:
-        # It is the version launched last that is rolled back. The spec's is tried once all is there that it names.
-        upgrade = msgspec.structs.replace(upgrade, to_spec_hash=o.app.status.applied_spec_hash)
-    return rolled_back(o, upgrade, unusable.stable, why, now)
-
-
-WAYS: tuple[Way, ...] = (_divide_no_further, _go_on_where_it_stopped, _take_back)
-"""How the stable version goes on; the first that applies is taken. Where none does, a person has to say."""
-WITHOUT_STABLE: tuple[Way, ...] = (_divide_no_further,)
-"""The same if no pod can be made of that either: then nothing is waited for."""

@@ -75,8 +75,6 @@ class Step:
     """None: stays as it is."""
     stable: StableSpec | None = None
     """None: stays as it is."""
-    warning: bool = False
-    """Its event is a warning."""
     epoch: int = 0
     """Used from now on, by a pod that is not the driver; 0: stays as it is."""
     adopt: tuple[int, int] = (0, 0)
@@ -134,14 +132,32 @@ def _upgrade_left(upgrade: UpgradeStatus | None, opening: bool) -> UpgradeStatus
     return None if upgrade is None or opening or upgrade.phase in UNDER_WAY else upgrade
 
 
-def moved(
-    upgrade: UpgradeStatus, phase: UpgradePhase, reason: AnyReason, message: str, now: float, **fields: Any
-) -> UpgradeStatus:
-    """Return the record in another phase."""
-    since = time_from_seconds(now)
-    return msgspec.structs.replace(
-        upgrade, phase=phase, reason=reason, message=message, phase_start_time=since, **fields
-    )
+def change(
+    upgrade: UpgradeStatus,
+    message: str = "",
+    reason: AnyReason | str = "",
+    *,
+    stable: StableSpec | None = None,
+    uses_epoch: int = 0,
+    **fields: Any,
+) -> Step:
+    """Return the step by which the record says something else; its line in the table says which phase that leads to.
+
+    Args:
+        upgrade: the record.
+        message: what it says from now on; empty: as before.
+        reason: the same in one word; empty: the table's, or as before.
+        stable: the version to be held to from now on; None: as before.
+        uses_epoch: that is used from now on; 0: as before.
+        fields: of the record that are others from now on.
+    """
+    fields |= {name: value for name, value in (("message", message), ("reason", reason)) if value}
+    return Step(msgspec.structs.replace(upgrade, **fields), stable=stable, epoch=uses_epoch)
+
+
+def with_obsolete(upgrade: UpgradeStatus, *going: str) -> tuple[str, ...]:
+    """Return what is to be disposed of, with more snapshots; empty ids are none."""
+    return tuple(dict.fromkeys(name for name in (*upgrade.obsolete, *going) if name))[-MOST_OBSOLETE:]
 
 
 def is_pending(upgrade: UpgradeStatus | None) -> bool:

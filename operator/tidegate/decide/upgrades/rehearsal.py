@@ -6,7 +6,7 @@ cluster without room, would otherwise never get another version, and the gate is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -25,7 +25,7 @@ from tidegate.decide.faults import (
 )
 from tidegate.decide.launch import provide, refused_for, time_left
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.record import MOST_OBSOLETE, REHEARSAL_REASONS, Step, moved
+from tidegate.decide.upgrades.record import Step, change, with_obsolete
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import RehearsalSpec, RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -36,15 +36,6 @@ from tidegate_spark.protocol import EXIT_STOPPED, Fault, Termination
 from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsal_protocol import RehearsalResult
 
-_BEFORE_A_LAUNCH = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
-
-
-def begin_rehearsal(upgrade: UpgradeStatus, now: float) -> Step:
-    """Return the intent to rehearse on the copy that is complete now."""
-    message = messages.REHEARSING
-    rehearsal = RehearsalStatus(start_time=time_from_seconds(now))
-    return Step(moved(upgrade, UpgradePhase.REHEARSING, Reason.COPIED, message, now, rehearsal=rehearsal))
-
 
 def left_out(o: Observation, why: str, now: float) -> RehearsalStatus | None:
     """Return the record of a rehearsal that was asked for and is not to be had, None if nobody asked."""
@@ -54,65 +45,68 @@ def left_out(o: Observation, why: str, now: float) -> RehearsalStatus | None:
     return RehearsalStatus(result=result, cause=what, message=why, completion_time=time_from_seconds(now))
 
 
-def follow_rehearsal(o: Observation, now: float) -> Step | None:
-    """Record what the rehearsal came to, and what follows; one that was interrupted by a pause begins again."""
-    upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase is not UpgradePhase.REHEARSING or upgrade.to_spec_hash != o.spec_hash:
-        return None
+def starts_or_pauses(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Let the time of the rehearsal begin, or, while its pod is removed as the driver's is, begin again later."""
     known = upgrade.rehearsal or RehearsalStatus()
-    wanted = o.app.spec.upgrade.rehearsal
-    if wanted is None:
-        cancelled = Outcome(RehearsalResult.INCONCLUSIVE, Reason.STOPPED, messages.REHEARSAL_CANCELLED)
-        return _ended(upgrade, known, cancelled, now)
-    if o.app.spec.suspend:
-        # Its pod is removed, as the driver's is.
-        return _begun(upgrade, known, None) if known.start_time is not None else None
-    if known.start_time is None:
-        return _begun(upgrade, known, now)
-    outcome = result_of(o, upgrade, known, wanted, now)
-    return _ended(upgrade, known, outcome, now) if outcome is not None else None
+    begun = known.start_time is not None
+    if upgrade.to_spec_hash != o.spec_hash or o.app.spec.upgrade.rehearsal is None or begun != o.app.spec.suspend:
+        return None
+    started = None if begun else time_from_seconds(now)
+    return change(upgrade, rehearsal=msgspec.structs.replace(known, start_time=started))
 
 
-def release_copy(o: Observation, now: float) -> Step | None:
+def failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Hold the version back."""
+    return _ended(o, upgrade, RehearsalResult.FAILED, messages.rehearsal_failed, now)
+
+
+def passed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Stop the previous version."""
+    return _ended(o, upgrade, RehearsalResult.PASSED, messages.rehearsal_passed, now)
+
+
+def is_inconclusive(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Stop the previous version all the same: the gate is still to come."""
+    return _ended(o, upgrade, RehearsalResult.INCONCLUSIVE, messages.rehearsal_inconclusive, now)
+
+
+def copy_is_for_nothing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Have the copy removed of a version that will not be launched: nothing else needs it."""
-    upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase not in _BEFORE_A_LAUNCH or upgrade.epoch or upgrade.previous is not None:
-        return None  # what was launched, or is the pin of the upgrade before, may not be complete yet
+    if upgrade.epoch or upgrade.previous is not None:
+        return None  # what was launched, or is the snapshot of the upgrade before, may not be complete yet
     pin = upgrade.rollback_snapshot
     if pin is None or not pin.copy or o.rehearsals:
         return None
-    obsolete = tuple(dict.fromkeys((*upgrade.obsolete, pin.copy)))[-MOST_OBSOLETE:]
-    return Step(
-        msgspec.structs.replace(upgrade, rollback_snapshot=msgspec.structs.replace(pin, copy=""), obsolete=obsolete)
-    )
+    obsolete = with_obsolete(upgrade, pin.copy)
+    return change(upgrade, rollback_snapshot=msgspec.structs.replace(pin, copy=""), obsolete=obsolete)
 
 
-def _begun(upgrade: UpgradeStatus, known: RehearsalStatus, at: float | None) -> Step:
-    started = time_from_seconds(at) if at is not None else None
-    return Step(msgspec.structs.replace(upgrade, rehearsal=msgspec.structs.replace(known, start_time=started)))
-
-
-def _ended(upgrade: UpgradeStatus, known: RehearsalStatus, outcome: Outcome, now: float) -> Step:
+def _ended(
+    o: Observation, upgrade: UpgradeStatus, result: RehearsalResult, message: Callable[[str], str], now: float
+) -> Step | None:
+    """Record what the rehearsal came to, if it was that."""
+    outcome = _outcome(o, upgrade, now) if upgrade.to_spec_hash == o.spec_hash else None
+    if outcome is None or outcome.result is not result:
+        return None
     batches = tuple(RehearsedQuery(name=name, committed=number) for name, number in sorted(outcome.batches.items()))
     rehearsal = msgspec.structs.replace(
-        known,
-        result=outcome.result.value,
+        upgrade.rehearsal or RehearsalStatus(),
+        result=result.value,
         cause=outcome.what,
         batches=batches,
         message=outcome.message,
         completion_time=time_from_seconds(now),
     )
-    if outcome.result is RehearsalResult.FAILED:
-        message = messages.rehearsal_failed(outcome.message)
-        return Step(
-            moved(upgrade, UpgradePhase.REFUSED, Reason.REHEARSAL_FAILED, message, now, rehearsal=rehearsal),
-            warning=True,
-        )
-    message = messages.rehearsal_passed(outcome.message)
-    if outcome.result is RehearsalResult.INCONCLUSIVE:
-        message = messages.rehearsal_inconclusive(outcome.message)
-    reason = REHEARSAL_REASONS[outcome.result]
-    return Step(moved(upgrade, UpgradePhase.STOPPING, reason, message, now, rehearsal=rehearsal))
+    return change(upgrade, message(outcome.message), rehearsal=rehearsal)
+
+
+def _outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> Outcome | None:
+    wanted, known = o.app.spec.upgrade.rehearsal, upgrade.rehearsal
+    if wanted is None:
+        return Outcome(RehearsalResult.INCONCLUSIVE, Reason.STOPPED, messages.REHEARSAL_CANCELLED)
+    if o.app.spec.suspend or known is None or known.start_time is None:
+        return None
+    return result_of(o, upgrade, known, wanted, now)
 
 
 _DEADLINE = "DeadlineExceeded"

@@ -19,12 +19,12 @@ from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.record import (
     BEFORE_A_LAUNCH,
-    MOST_OBSOLETE,
     Step,
+    change,
     ids_of,
     is_pending,
-    moved,
     next_lineage,
+    with_obsolete,
 )
 from tidegate.decide.upgrades.repartition_pod import (
     NotRepartitioned,
@@ -153,49 +153,90 @@ def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Up
     return why_unfit(told, known.partitions, report.spark_version) or upgrade
 
 
-def begin_repartition(o: Observation, now: float) -> Step | None:
+def driver_has_stopped(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Record an attempt once the previous version does not run any more; it has an epoch, which no driver has."""
-    upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase is not UpgradePhase.STOPPING or upgrade.repartition is None:
-        return None
     if not is_pending(upgrade) or o.driver is not None or o.app.spec.suspend or upgrade.to_spec_hash != o.spec_hash:
         return None
-    message = texts.STARTED
-    return _attempt(o, upgrade, Reason.STOPPED, message, now)
+    return _attempt(o, upgrade, Reason.STOPPED, texts.STARTED, now)
 
 
-def follow_repartition(o: Observation, now: float) -> Step | None:
-    """Go on when the new lineage is whole; when it will not be, have the previous version go on."""
-    upgrade = o.app.status.upgrade
-    known = upgrade.repartition if upgrade is not None else None
-    if upgrade is None or known is None or upgrade.phase is not UpgradePhase.REPARTITIONING:
+def application_is_suspended(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Begin again when the application goes on: its pod is removed, as the driver's is, whatever the spec says by now.
+
+    That time is not the repartition's own.
+    """
+    known = upgrade.repartition
+    if known is None or not o.app.spec.suspend:
         return None
-    if o.app.spec.suspend:
-        # Its pod is removed, as the driver's is, whatever else the spec says by now: it begins again when the
-        # application goes on, and that time is not its own.
-        message = texts.SUSPENDED
-        later = msgspec.structs.replace(
-            known, epoch=0, lineage=0, pod_uid="", attempts=0, progress=None, start_time=None
-        )
-        return Step(moved(upgrade, UpgradePhase.STOPPING, Reason.SUSPENDED, message, now, repartition=later))
-    if upgrade.to_spec_hash != o.spec_hash:
+    later = msgspec.structs.replace(known, epoch=0, lineage=0, pod_uid="", attempts=0, progress=None, start_time=None)
+    return change(upgrade, texts.SUSPENDED, repartition=later)
+
+
+def succeeded(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Launch the new version in the lineage that is whole."""
+    known, outcome, pin = upgrade.repartition, _outcome(o, upgrade, now), upgrade.rollback_snapshot
+    if known is None or not isinstance(outcome, Repartitioned):
+        return None
+    assert pin is not None
+    queries, rows = outcome.end.queries, outcome.end.rows
+    message = texts.done(known.lineage, known.partitions, known.from_partitions, rows)
+    # Spark makes a batch of it, of each query whose state was repartitioned.
+    last = max((it.batch + (it.partitions not in (0, known.partitions)) for it in queries.values()), default=None)
+    done = _settled(upgrade, RepartitionResult.COMPLETED, "", outcome.message, now, rows=rows, batch=last)
+    batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(queries.items()))
+    # The snapshot is complete, since the lineage was made of it, and the copy not needed any more.
+    whole, obsolete = msgspec.structs.replace(pin, batches=batches, copy=""), with_obsolete(upgrade, pin.copy)
+    return change(done, message, lineage=known.lineage, rollback_snapshot=whole, obsolete=obsolete)
+
+
+def another_attempt_may_do(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Try once more with another pod, another epoch, another lineage."""
+    known, outcome = upgrade.repartition, _outcome(o, upgrade, now)
+    if known is None or not isinstance(outcome, NotRepartitioned) or not outcome.again:
+        return None
+    if known.attempts >= MOST_ATTEMPTS:
+        return None
+    follows = texts.another_attempt(outcome.message, known.attempts + 1, MOST_ATTEMPTS)
+    return _attempt(o, upgrade, outcome.what, follows, now)
+
+
+def a_batch_is_to_be_finished(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Have the previous version run the batch that it was ended in, which it does at once; then this begins again."""
+    known, outcome = upgrade.repartition, _outcome(o, upgrade, now)
+    if known is None or not isinstance(outcome, NotRepartitioned) or outcome.what is not Reason.BATCH_UNCOMMITTED:
+        return None
+    if known.deferrals >= MOST_DEFERRALS:
+        return None
+    number, batches = known.deferrals + 1, o.app.spec.upgrade.stable_batches
+    message = texts.deferred(outcome.message, batches, number, MOST_DEFERRALS)
+    given_up = _settled(upgrade, RepartitionResult.FAILED, outcome.what, outcome.message, now, deferrals=number)
+    return _given_up(o, given_up, Reason.STATE_PARTITIONS_KEPT, message)
+
+
+def failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Have the previous version go on."""
+    outcome = _outcome(o, upgrade, now)
+    if not isinstance(outcome, NotRepartitioned):
+        return None
+    why = Problem(outcome.what, outcome.message)
+    return not_repartitioned(o, upgrade, why, texts.failed(outcome.message), now)
+
+
+def pod_is_there(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Record which pod an attempt has: if it goes without a word it was lost, and was not one that never came."""
+    known = upgrade.repartition
+    pod = find_pod(o, known) if known is not None and not known.pod_uid else None
+    if known is None or pod is None:
+        return None
+    return change(upgrade, repartition=msgspec.structs.replace(known, pod_uid=pod.uid))
+
+
+def _outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> Outcome | None:
+    known = upgrade.repartition
+    if known is None or upgrade.to_spec_hash != o.spec_hash:
         return None
     seconds = (seconds_in_attempt(o, upgrade, known, now), seconds_of(known, now))
-    outcome = outcome_of(o, known, seconds, float(o.app.spec.state.repartition.timeout_seconds))
-    return _judge(o, upgrade, outcome, now) if outcome is not None else None
-
-
-def note_repartition_pod(o: Observation, now: float) -> Step | None:
-    """Record which pod an attempt has: if it goes without a word it was lost, and was not one that never came."""
-    upgrade = o.app.status.upgrade
-    known = upgrade.repartition if upgrade is not None else None
-    if upgrade is None or known is None or upgrade.phase is not UpgradePhase.REPARTITIONING or known.pod_uid:
-        return None
-    pod = find_pod(o, known)
-    if pod is None:
-        return None
-    noted = msgspec.structs.replace(known, pod_uid=pod.uid)
-    return Step(msgspec.structs.replace(upgrade, repartition=noted))
+    return outcome_of(o, known, seconds, float(o.app.spec.state.repartition.timeout_seconds))
 
 
 def with_progress(o: Observation) -> UpgradeStatus | None:
@@ -220,19 +261,6 @@ def without_progress(upgrade: UpgradeStatus | None) -> UpgradeStatus | None:
     return msgspec.structs.replace(upgrade, repartition=msgspec.structs.replace(upgrade.repartition, progress=None))
 
 
-def _judge(o: Observation, upgrade: UpgradeStatus, outcome: Outcome, now: float) -> Step:
-    known = upgrade.repartition
-    assert known is not None
-    if isinstance(outcome, Repartitioned):
-        return _divided(upgrade, known, outcome, now)
-    if outcome.again and known.attempts < MOST_ATTEMPTS:
-        follows = texts.another_attempt(outcome.message, known.attempts + 1, MOST_ATTEMPTS)
-        return _attempt(o, upgrade, outcome.what, follows, now)
-    if outcome.what is Reason.BATCH_UNCOMMITTED and known.deferrals < MOST_DEFERRALS:
-        return _deferred_once(o, upgrade, outcome, now)
-    return _failed(o, upgrade, outcome, now)
-
-
 def starts_again(upgrade: UpgradeStatus) -> bool:
     """Return whether an upgrade was refused for now, and begins again by itself when the previous version is stable."""
     return upgrade.phase is UpgradePhase.REFUSED and upgrade.reason == Reason.STATE_PARTITIONS_KEPT
@@ -253,39 +281,7 @@ def _attempt(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: st
         progress=None,
         start_time=known.start_time or time_from_seconds(now),
     )
-    record = moved(
-        upgrade, UpgradePhase.REPARTITIONING, reason, message, now, repartition=attempt, last_lineage=lineage
-    )
-    return Step(record, epoch=epoch)
-
-
-def _divided(upgrade: UpgradeStatus, known: RepartitionStatus, outcome: Repartitioned, now: float) -> Step:
-    queries, rows = outcome.end.queries, outcome.end.rows
-    message = texts.done(known.lineage, known.partitions, known.from_partitions, rows)
-    # Spark makes a batch of it, of each query whose state was divided.
-    last = max((it.batch + (it.partitions not in (0, known.partitions)) for it in queries.values()), default=None)
-    done = _settled(upgrade, RepartitionResult.COMPLETED, "", outcome.message, now, rows=rows, batch=last)
-    batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(queries.items()))
-    pin = upgrade.rollback_snapshot
-    assert pin is not None
-    # It is complete, since the lineage was made of it, and the copy of it not needed any more.
-    whole = msgspec.structs.replace(pin, batches=batches, copy="")
-    return Step(
-        moved(
-            done,
-            UpgradePhase.STOPPING,
-            Reason.REPARTITIONED,
-            message,
-            now,
-            lineage=known.lineage,
-            rollback_snapshot=whole,
-            obsolete=_with_obsolete(upgrade, pin.copy),
-        )
-    )
-
-
-def _with_obsolete(upgrade: UpgradeStatus, *going: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*upgrade.obsolete, *(name for name in going if name))))[-MOST_OBSOLETE:]
+    return change(upgrade, message, reason, uses_epoch=epoch, repartition=attempt, last_lineage=lineage)
 
 
 def not_repartitioned(o: Observation, upgrade: UpgradeStatus, why: Problem, message: str, now: float) -> Step:
@@ -298,40 +294,15 @@ def not_repartitioned(o: Observation, upgrade: UpgradeStatus, why: Problem, mess
         message: what is said of the upgrade.
         now: seconds since the epoch.
     """
-    failed = _settled(upgrade, RepartitionResult.FAILED, why.reason, why.message, now)
-    return _give_up(o, failed, why.reason, message, now)
+    given_up = _settled(upgrade, RepartitionResult.FAILED, why.reason, why.message, now)
+    return _given_up(o, given_up, why.reason, message)
 
 
-def _failed(o: Observation, upgrade: UpgradeStatus, outcome: NotRepartitioned, now: float) -> Step:
-    why = Problem(outcome.what, outcome.message)
-    return not_repartitioned(o, upgrade, why, texts.failed(outcome.message), now)
-
-
-def _deferred_once(o: Observation, upgrade: UpgradeStatus, outcome: NotRepartitioned, now: float) -> Step:
-    """Have the previous version run the batch that it was ended in, which it does at once; then this begins again."""
-    known = upgrade.repartition
-    assert known is not None
-    number, batches = known.deferrals + 1, o.app.spec.upgrade.stable_batches
-    message = texts.deferred(outcome.message, batches, number, MOST_DEFERRALS)
-    failed = _settled(upgrade, RepartitionResult.FAILED, outcome.what, outcome.message, now, deferrals=number)
-    return _give_up(o, failed, Reason.STATE_PARTITIONS_KEPT, message, now)
-
-
-def _give_up(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: str, now: float) -> Step:
-    """Refuse a version whose repartition failed; the one before it goes on in the lineage where it stopped."""
+def _given_up(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: str) -> Step:
+    """Refuse a version whose repartition failed; the previous one goes on in the lineage where it stopped."""
     pin = upgrade.rollback_snapshot
-    obsolete = _with_obsolete(upgrade, *(ids_of(pin) if pin is not None else ()))
-    refused = moved(
-        upgrade,
-        UpgradePhase.REFUSED,
-        reason,
-        message,
-        now,
-        lineage=lineage_of(o),
-        rollback_snapshot=None,
-        obsolete=obsolete,
-    )
-    return Step(refused, warning=True)
+    obsolete = with_obsolete(upgrade, *(ids_of(pin) if pin is not None else ()))
+    return change(upgrade, message, reason, lineage=lineage_of(o), rollback_snapshot=None, obsolete=obsolete)
 
 
 def _settled(

@@ -56,6 +56,8 @@ _HEALTH = {
 }
 """Who waits for the spec to be what runs must not be told that it is, however well the application runs."""
 
+_WARNINGS = frozenset({UpgradePhase.REFUSED, UpgradePhase.FAILED, UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
+"""Phases whose event is a warning."""
 _BEFORE_THE_STOP = frozenset({UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.REFUSED})
 """Phases in which the previous version is there, whatever it does, and the spec's is not."""
 _OF_THE_RUNNING_VERSION = END_REASONS | {
@@ -163,7 +165,7 @@ def step_events(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
         return rehearsed
     again = f"/{_attempts(upgrade)}" if _attempts(upgrade) > 1 else ""
     occasion = f"{upgrade.number}/{upgrade.phase.value}/{_since(known)}{again}"
-    return (*rehearsed, PublishEvent(_event_reason(upgrade), upgrade.message, step.warning, occasion))
+    return (*rehearsed, PublishEvent(_event_reason(upgrade), upgrade.message, upgrade.phase in _WARNINGS, occasion))
 
 
 def _event_reason(upgrade: UpgradeStatus) -> Reason:

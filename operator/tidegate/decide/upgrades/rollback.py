@@ -7,7 +7,7 @@ import msgspec
 from tidegate.decide.faults import Problem, read_termination
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.record import Step, moved, next_lineage, runs_ready, secret_gone
+from tidegate.decide.upgrades.record import Step, change, next_lineage, runs_ready, secret_gone
 from tidegate.model.plain_secrets import plain_secrets, without_secrets
 from tidegate.model.spec_hash import recorded_version, version_of
 from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
@@ -16,15 +16,13 @@ from tidegate_spark.reasons import Reason, reason_from
 
 _LAUNCHED = frozenset({UpgradePhase.GATE, UpgradePhase.COMPLETED, UpgradePhase.FAILED})
 """Phases in which a new version runs."""
-_UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.FAILED})
-_NOTHING_TO_TAKE_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
+_NOTHING_TO_ROLL_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN})
 
 
-def roll_back_on_request(o: Observation, now: float) -> Step | None:
-    """Roll an upgrade back whose pin the spec names; any other name does nothing."""
-    upgrade = o.app.status.upgrade
-    pin = upgrade.rollback_snapshot if upgrade is not None else None
-    if upgrade is None or pin is None or pin.id != o.app.spec.upgrade.rollback_to:
+def is_requested(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Roll an upgrade back whose rollback snapshot the spec names; any other name does nothing."""
+    pin = upgrade.rollback_snapshot
+    if pin is None or pin.id != o.app.spec.upgrade.rollback_to:
         return None
     if not _can_be_rolled_back(upgrade) and upgrade.previous is None:
         return None
@@ -34,7 +32,7 @@ def roll_back_on_request(o: Observation, now: float) -> Step | None:
     if _is_over(upgrade):
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
     why = Problem(Reason.ROLLBACK_REQUESTED, messages.rollback_requested(pin.id))
-    return rolled_back(o, msgspec.structs.replace(upgrade, rollback_to=pin.id), target, why, now)
+    return rolled_back(o, msgspec.structs.replace(upgrade, rollback_to=pin.id), target, why)
 
 
 def _is_over(upgrade: UpgradeStatus) -> bool:
@@ -60,12 +58,12 @@ def _what_is_left(o: Observation, upgrade: UpgradeStatus) -> str:
     return stable.spec_hash
 
 
-def note_ignored_rollback_to(o: Observation, now: float) -> Step | None:
+def request_is_in_vain(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Note a wish for a rollback that nothing follows from, with the same write that tells of it: it is told once."""
-    upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.rollback_to
-    if upgrade is None or wish == upgrade.rollback_to or not why_ignored(upgrade, wish):
+    wish = o.app.spec.upgrade.rollback_to
+    if wish == upgrade.rollback_to or not why_ignored(upgrade, wish):
         return None
-    return Step(msgspec.structs.replace(upgrade, rollback_to=wish))
+    return change(upgrade, rollback_to=wish)
 
 
 def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
@@ -78,7 +76,7 @@ def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
 
 def _has_way_back(upgrade: UpgradeStatus) -> bool:
     # One that was refused at once keeps the way back of the upgrade before.
-    return upgrade.phase not in _NOTHING_TO_TAKE_BACK or upgrade.previous is not None
+    return upgrade.phase not in _NOTHING_TO_ROLL_BACK or upgrade.previous is not None
 
 
 def lost_snapshot_condition(o: Observation) -> Problem | None:
@@ -96,28 +94,21 @@ def lost_snapshot_condition(o: Observation) -> Problem | None:
     return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, messages.rollback_snapshot_lost(pin.id, pin.loss))
 
 
-def roll_back_on_revert(o: Observation, now: float) -> Step | None:
+def spec_is_reverted(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Roll a version back with its state when the spec is changed back before that version was stable."""
-    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
-    if upgrade is None or stable is None or o.spec_hash != stable.spec_hash:
+    stable, pin = o.app.status.last_stable, upgrade.rollback_snapshot
+    # Without a launch there is nothing to be undone; without a snapshot the state stays as it is.
+    if stable is None or o.spec_hash != stable.spec_hash or not upgrade.epoch or pin is None or pin.loss:
         return None
-    # Without a launch there is nothing to be undone; without a pin the state stays as it is.
-    launched = upgrade.epoch > 0 and upgrade.phase in _UNDER_TEST
-    if not launched or upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.loss:
-        return None
-    why = Problem(Reason.SPEC_REVERTED, messages.SPEC_REVERTED)
-    return rolled_back(o, upgrade, stable, why, now)
+    return rolled_back(o, upgrade, stable, Problem(Reason.SPEC_REVERTED, messages.SPEC_REVERTED))
 
 
-def rolled_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: Problem, now: float) -> Step:
-    """Return the intent to go back to a stable version, with the state of the pin in a new lineage if there is one."""
-    pinned = upgrade.rollback_snapshot is not None
-    lineage = next_lineage(o) if pinned else lineage_of(o)
-    message = messages.rolling_back(why.message, lineage, with_state=pinned, unrecorded=_unrecorded(o, target))
-    record = moved(
-        upgrade, UpgradePhase.ROLLING_BACK, why.reason, message, now, lineage=lineage, epoch=0, previous=None
-    )
-    return Step(record, stable=target, warning=True)
+def rolled_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: Problem) -> Step:
+    """Return the intent to go back to a stable version, with the state of its snapshot in a new lineage, if any."""
+    with_state = upgrade.rollback_snapshot is not None
+    lineage = next_lineage(o) if with_state else lineage_of(o)
+    message = messages.rolling_back(why.message, lineage, with_state=with_state, unrecorded=_unrecorded(o, target))
+    return change(upgrade, message, why.reason, stable=target, lineage=lineage, epoch=0, previous=None)
 
 
 def _unrecorded(o: Observation, target: StableSpec) -> list[str]:
@@ -127,15 +118,14 @@ def _unrecorded(o: Observation, target: StableSpec) -> list[str]:
     return [secret.field for secret in plain_secrets(version_of(o.app.spec))]
 
 
-def finish_rollback(o: Observation, now: float) -> Step | None:
+def stable_version_runs(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Record that the stable version runs again."""
-    upgrade, stable, driver = o.app.status.upgrade, o.app.status.last_stable, o.driver
-    if upgrade is None or upgrade.phase is not UpgradePhase.ROLLING_BACK or not upgrade.epoch or stable is None:
+    driver = o.driver
+    if not upgrade.epoch or o.app.status.last_stable is None:
         return None
     if driver is None or driver.epoch < upgrade.epoch or driver.spec_hash == upgrade.to_spec_hash:
         return None
     told = read_termination(driver.ended) if not driver.running else None
     if not runs_ready(o) and (told is None or told.reason is not Reason.COMPLETED):
         return None
-    message = messages.rolled_back(upgrade.message)
-    return Step(moved(upgrade, UpgradePhase.ROLLED_BACK, reason_from(upgrade.reason), message, now), warning=True)
+    return change(upgrade, messages.rolled_back(upgrade.message), reason_from(upgrade.reason))

@@ -15,8 +15,8 @@ from tidegate.decide.upgrades.gate import is_stable_again
 from tidegate.decide.upgrades.record import (
     MOST_OBSOLETE,
     Step,
+    change,
     ids_of,
-    moved,
     next_lineage,
     takes_orders,
     version_held,
@@ -47,7 +47,7 @@ _MOST_EARLIER = 8
 """Each is one more rollback of which nothing ran before the next edit; the status does not grow with them for ever."""
 
 
-def restart_stable(o: Observation, now: float) -> Step | None:
+def only_the_number_is_another(o: Observation, upgrade: UpgradeStatus | None, now: float) -> Step | None:
     """Take a stable version that is to be started again for what it is: the number alone makes no other version.
 
     Nor does a secret in plain text. Unless it is to start with nothing, which is an upgrade to itself.
@@ -55,7 +55,6 @@ def restart_stable(o: Observation, now: float) -> Step | None:
     stable, spec = o.app.status.last_stable, o.app.spec
     if stable is None or stable.spec_hash == o.spec_hash or spec.upgrade.mode is UpgradeMode.STATELESS:
         return None
-    upgrade = o.app.status.upgrade
     if upgrade is not None and upgrade.phase in _UNDER_TEST and upgrade.to_spec_hash == o.spec_hash:
         return None  # it was such an upgrade when it began, and is one whatever the next is to be
     try:
@@ -72,23 +71,18 @@ def restart_stable(o: Observation, now: float) -> Step | None:
     return Step(stable=msgspec.structs.replace(stable, spec_hash=o.spec_hash, spec=recorded_version(spec)))
 
 
-def withdraw(o: Observation, now: float) -> Step | None:
+def spec_is_stable_version(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Close the record when the spec is the last stable version again: that runs, or goes on where things are."""
-    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
-    if upgrade is None or stable is None or o.spec_hash != stable.spec_hash:
+    stable = o.app.status.last_stable
+    if stable is None or o.spec_hash != stable.spec_hash:
         return None
-    if upgrade.phase in (UpgradePhase.COMPLETED, UpgradePhase.WITHDRAWN, UpgradePhase.ROLLING_BACK):
-        return None
-    lineage, message = lineage_of(o), messages.SPEC_IS_STABLE_VERSION
-    return Step(moved(upgrade, UpgradePhase.WITHDRAWN, Reason.SPEC_REVERTED, message, now, lineage=lineage))
+    return change(upgrade, messages.SPEC_IS_STABLE_VERSION, lineage=lineage_of(o))
 
 
-def replace_version_under_test(o: Observation, now: float) -> Step | None:
-    """Put another version in the place of one that is not stable; the last stable one stays what is gone back to."""
-    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
-    if upgrade is None or upgrade.phase not in _UNDER_TEST or upgrade.to_spec_hash == o.spec_hash:
-        return None
-    if stable is not None and stable.spec_hash == o.spec_hash:
+def spec_is_newer_version(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Put another version in the place of one that is not stable; the last stable one stays what is rolled back to."""
+    stable = o.app.status.last_stable
+    if upgrade.to_spec_hash == o.spec_hash or (stable is not None and stable.spec_hash == o.spec_hash):
         return None
     if why_not_launchable(o):
         return None  # what is under test is not stopped for what could not follow it
@@ -97,75 +91,95 @@ def replace_version_under_test(o: Observation, now: float) -> Step | None:
     other = mode is not UpgradeMode.STATELESS or upgrade.lineage == lineage_of(o)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and other and _is_confirmed(o):
         mode, repartition, lineage = UpgradeMode.STATELESS, None, next_lineage(o)
-    return Step(
-        moved(
-            upgrade,
-            UpgradePhase.STOPPING,
-            Reason.SPEC_CHANGED,
-            messages.SUPERSEDED + _unchecked(o),
-            now,
-            to_spec_hash=o.spec_hash,
-            mode=mode,
-            lineage=lineage,
-            repartition=repartition,
-            rehearsal=left_out(o, messages.SUPERSEDED_REHEARSAL, now),
-        )
+    return change(
+        upgrade,
+        messages.SUPERSEDED + _unchecked(o),
+        to_spec_hash=o.spec_hash,
+        mode=mode,
+        lineage=lineage,
+        repartition=repartition,
+        rehearsal=left_out(o, messages.SUPERSEDED_REHEARSAL, now),
     )
 
 
-def begin(o: Observation, now: float) -> Step | None:
-    """Record that the spec is another version than the one to be left, and how far this upgrade comes at once."""
-    base = _base(o)
-    if not base or not _is_new(o):
+def cannot_start(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
+    """Refuse a version before anything is done for it; the last one can still be rolled back."""
+    refusal = _refusal(o) if _is_new(o) else None
+    if refusal is None:
         return None
-    status, mode = o.app.status, o.app.spec.upgrade.mode
-    known = status.upgrade
-    fresh = UpgradeStatus(
+    reason, message = refusal
+    return change(_with_way_back(_fresh(o, known, now), known), message, reason)
+
+
+def starts_without_state(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
+    """Stop the previous version for one that starts in a new lineage with nothing, as somebody has confirmed."""
+    if o.app.spec.upgrade.mode is not UpgradeMode.STATELESS or not _is_new(o):
+        return None
+    fresh = _pinned(o, known, now)
+    message = messages.state_abandoned(fresh.lineage, ABANDON_ANNOTATION)
+    return change(fresh, message, lineage=next_lineage(o))
+
+
+def starts_with_a_copy(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
+    """Copy the state while the previous version runs."""
+    if not _is_new(o):
+        return None
+    fresh = _pinned(o, known, now)
+    pin = fresh.rollback_snapshot
+    if pin is None or not _is_copied(o, fresh):
+        return None
+    message = messages.copying(_repartition_then(fresh, messages.repartition_after_copy)) + _unchecked(o)
+    return change(fresh, message, rollback_snapshot=msgspec.structs.replace(pin, copy=f"{pin.id}-copy"))
+
+
+def starts_with_the_stop(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
+    """Stop the previous version at once: there is nothing to be copied, or nobody to do it."""
+    if not _is_new(o):
+        return None
+    fresh = _pinned(o, known, now)
+    message = messages.stopping(_repartition_then(fresh, messages.repartition_between)) + _unchecked(o)
+    return change(fresh, message, rehearsal=left_out(o, messages.NOTHING_COPIED, now))
+
+
+def something_else_is_missing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Say what is missing now of what a refused version refers to: something of it has come, or something else goes."""
+    if upgrade.to_spec_hash != o.spec_hash or upgrade.reason != Reason.REFERENCE_MISSING:
+        return None
+    refusal = _refusal(o)
+    if refusal is None or refusal == (upgrade.reason, upgrade.message):
+        return None
+    reason, message = refusal
+    return change(upgrade, message, reason)
+
+
+def _fresh(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeStatus:
+    """Return the record of the upgrade to the spec's version; the phase is the table's."""
+    return UpgradeStatus(
         phase=UpgradePhase.STOPPING,
-        mode=mode,
+        mode=o.app.spec.upgrade.mode,
         number=known.number + 1 if known is not None else 1,
-        from_spec_hash=base,
+        from_spec_hash=_base(o),
         to_spec_hash=o.spec_hash,
         lineage=lineage_of(o),
         start_time=time_from_seconds(now),
-        queries=tuple(sorted(query.name for query in status.queries)),
+        queries=tuple(sorted(query.name for query in o.app.status.queries)),
         rollback_to=_answered(o, known),
         obsolete=_obsolete(known),
         repartition=_repartition(o, known),
         last_lineage=known.last_lineage if known is not None else 0,
     )
-    divides = fresh.repartition is not None
-    refusal = _refusal(o)
-    if refusal is not None:
-        return Step(moved(_with_way_back(fresh, known), UpgradePhase.REFUSED, *refusal, now), warning=True)
-    if status.last_stable is not None and (divides or mode is not UpgradeMode.LAST_STATE):
-        pin = _pin(o, fresh.number)
-        # A driver in another lineage would dispose of what this upgrade's own rollback may have to start from.
-        needed = {earlier.id for earlier in pin.fallbacks}
-        obsolete = tuple(name for name in fresh.obsolete if name not in needed)
-        fresh = msgspec.structs.replace(fresh, rollback_snapshot=pin, obsolete=obsolete)
-    if mode is UpgradeMode.STATELESS:
-        message = messages.state_abandoned(fresh.lineage, ABANDON_ANNOTATION)
-        return Step(moved(fresh, UpgradePhase.STOPPING, Reason.STATE_ABANDONED, message, now, lineage=next_lineage(o)))
-    if fresh.rollback_snapshot is not None and _is_copied(o, base, divides):
-        pin = msgspec.structs.replace(fresh.rollback_snapshot, copy=f"{fresh.rollback_snapshot.id}-copy")
-        message = messages.copying(_repartition_then(fresh, messages.repartition_after_copy)) + _unchecked(o)
-        return Step(moved(fresh, UpgradePhase.COPYING, Reason.SPEC_CHANGED, message, now, rollback_snapshot=pin))
-    message = messages.stopping(_repartition_then(fresh, messages.repartition_between)) + _unchecked(o)
-    rehearsal = left_out(o, messages.NOTHING_COPIED, now)
-    return Step(moved(fresh, UpgradePhase.STOPPING, Reason.SPEC_CHANGED, message, now, rehearsal=rehearsal))
 
 
-def note_other_refusal(o: Observation, now: float) -> Step | None:
-    """Say what is missing now of what a refused version refers to: something of it has come, or something else goes."""
-    upgrade = o.app.status.upgrade
-    if upgrade is None or upgrade.phase is not UpgradePhase.REFUSED or upgrade.to_spec_hash != o.spec_hash:
-        return None
-    refusal = _refusal(o) if upgrade.reason == Reason.REFERENCE_MISSING else None
-    if refusal is None or refusal == (upgrade.reason, upgrade.message):
-        return None
-    reason, message = refusal
-    return Step(msgspec.structs.replace(upgrade, reason=reason, message=message), warning=True)
+def _pinned(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeStatus:
+    """Return the same with the rollback snapshot to be made, if there is anything to roll back to."""
+    fresh = _fresh(o, known, now)
+    if o.app.status.last_stable is None or (fresh.repartition is None and fresh.mode is UpgradeMode.LAST_STATE):
+        return fresh
+    pin = _pin(o, fresh.number)
+    # A driver in another lineage would dispose of what this upgrade's own rollback may have to start from.
+    needed = {earlier.id for earlier in pin.fallbacks}
+    obsolete = tuple(name for name in fresh.obsolete if name not in needed)
+    return msgspec.structs.replace(fresh, rollback_snapshot=pin, obsolete=obsolete)
 
 
 def _unchecked(o: Observation) -> str:
@@ -203,9 +217,9 @@ def _base(o: Observation) -> str:
 
 
 def _is_new(o: Observation) -> bool:
-    """Return whether the spec is a version that no record is about."""
+    """Return whether the spec is another version than the one to be left, and no record is about it."""
     status, upgrade, stable = o.app.status, o.app.status.upgrade, o.app.status.last_stable
-    if o.spec_hash == (stable.spec_hash if stable is not None else status.applied_spec_hash):
+    if not _base(o) or o.spec_hash == (stable.spec_hash if stable is not None else status.applied_spec_hash):
         return False
     if upgrade is None or upgrade.phase in (UpgradePhase.COMPLETED, UpgradePhase.WITHDRAWN):
         return True
@@ -246,18 +260,18 @@ def _is_confirmed(o: Observation) -> bool:
     return o.app.metadata.annotations.get(ABANDON_ANNOTATION) == str(lineage_of(o))
 
 
-def _is_copied(o: Observation, base: str, divides: bool) -> bool:
+def _is_copied(o: Observation, fresh: UpgradeStatus) -> bool:
     """Return whether the state is copied first.
 
     One that is to be repartitioned is copied as long as anything runs that would be stopped for it, and be its agent
     not heard yet: from the copy it is known whether Spark can.
     """
     driver = o.driver
-    if driver is None or driver.spec_hash != base:
+    if driver is None or driver.spec_hash != fresh.from_spec_hash:
         return False
-    if divides:
+    if fresh.repartition is not None:
         return driver.running and not driver.terminating and driver.app_uid == o.app.metadata.uid
-    return o.app.spec.upgrade.mode is UpgradeMode.SNAPSHOT and takes_orders(o)
+    return fresh.mode is UpgradeMode.SNAPSHOT and takes_orders(o)
 
 
 def _pin(o: Observation, number: int) -> RollbackSnapshot:

@@ -1,14 +1,14 @@
-"""The steps of an upgrade, as one table that reads from top to bottom, and what a launch makes of the record. No I/O.
+"""How an upgrade goes: phase, what is the case, next phase, reason; a table that reads from top to bottom. No I/O.
 
-Each look takes at most one step. It is written to the status before anything is done about it, so whoever comes after
-a crash finds what was meant.
+Each reconcile takes at most one line: the first that is about the record's phase, and the case. It is written to the
+status before anything is done about it, so whoever comes after a crash finds what was meant.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
@@ -29,45 +29,122 @@ from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.reasons import Reason
 
-Rule: TypeAlias = Callable[[Observation, float], Step | None]
+When: TypeAlias = Callable[[Observation, UpgradeStatus, float], Step | None]
+"""What is the case: what the record says of it from then on, None if it is not."""
 
-STEPS: tuple[Rule, ...] = (
-    adoption.adopt_running_driver,
-    start_upgrade.restart_stable,
-    rollback.roll_back_on_request,
-    rollback.roll_back_on_revert,
-    start_upgrade.withdraw,
-    start_upgrade.replace_version_under_test,
-    start_upgrade.begin,
-    start_upgrade.note_other_refusal,
-    adoption.begin_test_of_running_version,
-    invalid_spec.continue_stable,
-    invalid_spec.refuse_before_the_stop,
-    invalid_spec.note_work,
-    copying.follow_copy,
-    rehearsal.follow_rehearsal,
-    repartition.begin_repartition,
-    repartition.follow_repartition,
-    repartition.note_repartition_pod,
-    gate.pass_gate,
-    gate.fail_gate,
-    gate.roll_back_unharmed,
-    gate.note_idle,
-    gate.note_input,
-    gate.note_refusal,
-    rollback.finish_rollback,
-    gate.note_rollback_snapshot,
-    rehearsal.release_copy,
-    rollback.note_ignored_rollback_to,
-    gate.forget_disposed,
-    gate.learn_stable,
+
+class Rule(NamedTuple):
+    """A line of the table."""
+
+    phases: tuple[UpgradePhase | None, ...]
+    """Of the record; None: there is none yet."""
+    when: When
+    to: UpgradePhase | None = None
+    """The next phase; None: it stays in the one it has."""
+    reason: Reason | None = None
+    """Of the next phase; None: as the case has it."""
+
+
+NONE = None
+COPYING, REHEARSING = UpgradePhase.COPYING, UpgradePhase.REHEARSING
+STOPPING, REPARTITIONING = UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING
+GATE, COMPLETED, FAILED = UpgradePhase.GATE, UpgradePhase.COMPLETED, UpgradePhase.FAILED
+ROLLING_BACK, ROLLED_BACK = UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK
+REFUSED, WITHDRAWN = UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN
+RECORDED = tuple(UpgradePhase)
+ANY = (NONE, *RECORDED)
+OLD_RUNS = (COPYING, REHEARSING)
+UNDER_TEST = (STOPPING, REPARTITIONING, GATE, FAILED)
+OPEN = (*OLD_RUNS, *UNDER_TEST, ROLLED_BACK, REFUSED)
+REPLACEABLE = (NONE, *OLD_RUNS, COMPLETED, ROLLING_BACK, ROLLED_BACK, REFUSED, WITHDRAWN)
+
+# fmt: off
+TABLE: tuple[Rule, ...] = (
+    # --- what is: the storage and what runs are the truth ---
+    Rule(ANY, adoption.driver_runs_elsewhere),
+    Rule(ANY, start_upgrade.only_the_number_is_another),
+    # --- what people want ---
+    Rule(RECORDED, rollback.is_requested, ROLLING_BACK, Reason.ROLLBACK_REQUESTED),
+    Rule(UNDER_TEST, rollback.spec_is_reverted, ROLLING_BACK, Reason.SPEC_REVERTED),
+    Rule(OPEN, start_upgrade.spec_is_stable_version, WITHDRAWN, Reason.SPEC_REVERTED),
+    Rule(UNDER_TEST, start_upgrade.spec_is_newer_version, STOPPING, Reason.SPEC_CHANGED),
+    Rule(REPLACEABLE, start_upgrade.cannot_start, REFUSED),
+    Rule(REPLACEABLE, start_upgrade.starts_without_state, STOPPING, Reason.STATE_ABANDONED),
+    Rule(REPLACEABLE, start_upgrade.starts_with_a_copy, COPYING, Reason.SPEC_CHANGED),
+    Rule(REPLACEABLE, start_upgrade.starts_with_the_stop, STOPPING, Reason.SPEC_CHANGED),
+    Rule((REFUSED,), start_upgrade.something_else_is_missing),
+    Rule((STOPPING,), adoption.new_version_runs_already, GATE, Reason.LAUNCHED),
+    # --- an edit of which no pod can be made ---
+    Rule(UNDER_TEST, invalid_spec.repartition_is_for_nothing, REFUSED),
+    Rule(UNDER_TEST, invalid_spec.nothing_was_launched, REFUSED),
+    Rule(UNDER_TEST, invalid_spec.work_can_be_undone, ROLLING_BACK),
+    Rule(OLD_RUNS, invalid_spec.no_pod_can_be_made, REFUSED),
+    Rule((GATE,), invalid_spec.time_passed_beside_it),
+    # --- the previous version runs ---
+    Rule((COPYING,), copying.driver_is_gone, STOPPING, Reason.DRIVER_GONE),
+    Rule((COPYING,), copying.state_cannot_be_repartitioned, REFUSED),
+    Rule((COPYING,), copying.copied_for_a_rehearsal, REHEARSING, Reason.COPIED),
+    Rule((COPYING,), copying.copied, STOPPING, Reason.COPIED),
+    Rule((COPYING,), copying.copy_was_deleted_unread, REFUSED, Reason.COPY_REMOVED),
+    Rule((COPYING,), copying.copy_was_deleted, STOPPING, Reason.COPY_REMOVED),
+    Rule((COPYING,), copying.nothing_is_committed, REFUSED, Reason.STATE_MISSING),
+    Rule((COPYING,), copying.copy_failed, REFUSED),
+    Rule((COPYING,), copying.order_is_refused, STOPPING, Reason.ORDER_REFUSED),
+    Rule((REHEARSING,), rehearsal.starts_or_pauses),
+    Rule((REHEARSING,), rehearsal.failed, REFUSED, Reason.REHEARSAL_FAILED),
+    Rule((REHEARSING,), rehearsal.passed, STOPPING, Reason.REHEARSAL_PASSED),
+    Rule((REHEARSING,), rehearsal.is_inconclusive, STOPPING, Reason.REHEARSAL_INCONCLUSIVE),
+    # --- nothing runs ---
+    Rule((STOPPING,), repartition.driver_has_stopped, REPARTITIONING, Reason.STOPPED),
+    Rule((REPARTITIONING,), repartition.application_is_suspended, STOPPING, Reason.SUSPENDED),
+    Rule((REPARTITIONING,), repartition.succeeded, STOPPING, Reason.REPARTITIONED),
+    Rule((REPARTITIONING,), repartition.another_attempt_may_do, REPARTITIONING),
+    Rule((REPARTITIONING,), repartition.a_batch_is_to_be_finished, REFUSED, Reason.STATE_PARTITIONS_KEPT),
+    Rule((REPARTITIONING,), repartition.failed, REFUSED),
+    Rule((REPARTITIONING,), repartition.pod_is_there),
+    # --- the new version runs ---
+    Rule((GATE, FAILED), gate.is_passed, COMPLETED, Reason.STABLE),
+    Rule((GATE,), gate.failed, ROLLING_BACK),
+    Rule((GATE,), gate.failed_for_good, FAILED),
+    Rule((GATE,), gate.lacks_records_and_did_nothing, ROLLING_BACK),
+    Rule((GATE,), gate.is_idle_now),
+    Rule((GATE,), gate.has_input_again),
+    Rule((GATE,), gate.pod_is_refused_or_there),
+    # --- the previous version runs again ---
+    Rule((ROLLING_BACK,), rollback.stable_version_runs, ROLLED_BACK),
+    # --- what is left of it ---
+    Rule(RECORDED, gate.rollback_snapshot_is_settled),
+    Rule((REFUSED, WITHDRAWN), rehearsal.copy_is_for_nothing),
+    Rule(RECORDED, rollback.request_is_in_vain),
+    Rule(RECORDED, gate.something_is_disposed_of),
+    Rule(ANY, gate.first_version_is_stable),
 )
+# fmt: on
 """The first that applies is taken. What is comes before what people want, and that before what the application does."""
+
+LAUNCHES = {STOPPING: GATE, GATE: GATE, ROLLING_BACK: ROLLING_BACK}
+"""What the launch of a driver makes of a record; all other phases stay what they are."""
 
 
 def next_step(o: Observation, now: float) -> Step | None:
     """Return the next step of the application's upgrade, None if there is none to be taken now."""
-    return next((step for step in (rule(o, now) for rule in STEPS) if step is not None), None)
+    upgrade = o.app.status.upgrade
+    phase = upgrade.phase if upgrade is not None else None
+    for rule in TABLE:
+        # Lines for applications without a record are about the others as well, and look for themselves.
+        step = rule.when(o, cast(UpgradeStatus, upgrade), now) if phase in rule.phases else None
+        if step is not None:
+            return _led(rule, step, now)
+    return None
+
+
+def _led(rule: Rule, step: Step, now: float) -> Step:
+    """Return the step with the phase that the rule leads to."""
+    if rule.to is None or step.upgrade is None:
+        return step
+    reason, since = rule.reason or step.upgrade.reason, time_from_seconds(now)
+    led = msgspec.structs.replace(step.upgrade, phase=rule.to, reason=reason, phase_start_time=since)
+    return dataclasses.replace(step, upgrade=led)
 
 
 def with_step(o: Observation, step: Step | None) -> Observation:
@@ -80,21 +157,12 @@ def with_step(o: Observation, step: Step | None) -> Observation:
 
 def at_launch(upgrade: UpgradeStatus | None, epoch: int, now: float) -> UpgradeStatus | None:
     """Return the record as it is from the launch of ``epoch`` on."""
-    if upgrade is None:
-        return None
-    since = time_from_seconds(now)
-    if upgrade.phase is UpgradePhase.STOPPING:
-        first = upgrade.epoch or epoch
-        return msgspec.structs.replace(
-            upgrade,
-            phase=UpgradePhase.GATE,
-            epoch=first,
-            phase_start_time=since,
-            reason=Reason.LAUNCHED,
-            message=messages.STARTED,
-        )
-    if upgrade.phase is UpgradePhase.GATE:
-        return msgspec.structs.replace(upgrade, phase_start_time=since)
-    if upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch:
-        return msgspec.structs.replace(upgrade, epoch=epoch)
-    return upgrade
+    if upgrade is None or upgrade.phase not in LAUNCHES:
+        return upgrade
+    launched = msgspec.structs.replace(upgrade, phase=LAUNCHES[upgrade.phase], epoch=upgrade.epoch or epoch)
+    if upgrade.phase is ROLLING_BACK:
+        return launched
+    launched = msgspec.structs.replace(launched, phase_start_time=time_from_seconds(now))
+    if upgrade.phase is GATE:
+        return launched
+    return msgspec.structs.replace(launched, reason=Reason.LAUNCHED, message=messages.STARTED)
