@@ -60,6 +60,7 @@ lint: setup ## the same without the tests of the layout, which are in the unit t
 	$(PYTHON) docs/generate_starts_and_ends.py --check
 	$(PYTHON) docs/generate_reasons.py --check
 	$(PYTHON) docs/generate_upgrades.py --check
+	$(PYTHON) docs/generate_troubleshooting.py --check
 	$(PYTHON) -m supply_chain.base_images --check
 
 format: setup ## fix what the checks of style can fix
@@ -75,6 +76,7 @@ generate: setup ## write every generated file again: the chart's CRDs, the refer
 	$(PYTHON) docs/generate_starts_and_ends.py
 	$(PYTHON) docs/generate_reasons.py
 	$(PYTHON) docs/generate_upgrades.py
+	$(PYTHON) docs/generate_troubleshooting.py
 
 golden: setup ## write the golden files that tests compare whole pods with; read the difference then
 	TIDEGATE_GOLDEN=write $(VENV)/bin/pytest -q $$(grep -rl --include='test_*.py' 'assert_golden(__file__' tests)

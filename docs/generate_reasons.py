@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from docs.generated_page import write_or_check
+from docs.generated_page import title_of, write_or_check
 from tidegate_spark.reasons.entry import Entry, Fault, Place
 from tidegate_spark.reasons.registry import AREAS, entry_of, reasons_at
 
@@ -108,7 +108,7 @@ _PLAIN = frozenset({"copy", "create again", "delete, purge", "in effect", "order
 _FIELDS = frozenset({"adopt", "restartNonce"})
 """Words that are the last part of a field's path."""
 _CAPITALS = re.compile(r"(?<![\w-])[A-Z]{3,}(?![\w-])")
-_CORRECTED_BY = {
+CORRECTED_BY = {
     Fault.VERSION: (
         "the author of the version",
         "Whoever wrote the spec, the script or the image: with an edit of the resource, or another image.",
@@ -147,7 +147,7 @@ def filled(_: str = "") -> str:
         *(f"| {word} | {meaning} |" for word, meaning in _WORDS.items()),
     ]
     lines += ["", "| Who can correct it | |", "|-|-|"]
-    lines += [f"| {title} | {about} |" for title, about in _CORRECTED_BY.values()]
+    lines += [f"| {title} | {about} |" for title, about in CORRECTED_BY.values()]
     lines += [
         "",
         "A reason without a line on who can correct it is no fault; it may still say what to do.",
@@ -165,24 +165,24 @@ def filled(_: str = "") -> str:
 
 def _by_place() -> Iterator[str]:
     for place in Place:
-        yield f"- {_marked(place.value)}: " + ", ".join(f"[{it}](#{it.lower()})" for it in reasons_at(place))
+        yield f"- {marked(place.value)}: " + ", ".join(f"[{it}](#{it.lower()})" for it in reasons_at(place))
 
 
 def _of_one(entry: Entry) -> Iterator[str]:
-    fault = f" Who can correct it: {_CORRECTED_BY[entry.fault][0]}." if entry.fault in _CORRECTED_BY else ""
+    fault = f" Who can correct it: {CORRECTED_BY[entry.fault][0]}." if entry.fault in CORRECTED_BY else ""
     yield f"### {entry.reason}"
     yield ""
-    yield f"Seen in: {', '.join(_marked(place.value) for place in entry.places)}.{fault}"
+    yield f"Seen in: {', '.join(marked(place.value) for place in entry.places)}.{fault}"
     yield ""
-    yield _marked(entry.meaning)
+    yield marked(entry.meaning)
     for title, text in (("What to do", entry.remedy), ("What happens next", entry.after)):
         if text:
             yield ""
-            yield f"{title}: {_marked(text)}"
+            yield f"{title}: {marked(text)}"
     yield ""
     words = _words_in(entry)
     explained = f". Words: [{', '.join(words)}](#words)" if words else ""
-    yield f"More: [{_title(entry.page)}](../{entry.page}){explained}"
+    yield f"More: [{title_of(entry.page)}](../{entry.page}){explained}"
 
 
 def _words_in(entry: Entry) -> list[str]:
@@ -203,14 +203,9 @@ def _capitals() -> list[str]:
     return sorted({"APP", "NAMESPACE"} | {word for command in commands for word in _CAPITALS.findall(command)})
 
 
-def _marked(text: str) -> str:
+def marked(text: str) -> str:
     """Return plain text with commands, paths and fields marked as code."""
     return _CODE.sub(lambda found: f"`{next(part for part in found.groups() if part)}`", text)
-
-
-def _title(page: str) -> str:
-    name, _, heading = page.partition("#")
-    return (heading or name.removesuffix(".md")).replace("-", " ")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-_DOCS = Path(__file__).parent
+DOCS = Path(__file__).parent
+
+
+def title_of(link: str) -> str:
+    """Return the heading that a link below docs/ leads to: that of its anchor, or the page's.
+
+    Raises:
+        ValueError: the page has no such heading.
+    """
+    page, _, anchor = link.partition("#")
+    for title in re.findall(r"^#+ (.+)$", (DOCS / page).read_text(), re.MULTILINE):
+        if not anchor or re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") == anchor:
+            return title
+    raise ValueError(f"no such heading: {link}")
 
 
 def replace_between(page: str, begin: str, end: str, content: str) -> str:
@@ -25,7 +39,7 @@ def replace_between(page: str, begin: str, end: str, content: str) -> str:
 
 def write_or_check(path: Path, fill: Callable[[str], str], arguments: Sequence[str]) -> int:
     """Rewrite a page, or with ``--check`` say whether it differs; return the exit code: 1 if it does."""
-    name = f"docs/{path.relative_to(_DOCS) if path.is_relative_to(_DOCS) else path.name}"
+    name = f"docs/{path.relative_to(DOCS) if path.is_relative_to(DOCS) else path.name}"
     parser = argparse.ArgumentParser(description=f"Write the tables of {name}.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if a table differs")
     check = parser.parse_args(arguments).check

@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Control channels",
-    "guide.md#from-the-storage-kafka-and-rabbitmq",
+    "guide/control-messages.md#from-the-storage-kafka-and-rabbitmq",
     (
         Entry(
             Reason.CONNECTED,

@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Deletion",
-    "guide.md#delete-it",
+    "guide/delete.md",
     (
         Entry(
             Reason.RELEASED,
@@ -35,7 +35,7 @@ AREA = Area(
                 "The application is being deleted before it started; Tidegate records in the storage that it no longer "
                 "needs the snapshot that it was to start from."
             ),
-            page="guide.md#delete-a-snapshot",
+            page="guide/snapshots.md#delete-a-snapshot",
         ),
         Entry(
             Reason.ORIGIN_STILL_HELD,
@@ -50,14 +50,14 @@ AREA = Area(
                 'streamsnapshot NAME -n NAMESPACE --overwrite tidegate.dev/release-holders=HOLDER", where HOLDER is '
                 "the holder that the message names; without the annotation, the files of the snapshot are not deleted."
             ),
-            page="guide.md#delete-a-snapshot",
+            page="guide/snapshots.md#delete-a-snapshot",
         ),
         Entry(
             Reason.FINAL_SNAPSHOT,
             Fault.NONE,
             (Place.APP,),
             "The application is being deleted, and its final snapshot is being taken.",
-            page="guide.md#take-them-by-themselves",
+            page="guide/snapshots.md#take-them-by-themselves",
         ),
         Entry(
             Reason.FINAL_SNAPSHOT_MISSING,
@@ -72,7 +72,7 @@ AREA = Area(
                 "continue from it, make sure that no driver writes there, and create the application again with the "
                 "same name and spec.storage.uri, and with spec.startFrom.adopt true."
             ),
-            page="guide.md#take-them-by-themselves",
+            page="guide/snapshots.md#take-them-by-themselves",
         ),
         Entry(
             Reason.STORAGE_PURGING,

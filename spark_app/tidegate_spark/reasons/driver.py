@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "An application and its driver",
-    "guide.md#watch-it",
+    "guide/watch.md",
     (
         Entry(
             Reason.RUNNING,
@@ -21,7 +21,7 @@ AREA = Area(
             (Place.APP,),
             "The driver runs, and a control message has paused its queries.",
             remedy="Send a ControlMessage of the type resume to continue.",
-            page="guide.md#control-messages",
+            page="guide/control-messages.md",
         ),
         Entry(
             Reason.COMPLETED,
@@ -226,7 +226,7 @@ AREA = Area(
             (Place.APP, Place.LAST_EXIT, Place.REHEARSAL, Place.UPGRADE),
             "The script or a query raised an exception; status.lastExit has its class and message.",
             remedy="Fix the application. It restarts with exponential back-off, and at once when its spec changes.",
-            page="guide.md#logs",
+            page="guide/watch.md#logs",
         ),
         Entry(
             Reason.QUERY_REFUSED,
@@ -245,7 +245,7 @@ AREA = Area(
                 "change its spec.restartNonce."
             ),
             after="Tidegate tries again only after a change of the spec.",
-            page="guide.md#write-your-application",
+            page="guide/write.md",
         ),
         Entry(
             Reason.SCRIPT_UNSUPPORTED,
@@ -260,7 +260,7 @@ AREA = Area(
                 "change spec.restartNonce if nothing else in the spec changes."
             ),
             after="Tidegate tries again only after a change of the spec.",
-            page="guide.md#write-your-application",
+            page="guide/write.md",
         ),
         Entry(
             Reason.DRIVER_CRASHED,
@@ -269,7 +269,7 @@ AREA = Area(
             "Spark's JVM, or the whole process, was killed or ended without a termination message.",
             remedy='See the last lines of its log: "kubectl logs POD -n NAMESPACE --previous" of the driver pod.',
             after="The driver restarts with exponential back-off.",
-            page="guide.md#logs",
+            page="guide/watch.md#logs",
         ),
         Entry(
             Reason.OUT_OF_MEMORY,
@@ -338,7 +338,7 @@ AREA = Area(
                 "another name."
             ),
             after="Tidegate tries again after a change of the spec.",
-            page="guide.md#an-edit-that-cannot-be-built",
+            page="guide/change.md#an-edit-that-cannot-be-built",
         ),
         Entry(
             Reason.CONFIGURATION_TOO_LONG,
@@ -405,7 +405,7 @@ AREA = Area(
             Fault.NONE,
             (Place.EVENT,),
             "The number of executors was changed, without a restart.",
-            page="guide.md#rescale-it",
+            page="guide/rescale.md",
         ),
         Entry(
             Reason.CHECKPOINT_REDIRECTED,
@@ -415,7 +415,7 @@ AREA = Area(
                 "The script names a checkpointLocation of its own, which is not used: the checkpoint is in the storage "
                 "of the application."
             ),
-            page="guide.md#write-your-application",
+            page="guide/write.md",
         ),
         Entry(
             Reason.CONFIGURATION_IGNORED,
@@ -426,7 +426,7 @@ AREA = Area(
                 "has such a setting from before it was refused. The message names it, and what to use."
             ),
             remedy="Use what the message names, and remove the setting.",
-            page="guide.md#write-your-application",
+            page="guide/write.md",
         ),
         Entry(
             Reason.CHECKPOINT_CLASS_MISSING,

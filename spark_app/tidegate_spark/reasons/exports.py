@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Exports of state",
-    "guide.md#export-state",
+    "guide/exports.md",
     (
         Entry(
             Reason.STATE_NOT_FOUND,

@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Forks",
-    "guide.md#fork-an-application",
+    "guide/forks.md#fork-an-application",
     (
         Entry(
             Reason.SNAPSHOT_NOT_READY,

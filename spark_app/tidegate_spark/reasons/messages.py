@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Control messages",
-    "guide.md#control-messages",
+    "guide/control-messages.md",
     (
         Entry(
             Reason.APP_SUSPENDED,
@@ -269,7 +269,7 @@ AREA = Area(
             (Place.MESSAGE,),
             "A rollback undid the batch in which the message took effect; the message is no longer in effect.",
             remedy="If it should be in effect, send the message again under another name.",
-            page="guide.md#roll-it-back",
+            page="guide/roll-back.md",
         ),
         Entry(
             Reason.TYPE_NOT_ALLOWED,
@@ -280,7 +280,7 @@ AREA = Area(
                 "Send the message as a ControlMessage, or add the type to spec.control.channel.allowedTypes, which "
                 "restarts the application."
             ),
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
+            page="guide/control-messages.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
             Reason.TOO_MANY_OPEN,
@@ -291,7 +291,7 @@ AREA = Area(
                 "be at a time."
             ),
             remedy="When one of them has ended, send the message again, with another CloudEvent id.",
-            page="guide.md#from-the-storage-kafka-and-rabbitmq",
+            page="guide/control-messages.md#from-the-storage-kafka-and-rabbitmq",
         ),
         Entry(
             Reason.INVALID_EVENT,

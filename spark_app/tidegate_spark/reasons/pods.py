@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Pods, nodes and the API server",
-    "guide.md#what-happens-when-something-fails",
+    "guide/failures.md",
     (
         Entry(
             Reason.EXECUTORS_MISSING,
@@ -172,7 +172,7 @@ AREA = Area(
                 "is rolled back. If Tidegate finds before an upgrade that something which the edit names does not "
                 "exist, it stops nothing, and the upgrade starts once that exists."
             ),
-            page="guide.md#a-pod-that-does-not-start",
+            page="guide/pods-that-do-not-start.md",
         ),
         Entry(
             Reason.VOLUME_NOT_MOUNTED,
@@ -181,7 +181,7 @@ AREA = Area(
             "A volume of the pod cannot be attached or mounted.",
             remedy="Correct what the message names: the volume, its server, or the node.",
             after="The kubelet tries again.",
-            page="guide.md#a-pod-that-does-not-start",
+            page="guide/pods-that-do-not-start.md",
         ),
         Entry(
             Reason.SANDBOX_FAILED,
@@ -193,14 +193,14 @@ AREA = Area(
                 "spec.podTemplate.spec.runtimeClassName."
             ),
             after="The kubelet tries again.",
-            page="guide.md#a-pod-that-does-not-start",
+            page="guide/pods-that-do-not-start.md",
         ),
         Entry(
             Reason.IMAGE_PULLING,
             Fault.NONE,
             (Place.APP, Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT),
             "The node has been pulling an image of the pod for longer than spec.podStartTimeoutSeconds.",
-            page="guide.md#a-pod-that-does-not-start",
+            page="guide/pods-that-do-not-start.md",
         ),
         Entry(
             Reason.POD_NOT_STARTING,
@@ -215,7 +215,7 @@ AREA = Area(
                 "schedulerName in spec.podTemplate, spec.driver.podTemplate and spec.executor.podTemplate."
             ),
             after="Tidegate reads the events again after 15 seconds to 5 minutes.",
-            page="guide.md#a-pod-that-does-not-start",
+            page="guide/pods-that-do-not-start.md",
         ),
         Entry(
             Reason.LAUNCH_REFUSED,

@@ -36,7 +36,7 @@ AREA = Area(
                 "Where the catalog does not outlast the driver, and the data are plain files in object storage, "
                 "Tidegate names the table's place to Spark at each start, and the query continues."
             ),
-            page="guide.md#write-your-application",
+            page="guide/write.md",
         ),
         Entry(
             Reason.CONTINUOUS_TRIGGER,
@@ -53,7 +53,7 @@ AREA = Area(
                 "and pauses, use trigger(processingTime=…)."
             ),
             after="The autoscaler leaves the number of executors as it is.",
-            page="guide.md#write-your-application",
+            page="guide/write.md",
         ),
     ),
 )

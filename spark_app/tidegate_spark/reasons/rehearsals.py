@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Rehearsals and repartitions",
-    "guide.md#rehearse-it",
+    "guide/rehearse.md",
     (
         Entry(
             Reason.REHEARSAL_PASSED,
@@ -65,7 +65,7 @@ AREA = Area(
                 "(spec.startFrom.exportedState)."
             ),
             after="Tidegate tries again only after a change of the spec.",
-            page="guide.md#state-that-would-be-misread",
+            page="guide/upgrade.md#state-that-would-be-misread",
         ),
         Entry(
             Reason.STATE_NOT_COMPARED,
@@ -80,7 +80,7 @@ AREA = Area(
                 "If the version changes grouping columns, aggregations or state of its own, compare their order "
                 "yourself with the previous version."
             ),
-            page="guide.md#state-that-would-be-misread",
+            page="guide/upgrade.md#state-that-would-be-misread",
         ),
         Entry(
             Reason.START_FAILED,
@@ -134,7 +134,7 @@ AREA = Area(
                 "spec.upgrade.rehearsal.resources or spec.state.repartition.resources. After a repartition, change "
                 "spec.restartNonce to try again; after a rehearsal, the upgrade continues without a result."
             ),
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.DEADLINE_EXCEEDED,
@@ -146,7 +146,7 @@ AREA = Area(
                 "spec.restartNonce, and after an export spec.export.nonce; after a rehearsal, the upgrade continues "
                 "without a result."
             ),
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.STATE_PARTITIONS_KEPT,
@@ -163,14 +163,14 @@ AREA = Area(
                 "and, when the application is stable, to the wanted one."
             ),
             after="In the first case, the state is repartitioned when the running version is stable.",
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.REPARTITIONED,
             Fault.NONE,
             (Place.UPGRADE,),
             "The state is in its new number of partitions.",
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.SPARK_TOO_OLD,
@@ -182,7 +182,7 @@ AREA = Area(
                 "spec.application.image to one with Spark 4.2 or newer, and change spec.state.partitions when that "
                 "version is stable."
             ),
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.UNSUPPORTED_PROVIDER,
@@ -194,7 +194,7 @@ AREA = Area(
                 "(spark.sql.streaming.stateStore.providerClass in spec.sparkConf) takes effect only when the "
                 "application starts without the state that it has (spec.upgrade.mode Stateless)."
             ),
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.UNSUPPORTED_OPERATOR,
@@ -206,7 +206,7 @@ AREA = Area(
                 "query no longer fits its checkpoint, and has to start without the state that it has "
                 "(spec.upgrade.mode Stateless)."
             ),
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.STATE_IN_ONE_PLACE,
@@ -217,7 +217,7 @@ AREA = Area(
                 "Set spec.state.partitions back to the number in status.statePartitions. More partitions would not "
                 "help."
             ),
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.STATE_UNREADABLE,
@@ -229,7 +229,7 @@ AREA = Area(
                 "spec.application.image (for an export spec.export.image) to an image with that Spark. Then change "
                 "spec.restartNonce, for an export spec.export.nonce."
             ),
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.BATCH_UNCOMMITTED,
@@ -244,7 +244,7 @@ AREA = Area(
                 "The repartition is tried again, at most twice, when that version is stable again or waits for input. "
                 "After that, the upgrade is refused."
             ),
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.SPARK_FAILED,
@@ -255,7 +255,7 @@ AREA = Area(
                 "Correct what the message names, then change spec.restartNonce; to cancel, set spec.state.partitions "
                 "back to the number in status.statePartitions."
             ),
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.STATE_DIFFERS,
@@ -267,7 +267,7 @@ AREA = Area(
                 '"kubectl logs POD -n NAMESPACE".'
             ),
             after="The previous version continues with the state as it was.",
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.FILE_SINK_CONTINUED,
@@ -277,7 +277,7 @@ AREA = Area(
                 "A repartition counts as a batch, which writes no file; it was added to the log of a file sink (its "
                 "folder _spark_metadata), so that the batches in it stay without a gap. No output is lost or repeated."
             ),
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
     ),
 )

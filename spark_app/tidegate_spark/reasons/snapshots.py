@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Snapshots",
-    "guide.md#snapshots-and-forks",
+    "guide/snapshots.md",
     (
         Entry(
             Reason.APP_NOT_FOUND,
@@ -257,7 +257,7 @@ AREA = Area(
             Fault.NONE,
             (Place.SNAPSHOT,),
             "The resource is being deleted, and so are its files.",
-            page="guide.md#delete-a-snapshot",
+            page="guide/snapshots.md#delete-a-snapshot",
         ),
         Entry(
             Reason.NEEDED_BY_FORK,
@@ -271,7 +271,7 @@ AREA = Area(
                 "For the application in the message, set spec.suspend to false, correct what its condition Ready says, "
                 "or delete that application."
             ),
-            page="guide.md#delete-a-snapshot",
+            page="guide/snapshots.md#delete-a-snapshot",
         ),
         Entry(
             Reason.HELD,
@@ -288,7 +288,7 @@ AREA = Area(
                 "A StreamingApp without that StreamSnapshot is deleted, and its files stay in the bucket, once its "
                 "spec.storage.deletionPolicy is Retain."
             ),
-            page="guide.md#delete-a-snapshot",
+            page="guide/snapshots.md#delete-a-snapshot",
         ),
         Entry(
             Reason.NOT_DISPOSED,
@@ -300,14 +300,14 @@ AREA = Area(
                 "and its files stay in the bucket."
             ),
             after="Tidegate retries by itself.",
-            page="guide.md#delete-a-snapshot",
+            page="guide/snapshots.md#delete-a-snapshot",
         ),
         Entry(
             Reason.WHOLE,
             Fault.NONE,
             (Place.VERIFIED,),
             "All files of the snapshot were read, and are as they were written.",
-            page="guide.md#verify-a-snapshot",
+            page="guide/snapshots.md#verify-a-snapshot",
         ),
         Entry(
             Reason.SCHEDULE_INVALID,
@@ -318,7 +318,7 @@ AREA = Area(
                 "what to write."
             ),
             remedy="Correct the schedule.",
-            page="guide.md#take-them-by-themselves",
+            page="guide/snapshots.md#take-them-by-themselves",
         ),
         Entry(
             Reason.SNAPSHOT_REFUSED,
@@ -330,7 +330,7 @@ AREA = Area(
                 "snapshot, send the ControlMessage again under another name."
             ),
             after="Tidegate tries to create a scheduled snapshot again every five minutes.",
-            page="guide.md#take-them-by-themselves",
+            page="guide/snapshots.md#take-them-by-themselves",
         ),
         Entry(
             Reason.SNAPSHOT_NAME_TAKEN,
@@ -343,14 +343,14 @@ AREA = Area(
                 "asked for the snapshot, send the ControlMessage again under another name."
             ),
             after="Tidegate tries to create a scheduled snapshot again every five minutes.",
-            page="guide.md#take-them-by-themselves",
+            page="guide/snapshots.md#take-them-by-themselves",
         ),
         Entry(
             Reason.SNAPSHOT_VERIFIED,
             Fault.NONE,
             (Place.EVENT,),
             "All files of the snapshot were read, and are as they were written.",
-            page="guide.md#verify-a-snapshot",
+            page="guide/snapshots.md#verify-a-snapshot",
         ),
         Entry(
             Reason.SNAPSHOT_NOT_VERIFIED,
@@ -362,28 +362,28 @@ AREA = Area(
                 "the bucket, or take another snapshot. If it could not be read, correct what the message names, and "
                 "change spec.verifyNonce to verify it again."
             ),
-            page="guide.md#verify-a-snapshot",
+            page="guide/snapshots.md#verify-a-snapshot",
         ),
         Entry(
             Reason.SNAPSHOT_EXPIRED,
             Fault.NONE,
             (Place.EVENT,),
             "A scheduled snapshot was deleted by spec.snapshots.retention; the message says why.",
-            page="guide.md#take-them-by-themselves",
+            page="guide/snapshots.md#take-them-by-themselves",
         ),
         Entry(
             Reason.SNAPSHOT_DISPOSED,
             Fault.NONE,
             (Place.EVENT,),
             "The files of a deleted StreamSnapshot were deleted.",
-            page="guide.md#delete-a-snapshot",
+            page="guide/snapshots.md#delete-a-snapshot",
         ),
         Entry(
             Reason.SNAPSHOT_RETAINED,
             Fault.NONE,
             (Place.EVENT,),
             "The files of a deleted StreamSnapshot are retained; the message says why.",
-            page="guide.md#delete-a-snapshot",
+            page="guide/snapshots.md#delete-a-snapshot",
         ),
     ),
 )

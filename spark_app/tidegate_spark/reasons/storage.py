@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Storage, broker and what else an application relies on",
-    "guide.md#storage",
+    "guide/describe.md#storage",
     (
         Entry(
             Reason.STORAGE_CONFLICT,
@@ -286,7 +286,7 @@ AREA = Area(
                 "The driver restarts with exponential back-off; the restart budget is not spent. A new version that "
                 "has committed nothing yet is rolled back."
             ),
-            page="guide.md#when-a-source-has-lost-records",
+            page="guide/lost-records.md",
             outlasts_rollback=True,
         ),
         Entry(
@@ -298,7 +298,7 @@ AREA = Area(
                 "Correct what the message names. After a repartition, change spec.restartNonce to try again; after a "
                 "rehearsal, the upgrade continues without a result."
             ),
-            page="guide.md#rehearse-it",
+            page="guide/rehearse.md",
         ),
     ),
 )

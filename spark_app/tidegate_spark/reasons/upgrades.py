@@ -7,7 +7,7 @@ from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Upgrades and rollbacks",
-    "guide.md#upgrade-it",
+    "guide/upgrade.md",
     (
         Entry(
             Reason.UPGRADE_COPYING,
@@ -20,7 +20,7 @@ AREA = Area(
             Fault.NONE,
             (Place.APP, Place.EVENT),
             "An upgrade is under way: the new version is rehearsed, and the previous version runs.",
-            page="guide.md#rehearse-it",
+            page="guide/rehearse.md",
         ),
         Entry(
             Reason.UPGRADE_STOPPING,
@@ -34,14 +34,14 @@ AREA = Area(
             (Place.APP, Place.EVENT),
             "Nothing runs: a pod repartitions the state, or is about to.",
             remedy='If it takes long, see the log of the pod that the message names: "kubectl logs POD -n NAMESPACE".',
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.UPGRADE_REPARTITIONED,
             Fault.NONE,
             (Place.EVENT,),
             "The state is in its new number of partitions, and the new version starts on it.",
-            page="guide.md#repartition-the-state",
+            page="guide/repartition.md",
         ),
         Entry(
             Reason.UPGRADE_GATE,
@@ -75,7 +75,7 @@ AREA = Area(
             Fault.NONE,
             (Place.APP, Place.EVENT),
             "The previous version, which was stable, is being started with the state that it had.",
-            page="guide.md#roll-it-back",
+            page="guide/roll-back.md",
         ),
         Entry(
             Reason.UPGRADE_ROLLED_BACK,
@@ -84,7 +84,7 @@ AREA = Area(
             "The previous version runs again, instead of the one in the spec; status.upgrade says why.",
             remedy="Correct what status.upgrade.message names, and change the spec.",
             after="The new version is tried again only after a change of the spec, such as spec.restartNonce.",
-            page="guide.md#roll-it-back",
+            page="guide/roll-back.md",
         ),
         Entry(
             Reason.UPGRADE_REFUSED,
@@ -217,7 +217,7 @@ AREA = Area(
             Fault.NONE,
             (Place.UPGRADE,),
             "spec.upgrade.rollbackTo asks for the rollback.",
-            page="guide.md#roll-it-back",
+            page="guide/roll-back.md",
         ),
         Entry(
             Reason.ROLLBACK_IGNORED,
@@ -232,7 +232,7 @@ AREA = Area(
                 "status.upgrade.rollbackSnapshot.id: the batches after that snapshot run again, and outputs may get "
                 "their data twice."
             ),
-            page="guide.md#roll-it-back",
+            page="guide/roll-back.md",
         ),
         Entry(
             Reason.ROLLBACK_SNAPSHOT_LOST,
@@ -243,7 +243,7 @@ AREA = Area(
                 "Remove spec.upgrade.rollbackTo. To run the previous version without that snapshot, change the spec "
                 "back to it: it continues from the newest batch."
             ),
-            page="guide.md#roll-it-back",
+            page="guide/roll-back.md",
         ),
         Entry(
             Reason.SECRET_NOT_RECORDED,
@@ -278,7 +278,7 @@ AREA = Area(
                 "batches run again. The files of their first run stay: readers that use the log ignore them, but "
                 "readers that list the folder see these rows twice."
             ),
-            page="guide.md#what-a-rollback-means-for-outputs",
+            page="guide/roll-back.md#what-a-rollback-means-for-outputs",
         ),
         Entry(
             Reason.SOURCE_FILES_CLEANED,
@@ -294,7 +294,7 @@ AREA = Area(
                 "files that are older than any snapshot you would go back to."
             ),
             after="In a rehearsal cleanSource is off.",
-            page="guide.md#what-a-rollback-means-for-inputs",
+            page="guide/roll-back.md#what-a-rollback-means-for-inputs",
         ),
         Entry(
             Reason.SOURCE_FILES_MISSING,
@@ -309,7 +309,7 @@ AREA = Area(
                 "them as new files."
             ),
             after="The query runs without them.",
-            page="guide.md#what-a-rollback-means-for-inputs",
+            page="guide/roll-back.md#what-a-rollback-means-for-inputs",
         ),
     ),
 )

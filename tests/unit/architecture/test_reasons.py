@@ -217,7 +217,7 @@ def test_a_planted_reason_that_nobody_uses_is_found() -> None:
     assert unused(AREAS, modules) == {"NodeTainted"}
 
 
-@pytest.mark.parametrize("page", ["no-such-page.md", "guide.md#no-such-heading"])
+@pytest.mark.parametrize("page", ["no-such-page.md", "guide/watch.md#no-such-heading"])
 def test_a_planted_reason_without_a_page_is_found(page: str) -> None:
     first = AREAS[0].entries[0]
     planted = dataclasses.replace(AREAS[0], entries=(dataclasses.replace(first, page=page),))
