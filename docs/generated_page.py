@@ -18,7 +18,8 @@ def title_of(link: str) -> str:
         ValueError: the page has no such heading.
     """
     page, _, anchor = link.partition("#")
-    for title in re.findall(r"^#+ (.+)$", (DOCS / page).read_text(), re.MULTILINE):
+    for heading in re.finditer(r"^#+ (.+)$", (DOCS / page).read_text(), re.MULTILINE):
+        title: str = heading[1]
         if not anchor or re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") == anchor:
             return title
     raise ValueError(f"no such heading: {link}")

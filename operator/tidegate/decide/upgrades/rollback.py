@@ -59,7 +59,7 @@ def _what_is_left(o: Observation, upgrade: UpgradeStatus) -> str:
 
 
 def request_is_in_vain(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Note a wish for a rollback that nothing follows from, with the same write that tells of it: it is told once."""
+    """Note a request for a rollback that leads to nothing, in the write that reports it: so it is reported once."""
     wish = o.app.spec.upgrade.rollback_to
     if wish == upgrade.rollback_to or not why_ignored(upgrade, wish):
         return None
