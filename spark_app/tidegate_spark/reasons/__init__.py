@@ -156,6 +156,7 @@ class Reason(str, Enum):
     ROLLBACK_SNAPSHOT_LOST = "RollbackSnapshotLost"
     SECRET_NOT_RECORDED = "SecretNotRecorded"  # noqa: S105 - a word
     SPEC_REVERTED = "SpecReverted"
+    SUPERSEDED = "Superseded"
     REHEARSAL_PASSED = "RehearsalPassed"
     REHEARSAL_FAILED = "RehearsalFailed"
     REHEARSAL_INCONCLUSIVE = "RehearsalInconclusive"

@@ -270,6 +270,16 @@ AREA = Area(
             ),
         ),
         Entry(
+            Reason.SUPERSEDED,
+            Fault.NONE,
+            (Place.UPGRADE,),
+            "The spec changed again before the new version was stable, and the newer version takes its place.",
+            after=(
+                "What the version did within spec.upgrade.timeoutSeconds is rolled back first, and the newer one "
+                "starts from the state that the stable version had; else it continues with the state there is."
+            ),
+        ),
+        Entry(
             Reason.FILE_SINK_ROLLED_BACK,
             Fault.NONE,
             (Place.EVENT,),

@@ -276,7 +276,7 @@ def test_a_forks_number_that_nobody_changed_does_not_wait_for_anything(change: d
     fork = fork_on(200)
     first = msgspec.structs.replace(fork_on(200, change), status=fork.status)
     assert decide(observe(first, **running(fork, 200)), NOW).spec_hash == spec_hash(first)
-    tested = upgrading(fork_on(200, {"application.image": "shop/orders:2"}), fork, UpgradePhase.GATE)
+    tested = upgrading(fork_on(200, {"application.image": "shop/orders:2"}), fork, UpgradePhase.FAILED)
     newer = msgspec.structs.replace(fork_on(200, change), status=tested.status)
     plan = decide(observe(newer, **running(tested, 200)), NOW)
     upgrade = status_of(plan).upgrade

@@ -87,17 +87,17 @@ def test_a_number_that_is_changed_while_another_version_is_at_its_gate_stops_not
     assert said(plan) in message
 
 
-def test_what_else_changes_does_not_wait_and_runs_on_the_state_as_it_is() -> None:
+def test_what_else_changes_does_not_wait_and_runs_on_the_state_in_the_number_that_it_has() -> None:
     gate = at_gate()
     newer = asking(gate, {IMAGE: C, PARTITIONS: 8})
     plan = decide(observe(newer, **runs(gate, 1)), NOW)
-    upgrade = record(plan)
     assert stops(plan)
-    assert (upgrade.phase, upgrade.reason, upgrade.repartition) == (UpgradePhase.STOPPING, "SpecChanged", None)
-    later = decide(observe(msgspec.structs.replace(newer, status=status_of(plan))), NOW)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.ROLLING_BACK, "Superseded")
+    back = decide(observe(msgspec.structs.replace(newer, status=status_of(plan))), NOW)
+    later = decide(observe(msgspec.structs.replace(newer, status=status_of(back))), NOW)
     config = launch_of(later)
-    assert (config.lineage, config.state_partitions, config.executor.image) == (1, 4, C)
-    assert record(later).phase is UpgradePhase.GATE
+    assert (config.lineage, config.state_partitions, config.executor.image) == (2, 4, C)
+    assert (record(later).phase, record(later).repartition) == (UpgradePhase.GATE, None)
 
 
 def test_when_the_version_is_stable_its_state_is_copied_and_asked_about_before_anything_is_stopped() -> None:

@@ -111,8 +111,9 @@ def test_without_a_copy_there_is_none_and_it_is_said(why: str) -> None:
 
 
 def test_a_version_that_takes_the_place_of_one_under_test_is_not_rehearsed() -> None:
-    app = edited(under_test(), {IMAGE: C, **ASKED})
-    plan = decide(observe(app, **runs(under_test())), NOW)
+    given_up_on = under_test(UpgradePhase.FAILED)
+    app = edited(given_up_on, {IMAGE: C, **ASKED})
+    plan = decide(observe(app, **runs(given_up_on)), NOW)
     assert record(plan).phase is UpgradePhase.STOPPING
     assert rehearsal(plan).cause == "NoCopy"
 

@@ -454,8 +454,8 @@ def test_an_edit_of_which_no_pod_can_be_made_leaves_the_version_at_the_gate_and_
     assert not acts(plan, do.DeleteDriver)
     assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "InvalidSpec")
     assert record(plan) == new.status.upgrade
-    mended = edited(new, {IMAGE: C})
-    assert record(decide(observe(mended, **runs(new, 1)), NOW)).phase is UpgradePhase.STOPPING
+    fixed = edited(new, {IMAGE: C})
+    assert record(decide(observe(fixed, **runs(new, 1)), NOW)).phase is UpgradePhase.ROLLING_BACK
 
 
 def test_a_version_that_waits_for_input_stays_ready_while_another_operator_has_not_heard_its_agent_yet() -> None:

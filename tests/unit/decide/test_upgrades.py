@@ -453,18 +453,6 @@ def test_an_edit_while_it_is_copied_begins_another_upgrade() -> None:
     assert record(plan).obsolete == (COPY, PIN)
 
 
-@pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.FAILED])
-def test_an_edit_of_a_version_under_test_replaces_it_and_what_is_gone_back_to_stays(phase: UpgradePhase) -> None:
-    new = under_test(phase)
-    plan = decide(observe(edited(new, {IMAGE: C}), **runs(new, 2)), NOW)
-    upgrade = record(plan)
-    assert (upgrade.phase, upgrade.number, upgrade.epoch) == (UpgradePhase.STOPPING, 1, 2)
-    assert upgrade.to_spec_hash == spec_hash(app_with({IMAGE: C}))
-    assert upgrade.rollback_snapshot is not None
-    assert upgrade.rollback_snapshot.id == PIN
-    assert acts(plan, do.DeleteDriver)
-
-
 REVERTS: dict[UpgradePhase, UpgradePhase] = {
     UpgradePhase.COPYING: UpgradePhase.WITHDRAWN,
     UpgradePhase.REFUSED: UpgradePhase.WITHDRAWN,

@@ -14,7 +14,8 @@ _BOTH_STOP_AND_FOLLOW = "The previous version stops at a batch boundary, and the
 # --- an upgrade starts ---
 
 SPEC_IS_STABLE_VERSION = "The spec is the last stable version again."
-SUPERSEDED = "The spec changed again before the new version was stable. The newer version replaces it."
+SUPERSEDED = "The spec changed again before the new version was stable. The newer version follows a rollback."
+REPLACED = "The spec changed again before the new version was stable. The newer version replaces it."
 SUPERSEDED_REHEARSAL = "The superseded version was not stable yet: there is no state to rehearse on."
 NOTHING_COPIED = "The previous version does not run: its state was not copied."
 

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import msgspec
 
+from tidegate.decide.faults import Problem
 from tidegate.decide.launch import pods_to_try, reason_not_built
 from tidegate.decide.messages import named_in, references_unchecked
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.effective_spec import with_effective_spec
-from tidegate.decide.upgrades.gate import is_stable_again
+from tidegate.decide.upgrades.gate import is_stable_again, why_not_rolled_back
+from tidegate.decide.upgrades.launched import ends_as_kept, is_in_time
 from tidegate.decide.upgrades.record import (
     MOST_OBSOLETE,
     Step,
@@ -24,6 +26,7 @@ from tidegate.decide.upgrades.record import (
 from tidegate.decide.upgrades.rehearsal import left_out
 from tidegate.decide.upgrades.repartition import starts_again, state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.repartition_dry_run import why_not_launchable
+from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.model.spec_hash import recorded_version, spec_hash, with_version
 from tidegate.model.streaming_app import (
     EarlierRollbackSnapshot,
@@ -79,13 +82,21 @@ def spec_is_stable_version(o: Observation, upgrade: UpgradeStatus, now: float) -
     return change(upgrade, messages.SPEC_IS_STABLE_VERSION, lineage=lineage_of(o))
 
 
-def spec_is_newer_version(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Put another version in the place of one that is not stable; the last stable one stays what is rolled back to."""
+def newer_version_after_a_rollback(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Roll back a version under test for a newer one, which starts from the state that the stable version had.
+
+    At once: whoever fixes a version waits neither for its gate nor for its timeout.
+    """
     stable = o.app.status.last_stable
-    if upgrade.to_spec_hash == o.spec_hash or (stable is not None and stable.spec_hash == o.spec_hash):
+    if stable is None or not _is_newer(o, upgrade) or not _is_undone(o, upgrade, now):
         return None
-    if why_not_launchable(o):
-        return None  # what is under test is not stopped for what could not follow it
+    return rolled_back(o, upgrade, stable, Problem(Reason.SUPERSEDED, messages.SUPERSEDED))
+
+
+def newer_version_on_what_there_is(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Put a newer version in the place of one whose work stays; the last stable one stays what is rolled back to."""
+    if not _is_newer(o, upgrade):
+        return None
     mode, (repartition, lineage) = upgrade.mode, state_of_newer(o, upgrade)
     # What one that started empty has made since is given up as well, if somebody has confirmed that very lineage.
     other = mode is not UpgradeMode.STATELESS or upgrade.lineage == lineage_of(o)
@@ -93,13 +104,34 @@ def spec_is_newer_version(o: Observation, upgrade: UpgradeStatus, now: float) ->
         mode, repartition, lineage = UpgradeMode.STATELESS, None, next_lineage(o)
     return change(
         upgrade,
-        messages.SUPERSEDED + _unchecked(o),
+        messages.REPLACED + _unchecked(o),
         to_spec_hash=o.spec_hash,
         mode=mode,
         lineage=lineage,
         repartition=repartition,
         rehearsal=left_out(o, messages.SUPERSEDED_REHEARSAL, now),
     )
+
+
+def _is_newer(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether the spec is neither the version under test nor the stable one, and can be launched."""
+    stable = o.app.status.last_stable
+    if upgrade.to_spec_hash == o.spec_hash or (stable is not None and stable.spec_hash == o.spec_hash):
+        return False
+    return not why_not_launchable(o)  # what is under test is not stopped for what could not follow it
+
+
+def _is_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
+    """Return whether the work of a version under test is undone when a newer one takes its place.
+
+    That of its test is. What it did later, such as one that waits for the input of one of its queries for weeks, nobody
+    wants to lose by an edit; and where nothing was done, or no state kept, there is nothing to go back for.
+    """
+    if not upgrade.epoch or upgrade.rollback_snapshot is None or ends_as_kept(o, upgrade):
+        return False
+    if UpgradeMode.STATELESS in (upgrade.mode, o.app.spec.upgrade.mode):
+        return False  # somebody gave up the state to go back to, or is to give up the one there is
+    return is_in_time(o, upgrade, now) and not why_not_rolled_back(o, upgrade)
 
 
 def cannot_start(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
@@ -162,12 +194,19 @@ def _fresh(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeSt
         to_spec_hash=o.spec_hash,
         lineage=lineage_of(o),
         start_time=time_from_seconds(now),
-        queries=tuple(sorted(query.name for query in o.app.status.queries)),
+        queries=_queries(o, known),
         rollback_to=_answered(o, known),
         obsolete=_obsolete(known),
         repartition=_repartition(o, known),
         last_lineage=known.last_lineage if known is not None else 0,
     )
+
+
+def _queries(o: Observation, known: UpgradeStatus | None) -> tuple[str, ...]:
+    """Return the names that the previous version has; of one that is just rolled back to none has started yet."""
+    if known is not None and known.phase is UpgradePhase.ROLLING_BACK and not o.app.status.queries:
+        return known.queries
+    return tuple(sorted(query.name for query in o.app.status.queries))
 
 
 def _pinned(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeStatus:
