@@ -19,17 +19,14 @@ from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_rolled_back
 from tidegate.decide.upgrades.launched import has_finished, is_in_time, never_began
-from tidegate.decide.upgrades.record import BEFORE_A_LAUNCH, Step, change, is_pending, runs_ready, version_held
+from tidegate.decide.upgrades.record import UNDER_TEST, Step, change, is_pending, runs_ready, version_held
 from tidegate.decide.upgrades.repartition import not_repartitioned
 from tidegate.decide.upgrades.repartition_dry_run import why_not_repartitioned
 from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.decide.verdict import Health, Verdict
-from tidegate.model.streaming_app import Phase, StableSpec, UpgradePhase, UpgradeStatus
+from tidegate.model.streaming_app import Phase, StableSpec, UpgradeStatus
 from tidegate.observe.observation import CheckedReferences, Observation
 from tidegate_spark.reasons import Reason
-
-_WITHOUT_THE_STABLE_ONE = BEFORE_A_LAUNCH | {UpgradePhase.GATE, UpgradePhase.FAILED}
-"""Phases in which the spec's version is to run; in all others the stable one does, whatever the spec says."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ def time_passed_beside_it(o: Observation, upgrade: UpgradeStatus, now: float) ->
 def standstill_condition(o: Observation, now: float) -> Verdict | None:
     """Say why nothing runs where no pod can be made of the spec, and the stable version is not to go on by itself."""
     upgrade = o.app.status.upgrade
-    if o.driver is not None or upgrade is None or upgrade.phase not in _WITHOUT_THE_STABLE_ONE or not upgrade.epoch:
+    if o.driver is not None or upgrade is None or upgrade.phase not in UNDER_TEST or not upgrade.epoch:
         return None
     why_not, stays = why_not_built(o), _why_not_undone(o, upgrade, now)
     stable = o.app.status.last_stable
@@ -123,7 +120,7 @@ def failing_version_condition(o: Observation, now: float) -> Verdict | None:
     driver, upgrade = o.driver, o.app.status.upgrade
     if driver is None or upgrade is None or driver.spec_hash == o.spec_hash or driver.terminating:
         return None
-    launched = 0 < upgrade.epoch <= driver.epoch and upgrade.phase in _WITHOUT_THE_STABLE_ONE
+    launched = 0 < upgrade.epoch <= driver.epoch and upgrade.phase in UNDER_TEST
     if not launched or driver.ended is None or ended_for_good(driver) or driver.phase == "Failed" or runs_ready(o):
         return None
     why_not, stays = why_not_built(o), _why_not_undone(o, upgrade, now)

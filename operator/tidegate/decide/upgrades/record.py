@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -26,20 +27,14 @@ from tidegate_spark.reasons import AnyReason, Reason
 from tidegate_spark.rehearsal_protocol import RehearsalResult
 from tidegate_spark.snapshot_protocol import SnapshotReport
 
-UNDER_WAY = frozenset(
-    {
-        UpgradePhase.COPYING,
-        UpgradePhase.REHEARSING,
-        UpgradePhase.STOPPING,
-        UpgradePhase.REPARTITIONING,
-        UpgradePhase.GATE,
-        UpgradePhase.ROLLING_BACK,
-    }
-)
-"""Phases after which another one comes by itself."""
-
-BEFORE_A_LAUNCH = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
+OLD_RUNS = (UpgradePhase.COPYING, UpgradePhase.REHEARSING)
+"""Phases in which the previous version runs, and nothing was stopped."""
+BEFORE_A_LAUNCH = (UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING)
 """Phases in which the previous version has been told to stop, and the new one was not launched yet."""
+UNDER_TEST = (*BEFORE_A_LAUNCH, UpgradePhase.GATE, UpgradePhase.FAILED)
+"""Phases in which the spec's version is to run, or runs, and is not stable; in all others a stable one does."""
+UNDER_WAY = (*OLD_RUNS, *BEFORE_A_LAUNCH, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK)
+"""Phases after which another one comes by itself."""
 
 UPGRADE_REASONS = {
     UpgradePhase.COPYING: Reason.UPGRADE_COPYING,
@@ -219,9 +214,14 @@ def stable_now(o: Observation, now: float) -> StableSpec:
     )
 
 
+def seconds_since(start: datetime | None, now: float) -> float:
+    """Return how long ago that was, 0 if it was not; a clock that was set back makes everybody wait longer, at most."""
+    return max(0.0, now - start.timestamp()) if start is not None else 0.0
+
+
 def seconds_in_phase(upgrade: UpgradeStatus, now: float) -> float:
-    """Return how long the record has been in its phase; a clock that was set back makes it wait longer, at most."""
-    return max(0.0, now - upgrade.phase_start_time.timestamp()) if upgrade.phase_start_time is not None else 0.0
+    """Return how long the record has been in its phase."""
+    return seconds_since(upgrade.phase_start_time, now)
 
 
 def seconds_to_hear(o: Observation, upgrade: UpgradeStatus, now: float) -> float:

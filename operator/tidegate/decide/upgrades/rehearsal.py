@@ -25,7 +25,7 @@ from tidegate.decide.faults import (
 )
 from tidegate.decide.launch import provide, refused_for, time_left
 from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.record import Step, change, with_obsolete
+from tidegate.decide.upgrades.record import Step, change, seconds_since, with_obsolete
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import RehearsalSpec, RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
@@ -109,7 +109,7 @@ def _outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> Outcome | No
     return result_of(o, upgrade, known, wanted, now)
 
 
-_DEADLINE = "DeadlineExceeded"
+DEADLINE = "DeadlineExceeded"
 """The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
 
 
@@ -129,11 +129,6 @@ def find_pod(o: Observation, upgrade: UpgradeStatus) -> PodRecord | None:
     return next((pod for pod in o.rehearsals if pod.name == name and _is_of(pod, o, upgrade)), None)
 
 
-def has_ended(pod: PodRecord) -> bool:
-    """Return whether its process has ended, or will never begin."""
-    return pod.finished
-
-
 def result_of(
     o: Observation, upgrade: UpgradeStatus, known: RehearsalStatus, wanted: RehearsalSpec, now: float
 ) -> Outcome | None:
@@ -146,8 +141,8 @@ def result_of(
         wanted: what was asked for.
         now: seconds since the epoch.
     """
-    pod, seconds = find_pod(o, upgrade), seconds_of(known, now)
-    if pod is not None and has_ended(pod):
+    pod, seconds = find_pod(o, upgrade), seconds_since(known.start_time, now)
+    if pod is not None and pod.finished:
         outcome = _read_end(pod)
         if outcome is not None:
             return outcome
@@ -159,11 +154,6 @@ def result_of(
     if seconds < limit_of(pod, wanted):
         return None
     return _without_result(o, upgrade, pod, wanted)
-
-
-def seconds_of(known: RehearsalStatus, now: float) -> float:
-    """Return for how long a rehearsal has been under way; a clock that was set back makes it wait longer, at most."""
-    return max(0.0, now - known.start_time.timestamp()) if known.start_time is not None else 0.0
 
 
 def limit_of(pod: PodRecord | None, wanted: RehearsalSpec) -> float:
@@ -181,7 +171,7 @@ def _read_end(pod: PodRecord) -> Outcome | None:
     told = read_termination(pod.ended)
     if told is not None:
         return _read_termination(pod, told)
-    if pod.reason == _DEADLINE:
+    if pod.reason == DEADLINE:
         return _too_long(pod)
     ended = pod.ended
     if ended is None or pod.reason or lost_from_sight(ended):
@@ -204,7 +194,7 @@ def _read_termination(pod: PodRecord, told: Termination) -> Outcome | None:
             RehearsalResult.INCONCLUSIVE, Reason.UNKNOWN, with_remedy(Reason.UNKNOWN, message), end.committed
         )
     if end.what is Reason.STOPPED:
-        return _too_long(pod) if pod.reason == _DEADLINE else None
+        return _too_long(pod) if pod.reason == DEADLINE else None
     if end.what in (Reason.DEPENDENCY_UNAVAILABLE, Reason.SOURCE_DATA_LOST):
         message = name_reported(Fault(told.reason, told.message), pod).message
     elif end.what is Reason.OUT_OF_MEMORY:
@@ -267,7 +257,7 @@ def keep_rehearsal(o: Observation, now: float) -> Kept:
             return Kept(removed)  # what room there is, is the driver's
         kept = _create(o, name, now)
         return Kept((*removed, *kept.actions), kept.wake_after)
-    if has_ended(mine) and not mine.terminating:
+    if mine.finished and not mine.terminating:
         left = time_left(mine.created_at, RETRY_PAUSE, now)
         return Kept(removed, left) if left else Kept((*removed, DeleteRehearsal(mine)))
     return Kept(removed)
@@ -283,12 +273,15 @@ def wanted_for(o: Observation) -> UpgradeStatus | None:
     return upgrade if begun and spec.upgrade.rehearsal is not None and not spec.suspend else None
 
 
-def _create(o: Observation, name: str, now: float) -> Kept:
+def refused_pod_waits(o: Observation, name: str, now: float) -> float:
+    """Return for how many seconds more a pod is not tried that the API server took last time for none."""
     refusal = o.memory.refusal
-    if refusal is not None and refusal.pod_name == name:
-        left = refused_for(refusal.at, refusal.attempts, now)
-        if left:
-            return Kept(wake_after=left)
+    return refused_for(refusal.at, refusal.attempts, now) if refusal is not None and refusal.pod_name == name else 0.0
+
+
+def _create(o: Observation, name: str, now: float) -> Kept:
+    if left := refused_pod_waits(o, name, now):
+        return Kept(wake_after=left)
     try:
         built = build_rehearsal(o.app, o.platform)
     except SpecError:

@@ -24,6 +24,7 @@ from tidegate.decide.upgrades.record import (
     ids_of,
     is_pending,
     next_lineage,
+    seconds_since,
     with_obsolete,
 )
 from tidegate.decide.upgrades.repartition_pod import (
@@ -34,7 +35,6 @@ from tidegate.decide.upgrades.repartition_pod import (
     outcome_of,
     report_of,
     seconds_in_attempt,
-    seconds_of,
 )
 from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import (
@@ -60,7 +60,7 @@ MOST_DEFERRALS = 2
 """How often a repartition that found a batch uncommitted is begun again by itself: each time costs a stop."""
 MOST_ATTEMPTS = 3
 """Pods that may be lost, or find the storage away, before the previous version goes on."""
-_NOT_KNOWN_YET = BEFORE_A_LAUNCH | {UpgradePhase.ROLLING_BACK}
+_NOT_KNOWN_YET = (*BEFORE_A_LAUNCH, UpgradePhase.ROLLING_BACK)
 """Phases in which the state that the coming driver, or the one that is filling it, will have is not in the status."""
 
 
@@ -235,7 +235,7 @@ def _outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> Outcome | No
     known = upgrade.repartition
     if known is None or upgrade.to_spec_hash != o.spec_hash:
         return None
-    seconds = (seconds_in_attempt(o, upgrade, known, now), seconds_of(known, now))
+    seconds = (seconds_in_attempt(o, upgrade, known, now), seconds_since(known.start_time, now))
     return outcome_of(o, known, seconds, float(o.app.spec.state.repartition.timeout_seconds))
 
 

@@ -14,7 +14,14 @@ import msgspec
 from tidegate.decide.launch import pods_to_try, why_not_built
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.deferred_repartition import is_deferred
-from tidegate.decide.upgrades.record import is_pending, next_lineage, version_held
+from tidegate.decide.upgrades.record import (
+    BEFORE_A_LAUNCH,
+    OLD_RUNS,
+    UNDER_TEST,
+    is_pending,
+    next_lineage,
+    version_held,
+)
 from tidegate.decide.upgrades.repartition import state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.repartition_pod import find_pod
 from tidegate.model.errors import SpecError
@@ -25,11 +32,8 @@ from tidegate.resources.refused_pod import complaint_of
 from tidegate.resources.repartition_pod import build_attempt
 from tidegate_spark.protocol import ROLE_REPARTITION
 
-_NOT_LAUNCHED = frozenset(
-    {UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING}
-)
-_STOPPED = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING})
-_BEGUN = _NOT_LAUNCHED | {UpgradePhase.GATE, UpgradePhase.FAILED, UpgradePhase.ROLLING_BACK}
+_NOT_LAUNCHED = (*OLD_RUNS, *BEFORE_A_LAUNCH)
+_BEGUN = (*OLD_RUNS, *UNDER_TEST, UpgradePhase.ROLLING_BACK)
 
 
 def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
@@ -92,7 +96,7 @@ def _repartition_to_come(o: Observation) -> RepartitionStatus | None:
         return wanted_repartition(o)
     if upgrade.to_spec_hash == o.spec_hash:
         return upgrade.repartition if upgrade.phase in _NOT_LAUNCHED and is_pending(upgrade) else None
-    if upgrade.phase not in _STOPPED:
+    if upgrade.phase not in BEFORE_A_LAUNCH:
         return wanted_repartition(o)
     known = state_of_newer(o, upgrade)[0]
     return known if known is not None and not known.result else None
@@ -101,7 +105,7 @@ def _repartition_to_come(o: Observation) -> RepartitionStatus | None:
 def _is_stopped_for(o: Observation) -> bool:
     """Return whether the previous version has been told to stop for the spec's."""
     upgrade = o.app.status.upgrade
-    return upgrade is not None and upgrade.phase in _STOPPED and upgrade.to_spec_hash == o.spec_hash
+    return upgrade is not None and upgrade.phase in BEFORE_A_LAUNCH and upgrade.to_spec_hash == o.spec_hash
 
 
 def _build(o: Observation, attempt: RepartitionStatus) -> dict[str, Any]:

@@ -16,12 +16,17 @@ from tidegate.decide.actions import (
     EnsureAccess,
 )
 from tidegate.decide.faults import KILLED_BY_MEMORY, is_named, lost_from_sight, name_start_problem, read_termination
-from tidegate.decide.launch import refused_for
 from tidegate.decide.rules import earliest
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
-from tidegate.decide.upgrades.record import BEFORE_A_LAUNCH, is_pending, seconds_in_phase, seconds_to_hear
-from tidegate.decide.upgrades.rehearsal import Kept
+from tidegate.decide.upgrades.record import (
+    BEFORE_A_LAUNCH,
+    is_pending,
+    seconds_in_phase,
+    seconds_since,
+    seconds_to_hear,
+)
+from tidegate.decide.upgrades.rehearsal import DEADLINE, Kept, refused_pod_waits
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Phase, RepartitionStatus, UpgradePhase, UpgradeStatus
@@ -36,8 +41,6 @@ from tidegate_spark.snapshot_protocol import SnapshotReport
 
 ROOM_PATIENCE = 300.0
 """Seconds for a pod that is not admitted, or finds no node; the application does not run meanwhile."""
-_DEADLINE = "DeadlineExceeded"
-"""The kubelet's word for a pod that was ended because of its activeDeadlineSeconds."""
 _PASSES = frozenset({Reason.DEPENDENCY_UNAVAILABLE, Reason.FENCED})
 """Ends after which another attempt may do better."""
 
@@ -79,11 +82,6 @@ def report_of(o: Observation, known: RepartitionStatus) -> SnapshotReport | None
     return told.report if told.report.of_files else None
 
 
-def seconds_of(known: RepartitionStatus, now: float) -> float:
-    """Return for how long it has been under way; a clock that was set back makes it wait longer, at most."""
-    return max(0.0, now - known.start_time.timestamp()) if known.start_time is not None else 0.0
-
-
 def seconds_in_attempt(o: Observation, upgrade: UpgradeStatus, known: RepartitionStatus, now: float) -> float:
     """Return for how long an attempt has been under way; without a pod, for how long this process tried to have one.
 
@@ -105,7 +103,7 @@ def outcome_of(
         timeout: seconds after which it is given up.
     """
     pod, (in_attempt, in_all) = find_pod(o, known), seconds
-    if pod is not None and has_ended(pod):
+    if pod is not None and pod.finished:
         return _read_end(pod, known)
     if in_all >= timeout:
         return NotRepartitioned(Reason.DEADLINE_EXCEEDED, texts.late(timeout), again=False)
@@ -135,18 +133,13 @@ def _not_begun(
     return NotRepartitioned(Reason.NO_ROOM, texts.without_room(why, ROOM_PATIENCE), again=False)
 
 
-def has_ended(pod: PodRecord) -> bool:
-    """Return whether its process has ended, or will never begin."""
-    return pod.finished
-
-
 def _read_end(pod: PodRecord, known: RepartitionStatus) -> Outcome:
     told, ended = read_termination(pod.ended), pod.ended
     if told is not None and told.repartition is not None:
         return _read_termination(told, told.repartition, known)
     if told is not None:  # it did not come so far as to know what it was to do
         return NotRepartitioned(Reason.START_FAILED, told.message, again=False)
-    if pod.reason == _DEADLINE:
+    if pod.reason == DEADLINE:
         message = texts.pod_late(pod.name)
         return NotRepartitioned(Reason.DEADLINE_EXCEEDED, message, again=False)
     if ended is not None and not pod.reason and not lost_from_sight(ended) and ended.reason == KILLED_BY_MEMORY:
@@ -211,15 +204,12 @@ def _is_wanted(o: Observation, upgrade: UpgradeStatus | None) -> bool:
 
 
 def _create(o: Observation, name: str, now: float) -> Kept:
-    refusal = o.memory.refusal
-    if refusal is not None and refusal.pod_name == name:
-        left = refused_for(refusal.at, refusal.attempts, now)
-        if left:
-            return Kept(wake_after=left)
+    if left := refused_pod_waits(o, name, now):
+        return Kept(wake_after=left)
     try:
         create = CreateRepartition(build_repartition_pod(o.app, o.platform))
     except SpecError:
-        return Kept()  # nothing is stopped for such a spec, and what was stopped goes on (see dividing_pod)
+        return Kept()  # nothing is stopped for such a spec, and what was stopped goes on (see repartition_dry_run)
     access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
     # A cache alone never declares a driver dead, and what was recorded may be over.
     confirm = (ConfirmRecord(), ConfirmDriverGone(driver_pod_name(o.app.metadata.name)))
@@ -231,7 +221,7 @@ def _progress(o: Observation, upgrade: UpgradeStatus) -> str:
     pod = find_pod(o, known) if known is not None else None
     if known is None or pod is None:
         return ""
-    problem = name_start_problem(pod) if not pod.running and not has_ended(pod) else None
+    problem = name_start_problem(pod) if not pod.running and not pod.finished else None
     if problem is not None:
         return problem.message
     report = report_of(o, known)
@@ -247,7 +237,7 @@ def _look_again_in(o: Observation, now: float) -> float | None:
     if upgrade is None or upgrade.phase is not UpgradePhase.REPARTITIONING or upgrade.repartition is None:
         return None
     in_attempt = seconds_in_attempt(o, upgrade, upgrade.repartition, now)
-    in_all = seconds_of(upgrade.repartition, now)
+    in_all = seconds_since(upgrade.repartition.start_time, now)
     left = [limit - in_attempt for limit in (o.app.spec.pod_start_timeout_seconds, ROOM_PATIENCE)]
     left.append(o.app.spec.state.repartition.timeout_seconds - in_all)
     return earliest(LONGEST_WAIT, *(value for value in left if value > 0))

@@ -27,11 +27,12 @@ from tidegate.decide.upgrades.record import (
     missing_queries,
     named,
     seconds_in_phase,
+    seconds_since,
     seconds_to_hear,
     seconds_under_test,
     version_held,
 )
-from tidegate.decide.upgrades.rehearsal import find_pod, limit_of, seconds_of
+from tidegate.decide.upgrades.rehearsal import find_pod, limit_of
 from tidegate.decide.upgrades.repartition import starts_again
 from tidegate.decide.upgrades.rollback import lost_snapshot_condition, why_ignored
 from tidegate.decide.verdict import Health, Verdict
@@ -284,7 +285,7 @@ def _look_at_rehearsal_in(o: Observation, upgrade: UpgradeStatus, now: float) ->
     wanted, known = o.app.spec.upgrade.rehearsal, upgrade.rehearsal
     if wanted is None or known is None or known.start_time is None:
         return None
-    seconds = seconds_of(known, now)
+    seconds = seconds_since(known.start_time, now)
     limits = (min(o.app.spec.pod_start_timeout_seconds, wanted.timeout_seconds), limit_of(find_pod(o, upgrade), wanted))
     left = [limit - seconds for limit in limits if limit > seconds]
     return min(LONGEST_WAIT, *left) if left else None

@@ -16,6 +16,7 @@ from tidegate.decide.upgrades.gate import is_stable_again, why_not_rolled_back
 from tidegate.decide.upgrades.launched import ends_as_kept, is_in_time
 from tidegate.decide.upgrades.record import (
     MOST_OBSOLETE,
+    UNDER_TEST,
     Step,
     change,
     ids_of,
@@ -44,8 +45,6 @@ from tidegate_spark.reasons import Reason
 
 ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
 """On a StreamingApp: the lineage that an upgrade of mode Stateless may give up."""
-_UNDER_TEST = frozenset({UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.FAILED})
-"""Phases in which a new version that is not stable runs, or is about to."""
 _MOST_EARLIER = 8
 """Each is one more rollback of which nothing ran before the next edit; the status does not grow with them for ever."""
 
@@ -58,7 +57,7 @@ def only_the_number_is_another(o: Observation, upgrade: UpgradeStatus | None, no
     stable, spec = o.app.status.last_stable, o.app.spec
     if stable is None or stable.spec_hash == o.spec_hash or spec.upgrade.mode is UpgradeMode.STATELESS:
         return None
-    if upgrade is not None and upgrade.phase in _UNDER_TEST and upgrade.to_spec_hash == o.spec_hash:
+    if upgrade is not None and upgrade.phase in UNDER_TEST and upgrade.to_spec_hash == o.spec_hash:
         return None  # it was such an upgrade when it began, and is one whatever the next is to be
     try:
         # With the secrets of the spec: a version that differs in nothing else has no other one to be taken back to,
@@ -262,7 +261,7 @@ def _is_new(o: Observation) -> bool:
         return False
     if upgrade is None or upgrade.phase in (UpgradePhase.COMPLETED, UpgradePhase.WITHDRAWN):
         return True
-    if upgrade.phase in _UNDER_TEST or _is_rollback_to_come(status):
+    if upgrade.phase in UNDER_TEST or _is_rollback_to_come(status):
         return False
     if upgrade.to_spec_hash != o.spec_hash:
         return True

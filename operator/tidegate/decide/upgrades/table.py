@@ -23,7 +23,7 @@ from tidegate.decide.upgrades import (
     rollback,
     start_upgrade,
 )
-from tidegate.decide.upgrades.record import Step, applied
+from tidegate.decide.upgrades.record import OLD_RUNS, UNDER_TEST, Step, applied
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
@@ -53,8 +53,6 @@ ROLLING_BACK, ROLLED_BACK = UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK
 REFUSED, WITHDRAWN = UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN
 RECORDED = tuple(UpgradePhase)
 ANY = (NONE, *RECORDED)
-OLD_RUNS = (COPYING, REHEARSING)
-UNDER_TEST = (STOPPING, REPARTITIONING, GATE, FAILED)
 OPEN = (*OLD_RUNS, *UNDER_TEST, ROLLED_BACK, REFUSED)
 REPLACEABLE = (NONE, *OLD_RUNS, COMPLETED, ROLLING_BACK, ROLLED_BACK, REFUSED, WITHDRAWN)
 
