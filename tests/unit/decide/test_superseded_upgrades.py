@@ -95,6 +95,15 @@ def test_what_it_did_later_or_where_nothing_can_be_gone_back_to_the_newer_one_co
     assert acts(plan, do.DeleteDriver)
 
 
+def test_where_no_pod_can_be_made_of_the_stable_version_the_newer_one_does_not_wait_for_it() -> None:
+    new = under_test()
+    assert new.status.last_stable is not None
+    unreadable = msgspec.structs.replace(new.status.last_stable, spec='{"application.image":7}')
+    new = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, last_stable=unreadable))
+    plan = decide(observe(edited(new, {IMAGE: C}), **runs(new, 2)), NOW)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.STOPPING, "Superseded")
+
+
 def test_where_no_process_of_it_began_the_newer_one_follows_without_a_rollback() -> None:
     new = under_test()
     never = driver_of(new, phase="Pending", uid="b-1")

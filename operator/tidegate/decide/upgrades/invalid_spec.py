@@ -109,7 +109,7 @@ def standstill_condition(o: Observation, now: float) -> Verdict | None:
         return None
     why_not, stays = why_not_built(o), _why_not_undone(o, upgrade, now)
     stable = o.app.status.last_stable
-    if not why_not or not stays or (stable is not None and not _can_go_on(o, stable)):
+    if not why_not or not stays or (stable is not None and not can_go_on(o, stable)):
         return None
     phase = Phase.COMPLETED if has_finished(o, upgrade) else Phase.PENDING
     return Verdict(phase, Health.STALLED, reason_not_built(o), messages.standstill(why_not, stays))
@@ -161,7 +161,7 @@ def _edit(o: Observation, upgrade: UpgradeStatus, now: float) -> InvalidEdit | N
     if not why_not:
         return None
     about_it = msgspec.structs.replace(upgrade, to_spec_hash=o.spec_hash)
-    return InvalidEdit(about_it, stable, why_not, reason_not_built(o), remedy, _can_go_on(o, stable))
+    return InvalidEdit(about_it, stable, why_not, reason_not_built(o), remedy, can_go_on(o, stable))
 
 
 def _why_not_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
@@ -183,7 +183,7 @@ def _why_not_launchable(o: Observation) -> tuple[str, str]:
     return (sentence(why_not), messages.CORRECT_OR_REVERT) if why_not else (why_not_repartitioned(o), "")
 
 
-def _can_go_on(o: Observation, stable: StableSpec) -> bool:
+def can_go_on(o: Observation, stable: StableSpec) -> bool:
     """Return whether a driver can be made of the stable version, as it is recorded."""
     held = version_held(o.app.spec, stable)
     if held is None:

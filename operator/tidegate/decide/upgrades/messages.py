@@ -14,7 +14,6 @@ _BOTH_STOP_AND_FOLLOW = "The previous version stops at a batch boundary, and the
 # --- an upgrade starts ---
 
 SPEC_IS_STABLE_VERSION = "The spec is the last stable version again."
-SUPERSEDED = "The spec changed again before the new version was stable. The newer version follows a rollback."
 REPLACED = "The spec changed again before the new version was stable. The newer version replaces it."
 SUPERSEDED_REHEARSAL = "The superseded version was not stable yet: there is no state to rehearse on."
 NOTHING_COPIED = "The previous version does not run: its state was not copied."
@@ -274,6 +273,13 @@ def rolling_back(why: str, lineage: int, *, with_state: bool, unrecorded: Sequen
             "values are not recorded; if they are wrong, correct them in the spec together with spec.restartNonce"
         )
     return f"{why} The last stable version continues with {state}."
+
+
+def superseded(lineage: int) -> str:
+    return (
+        "The spec changed again before the new version was stable. It is rolled back to the state of the last stable "
+        f"version, in lineage {lineage}, and the newer version follows."
+    )
 
 
 def rolled_back(why: str) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from tidegate.decide.faults import Problem
 from tidegate.decide.launch import pods_to_try, reason_not_built
 from tidegate.decide.messages import named_in, references_unchecked
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.effective_spec import with_effective_spec
 from tidegate.decide.upgrades.gate import is_stable_again, why_not_rolled_back
+from tidegate.decide.upgrades.invalid_spec import can_go_on
 from tidegate.decide.upgrades.launched import ends_as_kept, is_in_time
 from tidegate.decide.upgrades.record import (
     MOST_OBSOLETE,
@@ -27,7 +27,6 @@ from tidegate.decide.upgrades.record import (
 from tidegate.decide.upgrades.rehearsal import left_out
 from tidegate.decide.upgrades.repartition import starts_again, state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.repartition_dry_run import why_not_launchable
-from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.model.spec_hash import recorded_version, spec_hash, with_version
 from tidegate.model.streaming_app import (
     EarlierRollbackSnapshot,
@@ -89,7 +88,10 @@ def newer_version_after_a_rollback(o: Observation, upgrade: UpgradeStatus, now: 
     stable = o.app.status.last_stable
     if stable is None or not _is_newer(o, upgrade) or not _is_undone(o, upgrade, now):
         return None
-    return rolled_back(o, upgrade, stable, Problem(Reason.SUPERSEDED, messages.SUPERSEDED))
+    if not can_go_on(o, stable):
+        return None  # the newer one would wait for a launch that never comes
+    lineage = next_lineage(o)
+    return change(upgrade, messages.superseded(lineage), stable=stable, lineage=lineage, epoch=0, previous=None)
 
 
 def newer_version_on_what_there_is(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
