@@ -39,14 +39,13 @@ from tidegate.decide.upgrades.record import (
     stable_now,
     takes_orders,
     unstarted_queries,
-    with_obsolete,
+    with_complete_snapshot,
 )
 from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.model.spec_hash import has_same_store
 from tidegate.model.streaming_app import (
     Phase,
     RollbackPolicy,
-    SnapshotBatch,
     UpgradeMode,
     UpgradePhase,
     UpgradeStatus,
@@ -180,18 +179,15 @@ def pod_is_refused_or_there(o: Observation, upgrade: UpgradeStatus, now: float) 
 
 def rollback_snapshot_is_settled(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Record that the rollback snapshot is complete, or lost."""
-    pin = upgrade.rollback_snapshot
-    report = find_report(o, pin.id) if pin is not None and not (pin.batches or pin.loss) else None
-    if pin is None or report is None:
+    snapshot = upgrade.rollback_snapshot
+    report = find_report(o, snapshot.id) if snapshot is not None and not (snapshot.batches or snapshot.loss) else None
+    if snapshot is None or report is None:
         return None
     if report.state is SnapshotState.READY and report.queries:
-        batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(report.queries.items()))
-        # The copy was of use only until there was a rollback snapshot.
-        whole, obsolete = msgspec.structs.replace(pin, batches=batches, copy=""), with_obsolete(upgrade, pin.copy)
-        return change(upgrade, rollback_snapshot=whole, obsolete=obsolete)
+        return change(with_complete_snapshot(upgrade, {name: it.batch for name, it in report.queries.items()}))
     if report.state not in (SnapshotState.FAILED, SnapshotState.DISPOSED):
         return None
-    lost = msgspec.structs.replace(pin, lost_message=report.message or report.state.value)
+    lost = msgspec.structs.replace(snapshot, lost_message=report.message or report.state.value)
     return change(upgrade, rollback_snapshot=lost)
 
 
@@ -341,8 +337,8 @@ def why_it_outlasts(o: Observation, upgrade: UpgradeStatus) -> str:
 
 def by_hand(upgrade: UpgradeStatus, why: str) -> str:
     """Return why a version is not rolled back automatically, with how a person does it if that is possible."""
-    pin = upgrade.rollback_snapshot
-    return messages.by_hand(why, pin.id if pin is not None and not pin.loss else "")
+    snapshot = upgrade.rollback_snapshot
+    return messages.by_hand(why, snapshot.id if snapshot is not None and not snapshot.loss else "")
 
 
 def _dropped(o: Observation, upgrade: UpgradeStatus) -> str:

@@ -59,13 +59,13 @@ PREVIOUS_CONTINUES = "The previous version continues."
 
 # --- the copy ---
 
-_PIN_FOLLOWS = "The upgrade continues: the driver of the new version makes the rollback snapshot."
-DRIVER_GONE = f"The previous version ended before its state was copied. {_PIN_FOLLOWS}"
+_SNAPSHOT_FOLLOWS = "The upgrade continues: the driver of the new version makes the rollback snapshot."
+DRIVER_GONE = f"The previous version ended before its state was copied. {_SNAPSHOT_FOLLOWS}"
 COPY_REMOVED_BEFORE_REPARTITION = (
     "The copy was deleted before it showed whether the state can be repartitioned. Nothing was stopped; to try again, "
     "change spec.restartNonce."
 )
-COPY_REMOVED = f"The copy of the state was deleted before it was used. {_PIN_FOLLOWS}"
+COPY_REMOVED = f"The copy of the state was deleted before it was used. {_SNAPSHOT_FOLLOWS}"
 COPIED = "The state is copied; the previous version stops at a batch boundary, and the new version follows."
 NOTHING_COMMITTED = (
     "The storage has no committed batch of the previous version, although that version reports some. "
@@ -107,7 +107,7 @@ _MORE_MEMORY = "Raise spec.upgrade.rehearsal.resources.requests.memory."
 def not_ordered(why: str) -> str:
     """Return the text; ``why`` is what the agent refused the order with, empty if it gave no answer."""
     because = f" ({why})" if why else ""
-    return f"The agent of the previous version accepts no orders{because}. {_PIN_FOLLOWS}"
+    return f"The agent of the previous version accepts no orders{because}. {_SNAPSHOT_FOLLOWS}"
 
 
 def rehearsal_failed(why: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,7 @@ from tidegate.model.plain_secrets import SecretGoneError, without_secrets
 from tidegate.model.spec_hash import held_version, recorded_version
 from tidegate.model.streaming_app import (
     RollbackSnapshot,
+    SnapshotBatch,
     StableSpec,
     StartedFrom,
     StreamingAppSpec,
@@ -155,14 +157,28 @@ def with_obsolete(upgrade: UpgradeStatus, *going: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in (*upgrade.obsolete, *going) if name))[-MOST_OBSOLETE:]
 
 
+def with_complete_snapshot(upgrade: UpgradeStatus, batches: Mapping[str, int]) -> UpgradeStatus:
+    """Return the record with its rollback snapshot as complete; the copy was of use only until then.
+
+    Args:
+        upgrade: the record; there is such a snapshot.
+        batches: the last one of each query in it.
+    """
+    snapshot = upgrade.rollback_snapshot
+    assert snapshot is not None
+    held = tuple(SnapshotBatch(name=name, batch_id=batch) for name, batch in sorted(batches.items()))
+    whole = msgspec.structs.replace(snapshot, batches=held, copy="")
+    return msgspec.structs.replace(upgrade, rollback_snapshot=whole, obsolete=with_obsolete(upgrade, snapshot.copy))
+
+
 def is_pending(upgrade: UpgradeStatus | None) -> bool:
     """Return whether state is to be repartitioned before the next launch."""
     return upgrade is not None and upgrade.repartition is not None and not upgrade.repartition.result
 
 
-def ids_of(pin: RollbackSnapshot) -> tuple[str, ...]:
-    """Return the snapshots that go with a pin; the copy's may be empty."""
-    return (*(earlier.id for earlier in pin.fallbacks), pin.copy, pin.id)
+def ids_of(snapshot: RollbackSnapshot) -> tuple[str, ...]:
+    """Return the snapshots that go with a rollback snapshot; the copy's may be empty."""
+    return (*(earlier.id for earlier in snapshot.fallbacks), snapshot.copy, snapshot.id)
 
 
 def next_lineage(o: Observation) -> int:

@@ -74,11 +74,11 @@ def copy_is_for_nothing(o: Observation, upgrade: UpgradeStatus, now: float) -> S
     """Have the copy removed of a version that will not be launched: nothing else needs it."""
     if upgrade.epoch or upgrade.previous is not None:
         return None  # what was launched, or is the snapshot of the upgrade before, may not be complete yet
-    pin = upgrade.rollback_snapshot
-    if pin is None or not pin.copy or o.rehearsals:
+    snapshot = upgrade.rollback_snapshot
+    if snapshot is None or not snapshot.copy or o.rehearsals:
         return None
-    obsolete = with_obsolete(upgrade, pin.copy)
-    return change(upgrade, rollback_snapshot=msgspec.structs.replace(pin, copy=""), obsolete=obsolete)
+    obsolete = with_obsolete(upgrade, snapshot.copy)
+    return change(upgrade, rollback_snapshot=msgspec.structs.replace(snapshot, copy=""), obsolete=obsolete)
 
 
 def _ended(

@@ -25,6 +25,7 @@ from tidegate.decide.upgrades.record import (
     is_pending,
     next_lineage,
     seconds_since,
+    with_complete_snapshot,
     with_obsolete,
 )
 from tidegate.decide.upgrades.repartition_pod import (
@@ -42,7 +43,6 @@ from tidegate.model.streaming_app import (
     RepartitionProgress,
     RepartitionResult,
     RepartitionStatus,
-    SnapshotBatch,
     StableSpec,
     StreamingAppSpec,
     StreamingAppStatus,
@@ -143,7 +143,7 @@ def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Up
         now: seconds since the epoch.
     """
     known = upgrade.repartition
-    facts = {name: pin.state for name, pin in report.queries.items()}
+    facts = {name: query.state for name, query in report.queries.items()}
     told = {name: state for name, state in facts.items() if state is not None}
     if known is None or len(told) < len(facts):
         return upgrade  # a runtime of before does not tell; the pod finds out
@@ -174,19 +174,17 @@ def application_is_suspended(o: Observation, upgrade: UpgradeStatus, now: float)
 
 def succeeded(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Launch the new version in the lineage that is whole."""
-    known, outcome, pin = upgrade.repartition, _outcome(o, upgrade, now), upgrade.rollback_snapshot
+    known, outcome = upgrade.repartition, _outcome(o, upgrade, now)
     if known is None or not isinstance(outcome, Repartitioned):
         return None
-    assert pin is not None
     queries, rows = outcome.end.queries, outcome.end.rows
     message = texts.done(known.lineage, known.partitions, known.from_partitions, rows)
     # Spark makes a batch of it, of each query whose state was repartitioned.
     last = max((it.batch + (it.partitions not in (0, known.partitions)) for it in queries.values()), default=None)
     done = _settled(upgrade, RepartitionResult.COMPLETED, "", outcome.message, now, rows=rows, batch=last)
-    batches = tuple(SnapshotBatch(name=name, batch_id=it.batch) for name, it in sorted(queries.items()))
-    # The snapshot is complete, since the lineage was made of it, and the copy not needed any more.
-    whole, obsolete = msgspec.structs.replace(pin, batches=batches, copy=""), with_obsolete(upgrade, pin.copy)
-    return change(done, message, lineage=known.lineage, rollback_snapshot=whole, obsolete=obsolete)
+    # The lineage was made of the rollback snapshot, so that one is complete.
+    whole = with_complete_snapshot(done, {name: it.batch for name, it in queries.items()})
+    return change(whole, message, lineage=known.lineage)
 
 
 def another_attempt_may_do(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -300,8 +298,8 @@ def not_repartitioned(o: Observation, upgrade: UpgradeStatus, why: Problem, mess
 
 def _given_up(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: str) -> Step:
     """Refuse a version whose repartition failed; the previous one goes on in the lineage where it stopped."""
-    pin = upgrade.rollback_snapshot
-    obsolete = with_obsolete(upgrade, *(ids_of(pin) if pin is not None else ()))
+    snapshot = upgrade.rollback_snapshot
+    obsolete = with_obsolete(upgrade, *(ids_of(snapshot) if snapshot is not None else ()))
     return change(upgrade, message, reason, lineage=lineage_of(o), rollback_snapshot=None, obsolete=obsolete)
 
 

@@ -21,18 +21,18 @@ _NOTHING_TO_ROLL_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN}
 
 def is_requested(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Roll an upgrade back whose rollback snapshot the spec names; any other name does nothing."""
-    pin = upgrade.rollback_snapshot
-    if pin is None or pin.id != o.app.spec.upgrade.rollback_to:
+    snapshot = upgrade.rollback_snapshot
+    if snapshot is None or snapshot.id != o.app.spec.upgrade.rollback_to:
         return None
     if not _can_be_rolled_back(upgrade) and upgrade.previous is None:
         return None
     target = _target(o, upgrade)
-    if target is None or pin.loss or secret_gone(o.app.spec, target):
+    if target is None or snapshot.loss or secret_gone(o.app.spec, target):
         return None
     if _is_over(upgrade):
         upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
-    why = Problem(Reason.ROLLBACK_REQUESTED, messages.rollback_requested(pin.id))
-    return rolled_back(o, msgspec.structs.replace(upgrade, rollback_to=pin.id), target, why)
+    why = Problem(Reason.ROLLBACK_REQUESTED, messages.rollback_requested(snapshot.id))
+    return rolled_back(o, msgspec.structs.replace(upgrade, rollback_to=snapshot.id), target, why)
 
 
 def _is_over(upgrade: UpgradeStatus) -> bool:
@@ -68,10 +68,10 @@ def request_is_in_vain(o: Observation, upgrade: UpgradeStatus, now: float) -> St
 
 def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
     """Return in words why nothing follows from a wish for a rollback, empty if there is none, or something does."""
-    pin = upgrade.rollback_snapshot if upgrade is not None and _has_way_back(upgrade) else None
-    if not wish or (pin is not None and pin.id == wish):
+    snapshot = upgrade.rollback_snapshot if upgrade is not None and _has_way_back(upgrade) else None
+    if not wish or (snapshot is not None and snapshot.id == wish):
         return ""
-    return messages.rollback_ignored(wish, pin.id if pin is not None else "")
+    return messages.rollback_ignored(wish, snapshot.id if snapshot is not None else "")
 
 
 def _has_way_back(upgrade: UpgradeStatus) -> bool:
@@ -80,25 +80,25 @@ def _has_way_back(upgrade: UpgradeStatus) -> bool:
 
 
 def lost_snapshot_condition(o: Observation) -> Problem | None:
-    """Return what keeps a wish for a rollback from being fulfilled: its pin is lost, or a secret of its version."""
+    """Return what a wish for a rollback waits for: its snapshot is lost, or a secret of its version."""
     upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.rollback_to
     if upgrade is None or upgrade.rollback_snapshot is None or not _can_be_rolled_back(upgrade):
         return None
-    pin, target = upgrade.rollback_snapshot, _target(o, upgrade)
-    if pin.id != wish:
+    snapshot, target = upgrade.rollback_snapshot, _target(o, upgrade)
+    if snapshot.id != wish:
         return None
-    if not pin.loss:
+    if not snapshot.loss:
         gone = secret_gone(o.app.spec, target) if target is not None else ""
-        message = messages.secret_not_recorded(pin.id, gone)
+        message = messages.secret_not_recorded(snapshot.id, gone)
         return Problem(Reason.SECRET_NOT_RECORDED, message) if gone else None
-    return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, messages.rollback_snapshot_lost(pin.id, pin.loss))
+    return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, messages.rollback_snapshot_lost(snapshot.id, snapshot.loss))
 
 
 def spec_is_reverted(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Roll a version back with its state when the spec is changed back before that version was stable."""
-    stable, pin = o.app.status.last_stable, upgrade.rollback_snapshot
+    stable, snapshot = o.app.status.last_stable, upgrade.rollback_snapshot
     # Without a launch there is nothing to be undone; without a snapshot the state stays as it is.
-    if stable is None or o.spec_hash != stable.spec_hash or not upgrade.epoch or pin is None or pin.loss:
+    if stable is None or o.spec_hash != stable.spec_hash or not upgrade.epoch or snapshot is None or snapshot.loss:
         return None
     return rolled_back(o, upgrade, stable, Problem(Reason.SPEC_REVERTED, messages.SPEC_REVERTED))
 

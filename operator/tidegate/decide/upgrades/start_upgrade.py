@@ -148,7 +148,7 @@ def starts_without_state(o: Observation, known: UpgradeStatus | None, now: float
     """Stop the previous version for one that starts in a new lineage with nothing, as somebody has confirmed."""
     if o.app.spec.upgrade.mode is not UpgradeMode.STATELESS or not _is_new(o):
         return None
-    fresh = _pinned(o, known, now)
+    fresh = _with_rollback_snapshot(o, known, now)
     message = messages.state_abandoned(fresh.lineage, ABANDON_ANNOTATION)
     return change(fresh, message, lineage=next_lineage(o))
 
@@ -157,19 +157,19 @@ def starts_with_a_copy(o: Observation, known: UpgradeStatus | None, now: float) 
     """Copy the state while the previous version runs."""
     if not _is_new(o):
         return None
-    fresh = _pinned(o, known, now)
-    pin = fresh.rollback_snapshot
-    if pin is None or not _is_copied(o, fresh):
+    fresh = _with_rollback_snapshot(o, known, now)
+    snapshot = fresh.rollback_snapshot
+    if snapshot is None or not _is_copied(o, fresh):
         return None
     message = messages.copying(_repartition_then(fresh, messages.repartition_after_copy)) + _unchecked(o)
-    return change(fresh, message, rollback_snapshot=msgspec.structs.replace(pin, copy=f"{pin.id}-copy"))
+    return change(fresh, message, rollback_snapshot=msgspec.structs.replace(snapshot, copy=f"{snapshot.id}-copy"))
 
 
 def starts_with_the_stop(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
     """Stop the previous version at once: there is nothing to be copied, or nobody to do it."""
     if not _is_new(o):
         return None
-    fresh = _pinned(o, known, now)
+    fresh = _with_rollback_snapshot(o, known, now)
     message = messages.stopping(_repartition_then(fresh, messages.repartition_between)) + _unchecked(o)
     return change(fresh, message, rehearsal=left_out(o, messages.NOTHING_COPIED, now))
 
@@ -210,16 +210,16 @@ def _queries(o: Observation, known: UpgradeStatus | None) -> tuple[str, ...]:
     return tuple(sorted(query.name for query in o.app.status.queries))
 
 
-def _pinned(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeStatus:
+def _with_rollback_snapshot(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeStatus:
     """Return the same with the rollback snapshot to be made, if there is anything to roll back to."""
     fresh = _fresh(o, known, now)
     if o.app.status.last_stable is None or (fresh.repartition is None and fresh.mode is UpgradeMode.LAST_STATE):
         return fresh
-    pin = _pin(o, fresh.number)
+    snapshot = _rollback_snapshot(o, fresh.number)
     # A driver in another lineage would dispose of what this upgrade's own rollback may have to start from.
-    needed = {earlier.id for earlier in pin.fallbacks}
+    needed = {earlier.id for earlier in snapshot.fallbacks}
     obsolete = tuple(name for name in fresh.obsolete if name not in needed)
-    return msgspec.structs.replace(fresh, rollback_snapshot=pin, obsolete=obsolete)
+    return msgspec.structs.replace(fresh, rollback_snapshot=snapshot, obsolete=obsolete)
 
 
 def _unchecked(o: Observation) -> str:
@@ -314,7 +314,7 @@ def _is_copied(o: Observation, fresh: UpgradeStatus) -> bool:
     return fresh.mode is UpgradeMode.SNAPSHOT and takes_orders(o)
 
 
-def _pin(o: Observation, number: int) -> RollbackSnapshot:
+def _rollback_snapshot(o: Observation, number: int) -> RollbackSnapshot:
     # Unique for ever, also if the status is lost: its loss costs an epoch.
     uid, status = o.app.metadata.uid.replace("-", "")[:8], o.app.status
     name = f"up-{uid}-{status.epoch}-{number}"
@@ -350,7 +350,7 @@ def _with_way_back(fresh: UpgradeStatus, known: UpgradeStatus | None) -> Upgrade
 
 
 def _obsolete(known: UpgradeStatus | None) -> tuple[str, ...]:
-    """Return what is to be disposed of: what the earlier record left, and its pin, which nothing points to any more."""
+    """Return what is to be disposed of: what the earlier record left, and its rollback snapshot."""
     if known is None:
         return ()
     ids = (*known.obsolete, *(ids_of(known.rollback_snapshot) if known.rollback_snapshot is not None else ()))
