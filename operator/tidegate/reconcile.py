@@ -172,7 +172,9 @@ class Reconciler:
     async def _treat_unreadable(self, known: UnreadableApp, now: float) -> float | None:
         if known.again:
             app = await self.unreadable.read_again(known.key)
-            return 0.0 if app is not None and self.index.put_app(app) else None
+            woken = self.index.put_app(app) if app is not None else set()
+            self.actor.wake_all(woken - {known.key})
+            return 0.0 if woken else None
         if known.metadata.deletion_timestamp is None:
             self.figures.show_health(known.key, health=Health.STALLED.value, reason=Reason.INVALID_SPEC)
             await self.unreadable.tell(known, now)

@@ -1,5 +1,6 @@
 """Whether the world is what its resources say: what every schedule has to end in, once the misfortune has ended."""
 
+import json
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -22,6 +23,7 @@ from tidegate_spark.protocol import (
     ROLE_REHEARSAL,
     ROLE_REPARTITION,
     DriverState,
+    store_identity,
 )
 
 OWNED, UNCLAIMED, UNREACHABLE = "StorageOwned", "ClaimDamaged", "AgentUnreachable"
@@ -68,7 +70,7 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
         yield from _of_suspended(status, pods)
         yield from _of_time_at_gate(w, app)
     elif reason_of(app) == "StorageConflict":
-        if pods or w.app(ORDERS if name == INNER else INNER) is None:
+        if pods or not _has_rival(w, app):
             yield "there is no conflict about storage"
     elif status.get("phase") == "Completed" and app["spec"]["restart"]["policy"] != "Always":
         if status.get("appliedSpecHash") != version_in_force(app, w.check.hash_of(app)):
@@ -76,6 +78,25 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
         yield from _of_short_pods(w, pods)
     else:
         yield from _of_running(w, app, pods)
+
+
+def _has_rival(w: World, app: Body) -> bool:
+    """Return whether there is an application around this one's storage or inside it, in the same store."""
+    other = w.app(ORDERS if app["metadata"]["name"] == INNER else INNER)
+    if other is None:
+        return False
+    wanted, stable = _store(app), (other.get("status") or {}).get("lastStable") or {}
+    held = {_store(other), (other.get("status") or {}).get("store", "")}
+    held |= {_identity(json.loads(stable["spec"]).get("storage.endpoint"))} if stable else set()
+    return wanted in held
+
+
+def _store(app: Body) -> str:
+    return _identity(app["spec"]["storage"].get("endpoint"))
+
+
+def _identity(endpoint: str | None) -> str:
+    return store_identity(endpoint or "", "")
 
 
 def _of_messages(w: World) -> Iterator[str]:

@@ -12,6 +12,7 @@ from tests.scenario.happenings import choose_among, copies, people
 from tests.scenario.schedule import misfortune, run_course
 from tidegate.decide import last_batch, status
 from tidegate.model.streaming_app import SnapshotBatch
+from tidegate.observe import index
 from tidegate.observe.observation import Observation
 from tidegate_spark import claiming
 from tidegate_testing.mistakes import Course, planted
@@ -55,11 +56,17 @@ def with_batches_that_never_fall(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(status, "last_batches", highest)
 
 
+def with_the_place_for_the_oldest(patch: pytest.MonkeyPatch) -> None:
+    """Have the older one have a place, wherever it was launched: it may be moved to where a younger one runs."""
+    patch.setattr(index.Index, "_order", lambda known, app, wanted: index._age(app))
+
+
 MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
     take_out.__name__: (take_out, broken)
     for take_out, broken in (
         (without_comparing_batches, "is committed after"),
         (with_batches_that_never_fall, "is refused the older copy that was accepted"),
+        (with_the_place_for_the_oldest, "drivers write"),
     )
 }
 PLANTED = planted(__file__, MISTAKES)

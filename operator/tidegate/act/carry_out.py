@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -41,7 +41,7 @@ from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, proce
 from tidegate.resources.configuration import secret_for
 from tidegate.resources.names import access_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
-from tidegate_spark.protocol import FINALIZER
+from tidegate_spark.protocol import FINALIZER, store_identity
 from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_protocol import SnapshotOrders
 
@@ -184,12 +184,26 @@ class Actor:
         return outcome
 
     def _forget(self, run: _Run) -> None:
-        for key in sorted(self._index.remove_app(run.key, run.app.metadata.uid)):
+        self.wake_all(self._index.remove_app(run.key, run.app.metadata.uid))
+
+    def wake_all(self, keys: Iterable[Key]) -> None:
+        """Have applications looked at, in the same order in every process."""
+        for key in sorted(keys):
             self._wake(key)
 
     async def _record_launch(self, run: _Run, status: StreamingAppStatus, unplanned: bool) -> Outcome:
-        outcome = await self._write_status(run, status)
+        storage = run.app.spec.storage
+        in_specs_store = status.store == store_identity(storage.endpoint, storage.region)
+        if in_specs_store and (rival := self._index.rival(run.app)):
+            return LookAgain(messages.storage_taken(rival))
+        # Two that are decided on at the same time must not both take the place: whoever begins to record has it.
+        self._index.launching.add(run.key)
+        try:
+            outcome = await self._write_status(run, status)
+        finally:
+            self._index.launching.discard(run.key)
         if outcome is not None:
+            self.wake_all(self._index.waiting_for(run.key))
             return outcome
         memory = self._index.memory(run.key)
         quick = unplanned and run.now - memory.launched_at < QUICK
@@ -221,7 +235,7 @@ class Actor:
             raise RetryLaterError(f"write to the application: {answer}")
         if kind is StreamingApp:
             run.app = answer
-            self._index.put_app(answer)
+            self.wake_all(self._index.put_app(answer) - {run.key})
         return None
 
     async def _confirm_record(self, run: _Run) -> Outcome:
@@ -237,7 +251,7 @@ class Actor:
         elif isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of the application: {answer}")
         else:
-            self._index.put_app(answer)
+            self.wake_all(self._index.put_app(answer) - {run.key})
         return LookAgain("the application has changed")
 
     # --- the driver's access ---

@@ -31,6 +31,10 @@ def namespace_terminating(namespace: str) -> str:
     return f"Namespace {namespace} is being deleted and accepts no more pods."
 
 
+def storage_taken(rival: str) -> str:
+    return f"application {rival} has just taken the storage"
+
+
 def access_name_taken(kind: str, name: str) -> str:
     return (
         f"{kind} {name} exists and is not Tidegate's. Whoever uses it moves to another name and deletes it; or set "

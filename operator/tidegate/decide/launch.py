@@ -41,13 +41,14 @@ from tidegate_spark.reasons import Reason
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""
 FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
-RIVAL_PAUSE = 60.0
-"""Seconds until it is checked again whose the storage is: nobody is woken when another one is stable elsewhere."""
 _TAKEN_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
 def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
-    """Refuse storage that an older application of the namespace has: the two would read each other's checkpoints."""
+    """Refuse storage that another application of the namespace has: the two would read each other's checkpoints.
+
+    Nobody asks again after a while: who leaves a place wakes those who wait for it.
+    """
     if o.driver is not None or not o.rival:
         return None
     return Verdict(
@@ -55,7 +56,6 @@ def refuse_overlapping_storage(o: Observation, now: float) -> Verdict | None:
         Health.STALLED,
         Reason.STORAGE_CONFLICT,
         messages.storage_conflict(o.rival),
-        wake_after=RIVAL_PAUSE,
     )
 
 

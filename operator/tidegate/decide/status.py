@@ -45,7 +45,7 @@ from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, time_from_seconds
 from tidegate.resources.metadata import executor_selector
 from tidegate.resources.names import driver_pod_name
-from tidegate_spark.protocol import FIRST_LINEAGE, AgentReport, QueryReport
+from tidegate_spark.protocol import FIRST_LINEAGE, AgentReport, QueryReport, store_identity
 
 Named = TypeVar("Named", QueryStatus, SnapshotBatch)
 FIGURES_INTERVAL = 60.0
@@ -98,6 +98,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         lineage=lineage,
         state_partitions=_state_partitions(o, verdict, lineage),
         applied_spec_hash=_applied_hash(o, verdict),
+        store=_store(o) if verdict.launch else old.store,
         driver=_driver(o, verdict),
         last_exit=_last_exit(o.driver) or old.last_exit,
         restarts=count_restarts(o, verdict, now),
@@ -236,6 +237,11 @@ def _applied_hash(o: Observation, verdict: Verdict) -> str:
     # What a late watch shows of an earlier epoch is not what was launched last.
     told = o.driver is not None and o.driver.spec_hash and o.driver.epoch >= o.app.status.epoch
     return o.driver.spec_hash if o.driver is not None and told else o.app.status.applied_spec_hash
+
+
+def _store(o: Observation) -> str:
+    storage = o.app.spec.storage
+    return store_identity(storage.endpoint, storage.region)
 
 
 def _driver(o: Observation, verdict: Verdict) -> DriverStatus | None:

@@ -342,6 +342,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
 
     ``epoch`` counts launches of the application (0: never launched), ``lineage`` the histories of its state.
     ``state_partitions`` is the number that the lineage's state has, 0 if that is not known.
+    ``store`` is the one in which the application was launched last, as ``store_identity`` has it.
     ``batch`` and ``input_rows_per_second`` sum the queries up for the columns of ``kubectl get``; ``batch`` stays when
     the driver that committed it goes. ``batches`` is the newest one of each query that is known in ``lineage``: a
     storage without them is an older copy.
@@ -354,6 +355,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     lineage: int = 0
     state_partitions: int = 0
     applied_spec_hash: str = ""
+    store: str = ""
     driver: DriverStatus | None = None
     last_exit: LastExit | None = None
     restarts: RestartsStatus | None = None

@@ -25,7 +25,7 @@ from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe.storage_roots import StorageRoots
+from tidegate.observe.storage_roots import StorageRoots, held_by, holds_back
 from tidegate.observe.versions import Departed, version_number
 from tidegate.resources.floors import NO_FLOORS, Floors
 from tidegate.resources.platform import Platform
@@ -114,6 +114,8 @@ class Index:
         self.checked_access = CheckedAccess()
         self.floors: dict[str, Floors] = {}
         """By the namespace, what its LimitRanges demand, where one of them has refused a pod."""
+        self.launching: set[Key] = set()
+        """Applications whose launch is being recorded just now."""
         self.deciding_since = 0.0
         """When this process began to decide, in seconds since the epoch; before that it only looked."""
 
@@ -143,8 +145,8 @@ class Index:
         name that was deleted and created again replaces the earlier one and all that was remembered of it.
 
         Returns:
-            The applications to look at: itself, those that the storage of a replaced one stood in the way of, and those
-            for which it leaves no room any more, or gives it; empty if nothing was taken in.
+            The applications to look at: itself, those that the storage of a replaced one, or one that it has left, stood
+            in the way of, and those for which it leaves no room any more, or gives it; empty if nothing was taken in.
         """
         return self._take_in(body) | self._make_way()
 
@@ -163,9 +165,8 @@ class Index:
         if not keys:
             return keys
         self._note(key, KnownApp(app, _hash_of(app, known)))
-        self._roots.put(app)
         self.snapshots.note_app(app)
-        return keys
+        return keys | self._roots.put(app)
 
     def is_news(self, body: Mapping[str, Any]) -> bool:
         """Return whether :meth:`put_app` could take a version in: most that a watch brings are our own writes."""
@@ -212,13 +213,28 @@ class Index:
         return {woken for key, uid in gone for woken in self.remove_app(key, uid)}
 
     def rival(self, app: StreamingApp) -> str:
-        """Return the oldest other application of the namespace whose storage overlaps this one's and that is older."""
+        """Return the other application of the namespace that has storage which overlaps this one's, empty if none has.
+
+        That is one that was launched there, whichever is older. Among those that were not, it is the oldest.
+        """
         me = (app.metadata.namespace, app.metadata.name)
-        others = [self._apps[key] for key in self._roots.overlapping(me)]
-        older = [k.app for k in others if isinstance(k, KnownApp) and _age(k.app) < _age(app)]
-        if not older:
-            return ""
-        return min(older, key=_age).metadata.name
+        others = (self._apps[key] for key in self._roots.overlapping(me))
+        mine = self._order(app, app)
+        before = [k.app for k in others if isinstance(k, KnownApp) and self._order(k.app, app) < mine]
+        return min(before, key=lambda other: self._order(other, app)).metadata.name if before else ""
+
+    def _order(self, app: StreamingApp, wanted: StreamingApp) -> tuple[object, ...]:
+        """Return which of several applications has the place that one of them is to use: the least."""
+        key = (app.metadata.namespace, app.metadata.name)
+        launched = key in self.launching or (not app.status.store and self._has_driver(key))
+        return (not holds_back(wanted, held_by(app, launched=launched)), *_age(app))
+
+    def _has_driver(self, key: Key) -> bool:
+        return any(pod.role == ROLE_DRIVER for pod in self._pods.get(key, {}).values())
+
+    def waiting_for(self, key: Key) -> set[Key]:
+        """Return the applications that this one may hold back."""
+        return self._roots.waiting_for(key)
 
     def replace_app(self, app: StreamingApp) -> None:
         """Put a known application in again, with what a write did to it that its answer did not show."""

@@ -136,7 +136,7 @@ class Observation:
     access_ready: bool = False
     """The namespace's ServiceAccount, Role and RoleBinding are known to be as they should be."""
     rival: str = ""
-    """``namespace/name`` of an older application whose storage overlaps this one's."""
+    """Name of the application that has storage which overlaps this one's; empty if none has."""
     origin: StreamSnapshot | None = None
     """The snapshot that ``spec.startFrom`` names, if it is there."""
     origin_unreadable: bool = False

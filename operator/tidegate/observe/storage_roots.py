@@ -3,10 +3,14 @@
 Of one namespace alone: a spec may name any place, also one that its author cannot reach, and must not hold back what
 belongs to others. Between namespaces a claim in the storage decides, which the driver finds (``claiming.claim``).
 
+Who has a place is who was launched there, whenever it was created: one that is older may be edited into it later.
+
 Costs a look-up for each part of a path, however many applications there are.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from tidegate.model.spec_hash import store_of
 from tidegate.model.streaming_app import StreamingApp
@@ -28,17 +32,21 @@ class StorageRoots:
         self._at: dict[Root, set[Key]] = {}
         self._within: dict[Root, set[Key]] = {}
 
-    def put(self, app: StreamingApp) -> None:
-        """Note where an application keeps its data."""
+    def put(self, app: StreamingApp) -> set[Key]:
+        """Note where an application keeps its data; returns those that it may have held back, and does no more."""
         key, roots = (app.metadata.namespace, app.metadata.name), roots_of(app)
-        if self._roots.get(key) == roots:
-            return
+        known = self._roots.get(key, ())
+        if known == roots:
+            return set()
+        left = (self._overlapping(root) for root in known if root not in roots)
+        freed = set[Key]().union(*left) - {key}
         self.remove(key)
         self._roots[key] = roots
         for root in roots:
             self._at.setdefault(root, set()).add(key)
             for length in range(_SHORTEST, len(root) + 1):
                 self._within.setdefault(root[:length], set()).add(key)
+        return freed
 
     def remove(self, key: Key) -> None:
         """Forget an application."""
@@ -67,21 +75,42 @@ class StorageRoots:
 
 
 def roots_of(app: StreamingApp) -> tuple[Root, ...]:
-    """Return the place of an application's data and, if it is in another store, that of the version that is stable.
+    """Return the place that an application's spec names and, if they are in other stores, those that it holds."""
+    return tuple(dict.fromkeys((_wanted(app), *held_by(app))))
+
+
+def held_by(app: StreamingApp, *, launched: bool = False) -> tuple[Root, ...]:
+    """Return the places that are an application's: where it was launched last, and where its stable version was.
 
     An upgrade to another store may be rolled back: who had begun in the old one meanwhile would be in the way.
+
+    Args:
+        app: the application.
+        launched: whether it is known to be launched, or about to be, whatever its status says.
     """
-    spec, stable = app.spec.storage, app.status.last_stable
-    stores = [(spec.endpoint, spec.region)]
+    status, stable = app.status, app.status.last_stable
+    held = [_place(app, status.store)] if status.store else []
+    if launched or (status.epoch and not status.store):
+        held.append(_wanted(app))
     if stable is not None and (store := store_of(stable)) is not None:
-        stores.append(store)
-    return tuple(dict.fromkeys(_root(app, *store) for store in stores))
+        held.append(_place(app, store_identity(*store)))
+    return tuple(dict.fromkeys(held))
 
 
-def _root(app: StreamingApp, endpoint: str, region: str) -> Root:
+def holds_back(app: StreamingApp, held: Iterable[Root]) -> bool:
+    """Return whether one of some places is the one that an application's spec names, around it, or inside."""
+    wanted = _wanted(app)
+    return any(root[: len(wanted)] == wanted[: len(root)] for root in held)
+
+
+def _wanted(app: StreamingApp) -> Root:
+    return _place(app, store_identity(app.spec.storage.endpoint, app.spec.storage.region))
+
+
+def _place(app: StreamingApp, store: str) -> Root:
     place = application_uri(app.spec.storage.uri, app.metadata.namespace, app.metadata.name)
     parts = [part for part in place.partition("://")[2].split("/") if part]
-    return (app.metadata.namespace, store_identity(endpoint, region), *parts)
+    return (app.metadata.namespace, store, *parts)
 
 
 def _discard(index: dict[Root, set[Key]], root: Root, key: Key) -> None:

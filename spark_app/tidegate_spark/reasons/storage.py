@@ -13,12 +13,15 @@ AREA = Area(
             Reason.STORAGE_CONFLICT,
             Fault.VERSION,
             (Place.APP,),
-            "The storage overlaps that of another, older application of the namespace.",
-            remedy=(
-                "Delete this application, and create it with another spec.storage.uri. Delete the older one only if it "
-                "is not needed: if its spec.storage.deletionPolicy is Delete, its state and snapshots are deleted too."
+            (
+                "The storage overlaps that of another application of the namespace, which was launched there; or, if "
+                "neither was, which is older."
             ),
-            after="Tidegate continues when the older one is deleted.",
+            remedy=(
+                "Delete this application, and create it with another spec.storage.uri. If spec.storage "
+                "was edited, revert that. Delete the other one only if it is not needed: if its spec.storage.deletionPolicy is Delete, its state and snapshots are deleted too."
+            ),
+            after="Tidegate continues when the other one is deleted, or stable in another store.",
         ),
         Entry(
             Reason.STORAGE_OWNED,

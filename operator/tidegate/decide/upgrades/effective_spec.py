@@ -7,7 +7,7 @@ import dataclasses
 import msgspec
 
 from tidegate.decide.upgrades.record import version_held
-from tidegate.model.spec_hash import spec_hash
+from tidegate.model.spec_hash import has_same_store, spec_hash
 from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import CheckedReferences, Observation
 
@@ -44,4 +44,7 @@ def with_effective_spec(o: Observation, asked: str = "") -> Observation:
         # Nobody knows the version that runs; it is left alone, and not started again.
         return dataclasses.replace(o, spec_hash=o.app.status.applied_spec_hash)
     app = msgspec.structs.replace(o.app, spec=held)
-    return dataclasses.replace(o, app=app, spec_hash=spec_hash(app), unfit=None, references=CheckedReferences())
+    # Its own store nobody else has: who has the other one is not in the way of a version that stays where it is.
+    rival = o.rival if stable is None or has_same_store(o.app.spec, stable) else ""
+    unasked = CheckedReferences()
+    return dataclasses.replace(o, app=app, spec_hash=spec_hash(app), rival=rival, unfit=None, references=unasked)

@@ -1,0 +1,99 @@
+"""Which of several applications of a namespace has a place: who was launched there, and only then who is older."""
+
+import msgspec
+
+from tests.unit.observe.test_index import elsewhere
+from tidegate.model.spec_hash import version_of
+from tidegate.model.streaming_app import StableSpec, StreamingApp
+from tidegate.observe.index import Index
+from tidegate_spark.protocol import store_identity
+from tidegate_testing.observations import driver_of
+
+AWS, OTHER = store_identity("", ""), "other:9000"
+OUTER, INNER = ("shop", "orders"), ("shop", "inner")
+OLDER = elsewhere("orders", "s3://streams/apps", "u-9", "2026-01-01T00:00:00Z")
+YOUNGER = elsewhere("inner", "s3://streams/apps/shop/orders", "u-1", "2026-01-02T00:00:00Z")
+
+
+def after(app: StreamingApp, endpoint: str | None = None, **status: object) -> StreamingApp:
+    """Return a later version of an application, with another endpoint and other fields of the status where given."""
+    storage = app.spec.storage if endpoint is None else msgspec.structs.replace(app.spec.storage, endpoint=endpoint)
+    version = str(int(app.metadata.resource_version) + 1)
+    return msgspec.structs.replace(
+        app,
+        metadata=msgspec.structs.replace(app.metadata, resource_version=version),
+        spec=msgspec.structs.replace(app.spec, storage=storage),
+        status=msgspec.structs.replace(app.status, **status),
+    )
+
+
+def rivals(*apps: StreamingApp) -> tuple[str, ...]:
+    """Return which application each of some has as its rival."""
+    index = Index()
+    for app in apps:
+        index.put_app(app)
+    return tuple(index.rival(app) for app in apps)
+
+
+def test_an_older_application_that_is_moved_to_where_a_younger_one_was_launched_is_refused() -> None:
+    runs = after(YOUNGER, epoch=1, store=AWS)
+    back = after(OLDER, epoch=8, store=OTHER)
+    assert rivals(back, runs) == ("inner", "")
+
+
+def test_an_application_that_was_launched_in_its_place_keeps_it_while_it_is_suspended() -> None:
+    suspended = after(YOUNGER, epoch=1, store=AWS)
+    suspended = msgspec.structs.replace(suspended, spec=msgspec.structs.replace(suspended.spec, suspend=True))
+    assert rivals(OLDER, suspended) == ("inner", "")
+
+
+def test_where_an_application_was_launched_it_is_in_the_way_until_it_is_launched_elsewhere() -> None:
+    moving = after(OLDER, "http://other:9000", epoch=3, store=AWS)
+    assert rivals(moving, YOUNGER) == ("", "orders")
+    assert rivals(after(moving, store=OTHER), YOUNGER) == ("", "")
+
+
+def test_a_store_that_an_earlier_operator_did_not_write_down_is_that_of_the_spec() -> None:
+    assert rivals(OLDER, after(YOUNGER, epoch=1)) == ("inner", "")
+
+
+def test_an_application_whose_status_is_lost_has_its_place_while_its_driver_is_there() -> None:
+    index = Index()
+    index.put_app(OLDER)
+    index.put_app(YOUNGER)
+    index.put_pod(driver_of(YOUNGER))
+    assert (index.rival(OLDER), index.rival(YOUNGER)) == ("inner", "")
+
+
+def test_an_application_whose_launch_is_being_recorded_has_its_place() -> None:
+    index = Index()
+    index.put_app(OLDER)
+    index.put_app(YOUNGER)
+    index.launching.add(INNER)
+    assert (index.rival(OLDER), index.rival(YOUNGER)) == ("inner", "")
+
+
+def test_who_waits_for_a_place_is_looked_at_when_its_owner_is_launched_elsewhere() -> None:
+    index = Index()
+    moving = after(OLDER, "http://other:9000", epoch=3, store=AWS)
+    index.put_app(moving)
+    index.put_app(YOUNGER)
+    assert index.put_app(after(moving, epoch=4, store=OTHER)) == {OUTER, INNER}
+
+
+def test_who_waits_for_a_place_is_looked_at_when_its_owner_is_stable_elsewhere() -> None:
+    index = Index()
+    before = StableSpec(spec_hash="1", spec=version_of(OLDER.spec))
+    moved = after(OLDER, "http://other:9000", epoch=3, store=OTHER, last_stable=before)
+    index.put_app(moved)
+    index.put_app(YOUNGER)
+    assert index.rival(YOUNGER) == "orders"
+    stable = after(moved, last_stable=StableSpec(spec_hash="2", spec=version_of(moved.spec)))
+    assert (index.put_app(stable), index.rival(YOUNGER)) == ({OUTER, INNER}, "")
+
+
+def test_an_edit_that_leaves_the_place_where_it_is_wakes_nobody_else() -> None:
+    index = Index()
+    index.put_app(OLDER)
+    index.put_app(YOUNGER)
+    assert index.put_app(after(OLDER, epoch=1, store=AWS)) == {OUTER}
