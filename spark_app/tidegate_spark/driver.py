@@ -90,6 +90,7 @@ from tidegate_spark.state_guard import StateGuard
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_spark.tables import Tables
 from tidegate_spark.termination import write_termination
+from tidegate_spark.unnamed_queries import UnnamedQueries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -370,6 +371,9 @@ class Driver:
             self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
         connect = connector(self._config, self._environment.credentials_directory)
         self._queries.directory_of = EmptyStarts(self._config, connect, self._progress).directory_of
+        self._queries.name_of = claiming.faults_of(self._config)(
+            UnnamedQueries(self._config.lineage, connect, time.time).name
+        )
         if self._rehearsing is None:
             self._queries.on_start = functools.partial(query_names.note_from, connect)
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of

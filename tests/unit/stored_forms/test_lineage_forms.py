@@ -29,6 +29,7 @@ from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest, QueryAt
 from tidegate_spark.starting_point import Filler, left_to_fill
 from tidegate_spark.storage import FaultError
+from tidegate_spark.unnamed_queries import NOTES_FILE, Notes, UnnamedQueries
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene
@@ -383,6 +384,26 @@ def outputs_in(name: str) -> Callable[[bytes], Outputs | None]:
     return lambda body: output_book.read_outputs(with_object(name, body), name)
 
 
+UNNAMED = Notes(main=("s3a://lake/old/orders", "s3a://lake/cp/orders"), others=("cp-refunds-b74d5afe",))
+
+
+def read_unnamed(body: bytes) -> Notes:
+    own = with_object(NOTES_FILE, body)
+    return unnamed_in(own)._read(own)
+
+
+def start_unnamed(notes: Notes) -> bytes:
+    own = application()
+    for main in notes.main:
+        assert unnamed_in(own).name(main, None) == "main"
+    assert unnamed_in(own).name("s3a://lake/cp/refunds", main) == notes.others[0]
+    return content(own, NOTES_FILE)
+
+
+def unnamed_in(own: Library) -> UnnamedQueries:
+    return UnnamedQueries(1, lambda: own, lambda: 0.0)
+
+
 # --- of a newer Tidegate ---
 
 NEWER: dict[str, Callable[[Library], object]] = {
@@ -480,6 +501,7 @@ FORMS = [
     Form("repartition", RECORD, lambda body: from_json(Repartition, body), begin_attempt),
     Form("outputs", OUTPUTS, outputs_in("outputs.json"), note_outputs),
     Form("origin", OUTPUTS, outputs_in("origin.json"), take_along),
+    Form("unnamed-queries", UNNAMED, read_unnamed, start_unnamed),
 ]
 
 
