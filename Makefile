@@ -142,6 +142,10 @@ chaos: tools ## faults under load on a real cluster, each record accounted for: 
 attack: tools ## snapshots while Spark cleans up under them, each compared with its batch: make attack N=200
 	@$(PYTHON) -m tests.attack $(if $(N),--snapshots $(N)) $(ARGS)
 
+.PHONY: walks
+walks: tools ## modules that an edit, a message, a snapshot and a crash pass: make walks [ARGS=--strict]
+	@$(PYTHON) -m tests.walks $(ARGS)
+
 # --- the development cluster ------------------------------------------------------------------------------------------
 
 .PHONY: demo settings variants flights cluster-up cluster-down kubectl s3-up s3-down kafka-up kafka-down rabbitmq-up rabbitmq-down images

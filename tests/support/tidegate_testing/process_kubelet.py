@@ -15,11 +15,14 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from devcluster.apiclient import ApiClient, ApiRefusedError
+from devcluster.processes import ProcessIdentity, descendants
 from tidegate_spark import protocol
 from tidegate_testing.driver_process import SOURCES
 
@@ -52,15 +55,19 @@ class Container:
 class ProcessKubelet:
     """A context manager; pods run while it lasts."""
 
-    def __init__(self, kubeconfig: Path, folder: Path, jars: Path) -> None:
+    def __init__(
+        self, kubeconfig: Path, folder: Path, jars: Path, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         """Prepare.
 
         Args:
             kubeconfig: of the API server.
             folder: for the files of pods.
             jars: what the init container would copy for Spark.
+            variables: of every container's environment, before all others.
         """
         self._api, self._folder, self._jars = ApiClient(kubeconfig), folder, jars
+        self._given = variables
         self._containers: dict[str, Container] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
@@ -74,12 +81,18 @@ class ProcessKubelet:
         self._over.set()
         self._thread.join(timeout=30)
         for container in self._containers.values():
-            container.process.kill()
-            container.process.wait(60)
+            end_processes(container)
 
     def output(self, pod_name: str) -> str:
         """Return what the pods of that name have written."""
         return "\n".join(path.read_text(errors="replace") for path in sorted(self._folder.glob(f"{pod_name}-*/output")))
+
+    def lose(self, pod_name: str) -> None:
+        """End the process of the pod of that name at once, and have the pod fail and go, as with a lost node."""
+        for container in list(self._containers.values()):
+            if container.folder.name.startswith(f"{pod_name}-") and container.process.poll() is None:
+                container.asked = True
+                end_processes(container)
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
@@ -134,7 +147,7 @@ class ProcessKubelet:
         (folder / "termination").write_text("")
         spec = pod["spec"]["containers"][0]
         own = {"TIDEGATE_BIND_ADDRESS": address, **self._files(pod, spec, folder)}
-        variables = {**self._machine(), **self._variables(pod, spec, address), **own}
+        variables = {**self._machine(), **self._variables(pod, spec, address), **own, **self._given}
         with (folder / "output").open("ab") as output:
             command = [sys.executable, *spec["command"][1:], *spec.get("args", [])]
             process = subprocess.Popen(command, env=variables, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
@@ -181,6 +194,18 @@ class ProcessKubelet:
             return  # all that are looked for here are optional
         for key, value in data.items():
             (target / key).write_bytes(base64.b64decode(value))
+
+
+def end_processes(container: Container) -> None:
+    """End a container's process and those that it started, as no kubelet has to: here they would go on."""
+    below = []
+    for pid in descendants(container.process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            below.append(ProcessIdentity.of(pid))
+    container.process.kill()
+    container.process.wait(60)
+    for each in below:
+        each.kill(60)
 
 
 def path_of(pod: Pod) -> str:

@@ -1,0 +1,89 @@
+"""What is done to an application that runs, and when it is over. Does I/O, takes its time."""
+
+from typing import Any
+
+from tests.walks.count import OPERATOR, RUNTIME, Act
+from tests.walks.world import APP, DRIVER, NAMESPACE, World
+
+API = "tidegate.dev/v1alpha1"
+
+
+def quiet(world: World, seconds: float) -> Act:
+    """Nothing, but an event that changes nothing: an annotation on the application."""
+    began = world.begin()
+    world.kubectl.patch("sapp", APP, NAMESPACE, {"metadata": {"annotations": {"walks/nothing": "changes"}}})
+    world.rest(seconds)
+    return _both("quiet", None, began, world.begin())
+
+
+def control_message(world: World) -> Act:
+    """A ControlMessage, from its creation until it is Applied."""
+    began = world.begin()
+    _create(world, "ControlMessage", {"type": "reload-config", "payload": {"limit": 1e9}})
+    ended = world.until("Applied", lambda: _phase(world, "ctl") == "Applied")
+    return _both("control message", 16, began, ended)
+
+
+def snapshot(world: World) -> Act:
+    """A StreamSnapshot, from its creation until it is Ready."""
+    began = world.begin()
+    _create(world, "StreamSnapshot", {"deletionPolicy": "Delete"})
+    ended = world.until("Ready", lambda: _phase(world, "snap") == "Ready")
+    return _both("snapshot", 16, began, ended)
+
+
+def crash(world: World) -> Act:
+    """The script raises.
+
+    In the operator until the application's condition says so; in the runtime until the next process of the same pod has
+    committed a batch.
+    """
+    restarts, began = world.restarts(), world.begin()
+    world.crash_file.touch()
+    said = world.until("the condition to say so", lambda: world.ready().get("status") == "False")
+    world.until("the next process", lambda: world.restarts() > restarts)
+    batch = world.last_batch()
+    return Act(
+        "crash", 10, began, {OPERATOR: said, RUNTIME: world.until("a batch", lambda: world.last_batch() > batch)}
+    )
+
+
+def lost_pod(world: World) -> Act:
+    """The driver's pod is gone with its process, until there is the next one."""
+    before, began = _uid(world), world.begin()
+    world.kubelet.lose(DRIVER)
+    return _both("lost pod", None, began, _next_driver(world, before))
+
+
+def edit_of_image(world: World) -> Act:
+    """Another image, with upgrade.mode Snapshot, until there is the new version's driver pod."""
+    before, began = _uid(world), world.begin()
+    world.kubectl.patch("sapp", APP, NAMESPACE, {"spec": {"application": {"image": "shop/orders:2"}}})
+    return _both("edit of the image", 20, began, _next_driver(world, before))
+
+
+ACTS = (control_message, snapshot, crash, lost_pod, edit_of_image)
+"""In this order: what a version does within its first batches is not to be in another act."""
+
+
+def _both(name: str, limit: int | None, began: float, ended: float) -> Act:
+    return Act(name, limit, began, {OPERATOR: ended, RUNTIME: ended})
+
+
+def _create(world: World, kind: str, spec: dict[str, Any]) -> None:
+    metadata = {"name": "walked", "namespace": NAMESPACE}
+    world.kubectl.apply(
+        {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": {"appRef": {"name": APP}, **spec}}
+    )
+
+
+def _phase(world: World, kind: str) -> str:
+    return str((world.kubectl.get(kind, "walked", NAMESPACE) or {}).get("status", {}).get("phase", ""))
+
+
+def _uid(world: World) -> str:
+    return str(world.driver().get("metadata", {}).get("uid", ""))
+
+
+def _next_driver(world: World, before: str) -> float:
+    return world.until("the next driver pod", lambda: _uid(world) not in ("", before))
