@@ -46,7 +46,7 @@ def record(remark: str, runs: Path = RUNS) -> str:
         ValueError: there is no run, or its result is the last line already.
     """
     if not last_run().is_file():
-        raise ValueError("no run has ended on this machine; first: make test, make test-noisy or make coverage")
+        raise ValueError("no run has ended on this machine; first: make test, make test-noisy, make coverage or make walks")
     result = json.loads(last_run().read_text())
     line = json.dumps({**result, "remark": remark} if remark else result)
     written = runs.read_text().splitlines() if runs.is_file() else []
@@ -57,7 +57,7 @@ def record(remark: str, runs: Path = RUNS) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Add the result of the last run (gate, slice, noisy, coverage) to tests/runs.jsonl."""
+    """Add the result of the last run (gate, slice, noisy, coverage, walks) to tests/runs.jsonl."""
     parser = argparse.ArgumentParser(prog="python -m tests.gate.record", description=main.__doc__)
     parser.add_argument("--remark", default="", help="what the figures do not say: cold, what ran beside it")
     options = parser.parse_args(argv)
