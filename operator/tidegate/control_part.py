@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidegate import messages
 from tidegate.kube.client import KubeClient
-from tidegate.metrics.figures import Figures
+from tidegate.kube.watch import EventCounter
 from tidegate.model.control_message import CONTROL_KIND, ControlMessage, decode_message
 from tidegate.observe.control_index import Stored
 from tidegate.observe.following import follow
@@ -22,7 +22,7 @@ class ControlPart:
     """Brings ControlMessages into the index and wakes the applications' lines of them."""
 
     client: KubeClient
-    figures: Figures
+    figures: EventCounter
     index: Index
     queue: WorkQueue
 

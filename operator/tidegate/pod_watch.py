@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
-from tidegate.kube.watch import Listed, Removed, Watch
-from tidegate.metrics.figures import Figures
+from tidegate.kube.watch import EventCounter, Listed, Removed, Watch
 from tidegate.observe.index import Index
 from tidegate.observe.pods import WATCHED, read_record
 from tidegate.strangers import Strangers
@@ -17,7 +16,7 @@ _SELECTOR = ",".join(f"{name}={value}" for name, value in WATCHED.items())
 
 
 async def watch_pods(
-    client: KubeClient, figures: Figures, index: Index, wake: Callable[[Key], None], namespace: str
+    client: KubeClient, figures: EventCounter, index: Index, wake: Callable[[Key], None], namespace: str
 ) -> None:
     """Keep the index's pods up to date, for ever.
 

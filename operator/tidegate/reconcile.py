@@ -21,7 +21,7 @@ from tidegate.decide.rules import earliest
 from tidegate.decide.verdict import Health
 from tidegate.executor_trials import ExecutorTrials
 from tidegate.looks import Looks
-from tidegate.metrics.figures import Figures
+from tidegate.metrics.apps import AppFigures
 from tidegate.metrics.lifecycle import restarts_between
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import observe
@@ -48,7 +48,7 @@ class Reconciler:
     platform: Platform
     actor: Actor
     poller: AgentPoller
-    figures: Figures
+    figures: AppFigures
     unreadable: UnreadableTeller
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tidegate import messages
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.kube.client import KubeClient
-from tidegate.metrics.figures import Figures
+from tidegate.kube.watch import EventCounter
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot, decode_snapshot
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index
@@ -24,7 +24,7 @@ class SnapshotPart:
     """Brings StreamSnapshots into the index and wakes them, and the applications to which they matter."""
 
     client: KubeClient
-    figures: Figures
+    figures: EventCounter
     index: Index
     queue: WorkQueue
     pods: SnapshotPods

@@ -11,11 +11,11 @@ import heapq
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import structlog
 
 from tidegate.leadership import NotLeadingError
-from tidegate.metrics.figures import DONE, ERROR, REPEAT, Figures
 
 Key = tuple[str, str]
 """Namespace and name of an application, or of another resource that has a queue of its own."""
@@ -25,6 +25,10 @@ Work = Callable[[Key], Awaitable[float | None]]
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 120.0
 
+DONE, REPEAT, ERROR = "done", "repeat", "error"
+RESULTS = (DONE, REPEAT, ERROR)
+"""How a reconcile ends: as planned; to be repeated for a cause outside of the operator; by a fault of the operator."""
+
 
 class RetryLaterError(Exception):
     """The work could not be done for a reason outside of it, which the text names; it is tried again with pauses."""
@@ -33,11 +37,35 @@ class RetryLaterError(Exception):
 log = structlog.get_logger()
 
 
+class Depth(Protocol):
+    """How many keys wait."""
+
+    def inc(self) -> None:
+        """Count one more."""
+
+    def dec(self) -> None:
+        """Count one less."""
+
+
+class QueueMetrics(Protocol):
+    """Where the work of queues is measured."""
+
+    @property
+    def queue_depth(self) -> Depth:
+        """How many keys wait, in all queues."""
+
+    def observe_queue_latency(self, seconds: float) -> None:
+        """Record how long a key waited."""
+
+    def count_reconcile(self, result: str, seconds: float) -> None:
+        """Count one reconcile by result: one of RESULTS."""
+
+
 class WorkQueue:
     """Keys that want to be looked at, now or later."""
 
     def __init__(
-        self, work: Work, figures: Figures, clock: Callable[[], float] = time.monotonic, subject: str = "app"
+        self, work: Work, figures: QueueMetrics, clock: Callable[[], float] = time.monotonic, subject: str = "app"
     ) -> None:
         """Prepare a queue; :meth:`run_worker` makes it move.
 

@@ -14,7 +14,7 @@ from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
-from tidegate.act.outcome import LookAgain, Outcome, must
+from tidegate.act.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.act.pods import delete_pod, restore_labels
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
@@ -31,7 +31,6 @@ from tidegate.kube.failures import (
     is_about_object,
 )
 from tidegate.kube.paths import collection_of, item, path_of
-from tidegate.metrics.figures import Figures
 from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.observe.index import Index, KnownApp
@@ -75,7 +74,7 @@ class Actor:
     _access: AccessKeeper
     _secrets: LaunchSecrets
     _events: EventPublisher
-    _figures: Figures
+    _figures: ActionCounter
     _wake: Callable[[Key], None]
 
     async def carry_out(self, app: StreamingApp, plan: do.Plan, now: float) -> Outcome:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 import structlog
 
 from tidegate.act import messages
 from tidegate.act.events import EventPublisher
-from tidegate.act.outcome import LookAgain, Outcome
+from tidegate.act.outcome import ActionCounter, LookAgain, Outcome
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.control import actions as do
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
-from tidegate.metrics.figures import Figures
+from tidegate.metrics.control import ControlFigures
 from tidegate.model.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, ControlMessage, encode_message_status
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.index import Index
@@ -28,6 +28,14 @@ _BOOKKEEPING = (do.WriteMessageStatus, do.TellOfMessage)
 log = structlog.get_logger()
 
 
+class ControlActorFigures(ActionCounter, Protocol):
+    """Where actions are counted, and what became of messages."""
+
+    @property
+    def control(self) -> ControlFigures:
+        """Those of control messages."""
+
+
 @dataclass(slots=True)
 class ControlActor:
     """Carries out plans on a cluster."""
@@ -36,7 +44,7 @@ class ControlActor:
     _agents: AgentClient
     _index: Index
     _events: EventPublisher
-    _figures: Figures
+    _figures: ControlActorFigures
 
     async def carry_out(self, app: Key, plan: do.ControlPlan, now: float) -> Outcome:
         """Carry out the plan's actions in order.

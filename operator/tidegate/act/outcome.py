@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from tidegate.kube.failures import FAILURES, Failure
 from tidegate.workqueue import RetryLaterError
+
+
+class ActionCounter(Protocol):
+    """Where actions are counted."""
+
+    def count_action(self, kind: str) -> None:
+        """Count one action that was carried out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 import msgspec
 import structlog
@@ -12,7 +12,7 @@ import structlog
 from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.events import EventPublisher
-from tidegate.act.outcome import LookAgain, Outcome, must
+from tidegate.act.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
@@ -21,7 +21,7 @@ from tidegate.decide.snapshots import actions as about_snapshots
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
-from tidegate.metrics.figures import Figures
+from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.model.stream_snapshot import (
     ANNOTATION_KEEP,
     SNAPSHOT_KIND,
@@ -61,6 +61,14 @@ class _Run:
         return item(SNAPSHOT_KIND, *self.snapshot.key)
 
 
+class SnapshotActorFigures(ActionCounter, Protocol):
+    """Where actions are counted, and what became of snapshots."""
+
+    @property
+    def snapshots(self) -> SnapshotFigures:
+        """Those of snapshots."""
+
+
 @dataclass(slots=True)
 class SnapshotActor:
     """Carries out plans on a cluster."""
@@ -70,7 +78,7 @@ class SnapshotActor:
     _index: Index
     _access: AccessKeeper
     _events: EventPublisher
-    _figures: Figures
+    _figures: SnapshotActorFigures
 
     async def carry_out(self, snapshot: StreamSnapshot, plan: about_snapshots.SnapshotPlan, now: float) -> Outcome:
         """Carry out the plan's actions in order.

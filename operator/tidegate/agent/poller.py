@@ -14,12 +14,12 @@ import heapq
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import structlog
 
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.status import FIGURES_INTERVAL
-from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import REPORT_AGE, access_is_due
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.observation import TimedReport
@@ -51,6 +51,13 @@ _OPEN = frozenset({SnapshotState.WAITING, SnapshotState.COPYING})
 log = structlog.get_logger()
 
 
+class PollCounter(Protocol):
+    """Where questions to agents are counted."""
+
+    def count_poll(self, result: str) -> None:
+        """Count one question to an agent by result."""
+
+
 @dataclass(slots=True)
 class _Followed:
     driver_uid: str
@@ -74,7 +81,7 @@ class AgentPoller:
     _index: Index
     _agents: AgentClient
     _queue: WorkQueue
-    _figures: Figures
+    _figures: PollCounter
     workers: int
     """How many run :meth:`run_worker`."""
     _clock: Callable[[], float] = time.monotonic

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import aiohttp
 import msgspec
@@ -23,7 +23,6 @@ from tidegate.kube.connection import Connection
 from tidegate.kube.failures import FAILURES, TRANSIENT, Failure, Throttled, TooLong, Unavailable, failure_from_response
 from tidegate.kube.lines import cut
 from tidegate.leadership import NotLeadingError
-from tidegate.metrics.figures import Figures
 from tidegate.model.plain_secrets import without_secrets_of
 
 T = TypeVar("T")
@@ -79,13 +78,26 @@ def require(guard: Guard) -> None:
         raise NotLeadingError(messages.NOT_LEADING)
 
 
+class RequestCounter(Protocol):
+    """Where requests are counted."""
+
+    def count_request(self, verb: str, code: str, seconds: float | None = None) -> None:
+        """Count one request.
+
+        Args:
+            verb: the HTTP method, or ``WATCH``.
+            code: the HTTP status, or ``none`` if there was no answer.
+            seconds: until the answer was there; None for one that goes on, as a watch's does.
+        """
+
+
 class KubeClient:
     """The API server; one instance for the process. An asynchronous context manager.
 
     Every method that changes something raises NotLeadingError, and sends nothing, once the guard says no.
     """
 
-    def __init__(self, connection: Connection, figures: Figures, connections: int = 32, guard: Guard = always) -> None:
+    def __init__(self, connection: Connection, figures: RequestCounter, connections: int = 32, guard: Guard = always) -> None:
         """Prepare a client.
 
         Args:

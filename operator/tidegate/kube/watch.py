@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import aiohttp
@@ -37,6 +37,13 @@ _LIVED = 5.0
 _SILENCE = 100.0
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 log = structlog.get_logger()
+
+
+class EventCounter(Protocol):
+    """Where the events of watches are counted."""
+
+    def count_event(self, resource: str) -> None:
+        """Count one event; ``resource`` is the plural of its kind."""
 
 
 class ListMeta(msgspec.Struct):

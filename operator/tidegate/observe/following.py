@@ -9,8 +9,7 @@ import msgspec
 
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
-from tidegate.kube.watch import Listed, Removed, Watch
-from tidegate.metrics.figures import Figures
+from tidegate.kube.watch import EventCounter, Listed, Removed, Watch
 from tidegate.model.bounded_json import is_cut, why_cut
 from tidegate.model.errors import UnreadableAppError
 from tidegate.observe.raw_resource import metadata_of, ready_condition
@@ -36,7 +35,7 @@ _LONGEST_PROBLEM = 500
 
 async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
     client: KubeClient,
-    figures: Figures,
+    figures: EventCounter,
     kind: str,
     namespace: str,
     index: WatchedResources[R],

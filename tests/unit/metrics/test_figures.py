@@ -2,7 +2,8 @@
 
 from prometheus_client import generate_latest
 
-from tidegate.metrics.figures import App, Figures
+from tidegate.metrics.apps import App
+from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import Restart
 
 ORDERS: App = ("shop", "orders")
