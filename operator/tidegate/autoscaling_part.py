@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index, KnownApp
 from tidegate.part import Running
 from tidegate.workqueue import Key, WorkQueue
@@ -45,5 +46,5 @@ class AutoscalingPart:
         if not isinstance(known, KnownApp):
             return
         spec = known.app.spec.autoscaling
-        if (spec is not None and spec.is_on) or self.index.autoscaling.get(known.app) is not None:
+        if (spec is not None and spec.is_on) or self.index.of(AutoscalingIndex).get(known.app) is not None:
             self.queue.wake(app)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from tidegate.observe.control_index import ControlIndex
 from tidegate import messages
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
@@ -31,16 +32,16 @@ class ControlPart:
     @property
     def complete(self) -> asyncio.Event:
         """Set once all are known that were there at the start."""
-        return self.index.control.complete
+        return self.index.of(ControlIndex).complete
 
     @property
     def missing(self) -> str:
         """What is not known yet, for a person; empty if nothing is."""
-        return "" if self.index.control.complete.is_set() else messages.CONTROL_MESSAGES_UNLISTED
+        return "" if self.index.of(ControlIndex).complete.is_set() else messages.CONTROL_MESSAGES_UNLISTED
 
     async def watch(self, namespace: str) -> None:
         """Keep the index's messages up to date, for ever."""
-        index = self.index.control
+        index = self.index.of(ControlIndex)
         await follow(self.client, self.figures, CONTROL_KIND, namespace, index, decode_message, self._wake)
 
     def running(self, concurrency: int) -> list[Running]:
@@ -55,7 +56,7 @@ class ControlPart:
         """Have the messages to an application looked at, if there are any, or its driver still tells of some."""
         report = self.index.reports.get(app)
         told = report is not None and bool(report.report.control.messages or report.report.control.asked)
-        if told or self.index.control.has_messages(app):
+        if told or self.index.of(ControlIndex).has_messages(app):
             self.queue.wake(app)
 
     def _wake(self, message: Stored) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.samples import History
@@ -56,14 +57,14 @@ class AutoscalingReconciler:
         app = known.app if isinstance(known, KnownApp) else None
         spec = app.spec.autoscaling if app is not None and app.metadata.deletion_timestamp is None else None
         if app is None or spec is None or not spec.is_on:
-            self.index.autoscaling.forget(key)
+            self.index.of(AutoscalingIndex).forget_app(key)
             self.figures.forget(key)
             return None
-        before = self.index.autoscaling.get(app)
+        before = self.index.of(AutoscalingIndex).get(app)
         watched = await self._look(app, settings_of(spec), before)
         if watched is None:
             return PERIOD
-        self.index.autoscaling.put(key, watched)
+        self.index.of(AutoscalingIndex).put(key, watched)
         basis = basis_of(app)
         self.figures.show(key, watched.advice, ignores_instances=basis is not None and basis.ignored is not None)
         if before is None or _news(before.advice) != _news(watched.advice):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from tidegate.observe.control_index import ControlIndex
 from tidegate.act.control import ControlActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
@@ -48,7 +49,7 @@ class ControlReconciler:
         """
         now = self.clock()
         if app[1] == NO_APP:
-            await self.unreadable.tell_all(self.index.control.unreadable_in(app[0]), now, CONTROL_KIND)
+            await self.unreadable.tell_all(self.index.of(ControlIndex).unreadable_in(app[0]), now, CONTROL_KIND)
             return None
         observation = observe_control(self.index, app, self.steady(), self.clock_skew())
         plan = decide_control(observation, now)
@@ -58,10 +59,10 @@ class ControlReconciler:
             outcome = await self.actor.carry_out(app, plan, now)
         finally:
             # Of a plan that ended half way, too: what it has written is what the next look starts with.
-            self.figures.show(app, self.index.control.phases(app))
+            self.figures.show(app, self.index.of(ControlIndex).phases(app))
         self._hurry(app, plan)
         if not observation.messages and not plan.actions:
-            self.index.control.memories.pop(app, None)
+            self.index.of(ControlIndex).memories.pop(app, None)
         if outcome is None:
             self._looks.forget(app)
             return plan.wake_after

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
@@ -96,7 +97,7 @@ class SnapshotReconciler:
         return self.starts.due_in(pods_of(after), start_timeout(after))
 
     async def _let_go(self, key: Key, now: float) -> None:
-        unreadable = self.index.snapshots.unreadable(key)
+        unreadable = self.index.of(SnapshotIndex).unreadable(key)
         if unreadable is not None and unreadable.metadata.deletion_timestamp is None:
             await self.unreadable.tell(unreadable, now, SNAPSHOT_KIND)
             return
@@ -104,7 +105,7 @@ class SnapshotReconciler:
             await self.actor.let_go(unreadable, now)
 
     def _show(self, key: Key, before: StreamSnapshot) -> None:
-        after = self.index.snapshots.get(key)
+        after = self.index.of(SnapshotIndex).get(key)
         if after is None:
             return
         self.figures.show(before, after)
@@ -112,7 +113,7 @@ class SnapshotReconciler:
             # The watch brings no news of what we wrote ourselves.
             if after.is_final != before.is_final:
                 self.wake_beside(after)
-            for app in (after.app_key, *self.index.snapshots.forks(key)):
+            for app in (after.app_key, *self.index.of(SnapshotIndex).forks(key)):
                 self.wake_app(app)
 
     def _hurry(self, snapshot: StreamSnapshot, plan: SnapshotPlan) -> None:

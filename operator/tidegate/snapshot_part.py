@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate import messages
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.kube.client import KubeClient
@@ -38,16 +39,16 @@ class SnapshotPart:
     @property
     def complete(self) -> asyncio.Event:
         """Set once all are known that were there at the start."""
-        return self.index.snapshots.complete
+        return self.index.of(SnapshotIndex).complete
 
     @property
     def missing(self) -> str:
         """What is not known yet, for a person; empty if nothing is."""
-        return "" if self.index.snapshots.complete.is_set() else messages.SNAPSHOTS_UNLISTED
+        return "" if self.index.of(SnapshotIndex).complete.is_set() else messages.SNAPSHOTS_UNLISTED
 
     async def watch(self, namespace: str) -> None:
         """Keep the index's snapshots up to date, for ever."""
-        index = self.index.snapshots
+        index = self.index.of(SnapshotIndex)
         await follow(self.client, self.figures, SNAPSHOT_KIND, namespace, index, decode_snapshot, self._wake)
 
     def running(self, concurrency: int) -> list[Running]:
@@ -65,18 +66,18 @@ class SnapshotPart:
         known = self.index.reports.get(app)
         told = known.report.snapshots if known is not None else ()
         damaged = {report.id for report in told if report.reason is Reason.SNAPSHOT_DAMAGED}
-        for key in sorted(self.index.snapshots.waiting_for(app, damaged)):
+        for key in sorted(self.index.of(SnapshotIndex).waiting_for(app, damaged)):
             self.queue.wake(key)
 
     def _wake(self, snapshot: Stored) -> None:
         self.queue.wake(snapshot.key)
         of_app = (snapshot.app_key,) if isinstance(snapshot, StreamSnapshot) else ()
-        for app in (*of_app, *self.index.snapshots.forks(snapshot.key)):
+        for app in (*of_app, *self.index.of(SnapshotIndex).forks(snapshot.key)):
             self.wake_app(app)
         if isinstance(snapshot, StreamSnapshot):
             self.wake_beside(snapshot)
 
     def wake_beside(self, snapshot: StreamSnapshot) -> None:
         """Have those looked at that may have to go because of a snapshot."""
-        for key in self.index.snapshots.beside(snapshot):
+        for key in self.index.of(SnapshotIndex).beside(snapshot):
             self.queue.wake(key)

@@ -16,6 +16,7 @@ import pytest
 
 import tidegate.agent.client
 from devcluster.control import free_port
+from tidegate.observe.control_index import ControlIndex
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
@@ -104,7 +105,7 @@ class Office:
         )
         self.index.put_app(APP)
         for each in self.stored():
-            self.index.control.put(each)
+            self.index.of(ControlIndex).put(each)
 
     def stored(self) -> list[ControlMessage]:
         """Return the resources."""
@@ -123,7 +124,7 @@ class Office:
         )
         self.sent.append(sent.metadata.uid)
         self.api.keep(item("ControlMessage", *sent.key), sent)
-        self.index.control.put(sent)
+        self.index.of(ControlIndex).put(sent)
 
     async def hear(self, lost: bool = False) -> None:
         """Ask the agent."""

@@ -17,6 +17,8 @@ from tests.scenario.api_server import APPS, ApiServer, Change, RefusedError, pla
 from tests.scenario.drivers_agent import Answered
 from tests.scenario.weather import Crash, Fault, Weather
 from tests.scenario.wire import FIGURES, Asked, SimulatedAgents, SimulatedClient
+from tidegate.observe.control_index import ControlIndex
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
@@ -196,7 +198,7 @@ class OperatorProcess:
 
     def take_origin(self, before: StreamSnapshot | None, now: StreamSnapshot | None) -> None:
         """Hear that a snapshot is there or gone, and look at the applications that start from it."""
-        known = self.index.snapshots
+        known = self.index.of(SnapshotIndex)
         if before is not None and now is None:
             known.remove(before.key, before.metadata.uid)
         if now is not None:
@@ -230,7 +232,7 @@ class OperatorProcess:
     async def _lead(self, part: Callable[[], Coroutine[Any, Any, None]]) -> None:
         await self.has_keys.wait()
         await self.index.first_lists.complete.wait()
-        await self.index.control.complete.wait()
+        await self.index.of(ControlIndex).complete.wait()
         await self.leading.wait()
         await part()
 

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 import msgspec
 import structlog
 
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.events import EventPublisher
@@ -285,7 +286,7 @@ class Actor:
             )
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
-        self._index.snapshots.put(answer)
+        self._index.of(SnapshotIndex).put(answer)
         # Its queue is woken by the watch; what was written here, the application's next look has to see.
         self._wake(run.key)
         return None

@@ -8,6 +8,7 @@ from typing import Any, Protocol, assert_never
 
 import structlog
 
+from tidegate.observe.control_index import ControlIndex
 from tidegate.act import messages
 from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import ActionCounter, LookAgain, Outcome
@@ -100,11 +101,11 @@ class ControlActor:
         if isinstance(answer, Conflict):
             return await self._read_anew(message)
         if isinstance(answer, NotFound):
-            self._index.control.remove(message.key, metadata.uid)
+            self._index.of(ControlIndex).remove(message.key, metadata.uid)
             return LookAgain(f"message {metadata.name} is gone")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"write to message {metadata.name}: {answer}")
-        self._index.control.put(answer)
+        self._index.of(ControlIndex).put(answer)
         self._figures.control.count(message, answer)
         if action.is_progress:
             self._remember(app, progress_written_at=now)
@@ -129,7 +130,7 @@ class ControlActor:
         answer = await self._client.create(collection_of(manifest), manifest, StreamSnapshot)
         name, uid = manifest["metadata"]["name"], message.metadata.uid
         if isinstance(answer, Invalid):
-            refused = {**self._index.control.memory(app).refused, uid: answer.message}
+            refused = {**self._index.of(ControlIndex).memory(app).refused, uid: answer.message}
             self._remember(app, refused=refused)
             return LookAgain(f"StreamSnapshot {name} is refused: {answer.message}")
         # The watch tells of it, and wakes whom it concerns; until then it is made again, which makes nothing.
@@ -150,11 +151,11 @@ class ControlActor:
             raise RetryLaterError(f"creation of message {key[1]}: {answer}")
         if answer.log_id != name:
             return self._refuse(app, name, messages.message_name_taken(key[1]))
-        self._index.control.put(answer)
+        self._index.of(ControlIndex).put(answer)
         return None
 
     def _refuse(self, app: Key, name: str, words: str) -> Outcome:
-        self._remember(app, refused={**self._index.control.memory(app).refused, name: words})
+        self._remember(app, refused={**self._index.of(ControlIndex).memory(app).refused, name: words})
         return LookAgain(f"a ControlMessage is refused: {words}")
 
     async def _delete(self, message: ControlMessage) -> Outcome:
@@ -166,18 +167,18 @@ class ControlActor:
         if isinstance(answer, FAILURES) and not isinstance(answer, NotFound):
             raise RetryLaterError(f"deletion of message {metadata.name}: {answer}")
         # At once: until the watch tells of it, each look would delete it again.
-        self._index.control.remove(message.key, metadata.uid)
+        self._index.of(ControlIndex).remove(message.key, metadata.uid)
         return None
 
     async def _read_anew(self, message: ControlMessage) -> Outcome:
         answer = await self._client.get(item(CONTROL_KIND, *message.key), ControlMessage)
         if isinstance(answer, NotFound):
-            self._index.control.remove(message.key, message.metadata.uid)
+            self._index.of(ControlIndex).remove(message.key, message.metadata.uid)
         elif isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of message {message.metadata.name}: {answer}")
         else:
-            self._index.control.put(answer)
+            self._index.of(ControlIndex).put(answer)
         return LookAgain(f"message {message.metadata.name} has changed")
 
     def _remember(self, app: Key, **changes: Any) -> None:
-        self._index.control.memories[app] = dataclasses.replace(self._index.control.memory(app), **changes)
+        self._index.of(ControlIndex).memories[app] = dataclasses.replace(self._index.of(ControlIndex).memory(app), **changes)

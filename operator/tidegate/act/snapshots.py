@@ -9,6 +9,7 @@ from typing import Any, Protocol, assert_never
 import msgspec
 import structlog
 
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.events import EventPublisher
@@ -187,13 +188,13 @@ class SnapshotActor:
         if isinstance(answer, Conflict):
             return await self._read_anew(run)
         if isinstance(answer, NotFound):
-            self._index.snapshots.remove(run.key, run.snapshot.metadata.uid)
+            self._index.of(SnapshotIndex).remove(run.key, run.snapshot.metadata.uid)
             return LookAgain("the snapshot is gone")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"write to the snapshot: {answer}")
         # A resource that goes with its last finalizer is told of by the watch.
         run.snapshot = answer
-        self._index.snapshots.put(answer)
+        self._index.of(SnapshotIndex).put(answer)
         return None
 
     async def _delete(self, run: _Run, snapshot: StreamSnapshot) -> Outcome:
@@ -209,11 +210,11 @@ class SnapshotActor:
     async def _read_anew(self, run: _Run) -> Outcome:
         answer = await self._client.get(run.path, StreamSnapshot)
         if isinstance(answer, NotFound):
-            self._index.snapshots.remove(run.key, run.snapshot.metadata.uid)
+            self._index.of(SnapshotIndex).remove(run.key, run.snapshot.metadata.uid)
         elif isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of the snapshot: {answer}")
         else:
-            self._index.snapshots.put(answer)
+            self._index.of(SnapshotIndex).put(answer)
         return LookAgain("the snapshot has changed")
 
     # --- the driver's agent ---
@@ -278,16 +279,16 @@ class SnapshotActor:
         return self._refuse(run, Reason.LAUNCH_REFUSED, told, at_once=at_once)
 
     def _refuse(self, run: _Run, reason: Reason, message: str, *, at_once: bool = False) -> Outcome:
-        known = self._index.snapshots.memory(run.key).refusal
+        known = self._index.of(SnapshotIndex).memory(run.key).refusal
         attempts = known.attempts + 1 if known is not None and known.pod_name == run.pod_name else 1
         attempts = 0 if at_once else attempts
         self._remember(run.key, refusal=PodRefusal(run.pod_name, reason, message, run.now, attempts))
         return LookAgain(message)
 
     def _remember(self, key: Key, **changes: Any) -> None:
-        if self._index.snapshots.get(key) is not None:
-            memory = self._index.snapshots.memory(key)
-            self._index.snapshots.memories[key] = dataclasses.replace(memory, **changes)
+        if self._index.of(SnapshotIndex).get(key) is not None:
+            memory = self._index.of(SnapshotIndex).memory(key)
+            self._index.of(SnapshotIndex).memories[key] = dataclasses.replace(memory, **changes)
 
 
 def _finalizers(run: _Run, names: list[str]) -> dict[str, Any]:

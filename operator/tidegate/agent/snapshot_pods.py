@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord, process_of
@@ -69,8 +70,8 @@ class SnapshotPods:
 
     def _keep(self, key: Key, progress: PodProgress) -> bool:
         """Keep what a pod told, for the decisions about its key; return whether that is news."""
-        memory = self._index.snapshots.memory(key)
-        if memory.progress == progress or self._index.snapshots.get(key) is None:
+        memory = self._index.of(SnapshotIndex).memory(key)
+        if memory.progress == progress or self._index.of(SnapshotIndex).get(key) is None:
             return False
-        self._index.snapshots.memories[key] = dataclasses.replace(memory, progress=progress)
+        self._index.of(SnapshotIndex).memories[key] = dataclasses.replace(memory, progress=progress)
         return True

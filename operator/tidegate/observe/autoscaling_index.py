@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import History
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.beside import FeatureIndex
 from tidegate.workqueue import Key
 
 
@@ -21,11 +23,12 @@ class Watched:
     advice: Advice
 
 
-@dataclass(slots=True)
-class AutoscalingIndex:
+class AutoscalingIndex(FeatureIndex):
     """Applications that the autoscaler looks at."""
 
-    _watched: dict[Key, Watched] = field(default_factory=dict)
+    def __init__(self, namespaces: Collection[str] = ("",)) -> None:
+        """Start with none, whatever the namespaces."""
+        self._watched: dict[Key, Watched] = {}
 
     def put(self, key: Key, watched: Watched) -> None:
         """Keep what a look found."""
@@ -41,6 +44,6 @@ class AutoscalingIndex:
         watched = self.get(app)
         return watched.advice if watched is not None else None
 
-    def forget(self, key: Key) -> None:
+    def forget_app(self, app: Key) -> None:
         """Keep nothing of an application."""
-        self._watched.pop(key, None)
+        self._watched.pop(app, None)

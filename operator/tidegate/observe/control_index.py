@@ -95,6 +95,14 @@ class ControlIndex(WatchedResources[ControlMessage]):
             if not groups.get(app):
                 groups.pop(app, None)
 
+    def note_name(self, app: Key) -> None:
+        """Note that there is an application of this name."""
+        self.waiting.note_app(app)
+
+    def forget_app(self, app: Key) -> None:
+        """Note that there is none any more."""
+        self.waiting.forget_app(app)
+
     def memory(self, app: Key) -> ControlMemory:
         """Return what this process remembers of an application's messages."""
         return self.memories.get(app, ControlMemory())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.observe.autoscaling_index import AutoscalingIndex
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index, KnownApp
@@ -63,9 +65,9 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         rival=index.rival(known.app),
         origin=_origin(index, known),
         origin_unreadable=_origin_is_unreadable(index, known),
-        last_snapshot=index.snapshots.newest_ready(known.app),
-        snapshots=index.snapshots.of_app(key) if known.app.spec.snapshots is not None else (),
-        advice=index.autoscaling.advice(known.app),
+        last_snapshot=index.of(SnapshotIndex).newest_ready(known.app),
+        snapshots=index.of(SnapshotIndex).of_app(key) if known.app.spec.snapshots is not None else (),
+        advice=index.of(AutoscalingIndex).advice(known.app),
         memory=index.memory(key),
         deciding_since=index.deciding_since,
     )
@@ -120,12 +122,12 @@ def _parted(index: Index, app: StreamingApp) -> PodRecord | None:
 
 def _origin(index: Index, known: KnownApp) -> StreamSnapshot | None:
     start = known.app.spec.start_from
-    return index.snapshots.get((known.metadata.namespace, start.snapshot_name)) if start is not None else None
+    return index.of(SnapshotIndex).get((known.metadata.namespace, start.snapshot_name)) if start is not None else None
 
 
 def _origin_is_unreadable(index: Index, known: KnownApp) -> bool:
     start = known.app.spec.start_from
-    return start is not None and index.snapshots.unreadable((known.metadata.namespace, start.snapshot_name)) is not None
+    return start is not None and index.of(SnapshotIndex).unreadable((known.metadata.namespace, start.snapshot_name)) is not None
 
 
 def find_pod(pods: list[PodRecord], name: str, role: str) -> PodRecord | None:

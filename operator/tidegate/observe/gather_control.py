@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tidegate.observe.control_index import ControlIndex
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.model.control_message import CLUSTER_TYPES, ControlMessage
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_observation import ControlObservation
@@ -29,23 +31,23 @@ def observe_control(index: Index, app_key: Key, now: float, clock_skew: float = 
     driver = find_pod(index.pods(app_key), driver_pod_name(app_key[1]), ROLE_DRIVER)
     readable = known if isinstance(known, KnownApp) else None
     report = valid_report(index.reports.get(app_key), readable, driver, now) if readable else None
-    messages = index.control.in_order(app_key)
+    messages = index.of(ControlIndex).in_order(app_key)
     return ControlObservation(
         namespace=app_key[0],
         app_name=app_key[1],
         messages=messages,
         app=readable.app if readable else None,
         app_unreadable=isinstance(known, UnreadableApp),
-        without_app=index.control.waiting.without_app(app_key[0]) if known is None else OpenCount(),
+        without_app=index.of(ControlIndex).waiting.without_app(app_key[0]) if known is None else OpenCount(),
         driver=driver,
         agent=report.report if report else None,
         snapshots=_snapshots(index, messages),
         clock_skew=clock_skew,
-        memory=index.control.memory(app_key),
+        memory=index.of(ControlIndex).memory(app_key),
     )
 
 
 def _snapshots(index: Index, messages: Iterable[ControlMessage]) -> dict[str, StreamSnapshot]:
     asking = (message for message in messages if message.spec.type in CLUSTER_TYPES and not message.is_final)
-    found = ((it.metadata.uid, index.snapshots.get((it.key[0], message_snapshot_name(it)))) for it in asking)
+    found = ((it.metadata.uid, index.of(SnapshotIndex).get((it.key[0], message_snapshot_name(it)))) for it in asking)
     return {uid: snapshot for uid, snapshot in found if snapshot is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid, snapshot_id
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import find_pod, valid_report
@@ -27,7 +28,7 @@ def observe_snapshot(
         now: seconds of the monotonic clock; old answers of agents are left out.
         clock_skew: seconds by which our clock is ahead of the API server's.
     """
-    snapshot = index.snapshots.get(key)
+    snapshot = index.of(SnapshotIndex).get(key)
     if snapshot is None:
         return None
     app_key, identity = snapshot.app_key, snapshot_id(snapshot.metadata)
@@ -48,12 +49,12 @@ def observe_snapshot(
         verifying=find_pod(own, verify_pod_name(identity), ROLE_SNAPSHOT),
         exporting=_find_exporting(own, identity),
         forks=_waiting_forks(index, snapshot),
-        begun_by=tuple(name for _, name in index.snapshots.forks(key)),
+        begun_by=tuple(name for _, name in index.of(SnapshotIndex).forks(key)),
         siblings=_siblings(index, snapshot),
-        waiting=index.snapshots.waiting.of_app(app_key),
+        waiting=index.of(SnapshotIndex).waiting.of_app(app_key),
         without_app=_without_app(index, app_key),
         clock_skew=clock_skew,
-        memory=index.snapshots.memory(key),
+        memory=index.of(SnapshotIndex).memory(key),
     )
 
 
@@ -61,7 +62,7 @@ def _without_app(index: Index, app_key: Key) -> OpenCount:
     if not app_key[1] or index.app(app_key) is not None:
         return OpenCount()
     # Imported ones name no application, and are counted for themselves.
-    waiting = index.snapshots.waiting
+    waiting = index.of(SnapshotIndex).waiting
     return waiting.without_app(app_key[0]) - waiting.of_app((app_key[0], ""))
 
 
@@ -76,13 +77,13 @@ def _siblings(index: Index, snapshot: StreamSnapshot) -> tuple[StreamSnapshot, .
     owner = owner_uid(snapshot)
     if not owner:
         return ()
-    of_app = index.snapshots.of_app(snapshot.app_key)
+    of_app = index.of(SnapshotIndex).of_app(snapshot.app_key)
     return tuple(other for other in of_app if other is not snapshot and owner_uid(other) == owner)
 
 
 def _waiting_forks(index: Index, snapshot: StreamSnapshot) -> tuple[str, ...]:
     found = []
-    for fork in index.snapshots.forks(snapshot.key):
+    for fork in index.of(SnapshotIndex).forks(snapshot.key):
         known = index.app(fork)
         if isinstance(known, KnownApp) and _waits(known.app, snapshot):
             found.append(fork[1])

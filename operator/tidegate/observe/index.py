@@ -9,22 +9,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from tidegate.model.bounded_json import TOO_LARGE, decoded_size, why_cut
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
-from tidegate.observe.autoscaling_index import AutoscalingIndex
-from tidegate.observe.control_index import ControlIndex
+from tidegate.observe.beside import FeatureIndex
 from tidegate.observe.executor_ends import ExecutorEnds
 from tidegate.observe.first_lists import FirstLists
 from tidegate.observe.large_apps import LargeApp, LargeApps
 from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.raw_resource import metadata_of, ready_condition
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.storage_roots import StorageRoots, held_by, holds_back
 from tidegate.observe.versions import Departed, version_number
 from tidegate.resources.floors import NO_FLOORS, Floors
@@ -61,6 +59,7 @@ class UnreadableApp:
     """It was too large beside others, which are gone: it is to be read again."""
 
 
+F = TypeVar("F", bound=FeatureIndex)
 _NOTHING = Memory()
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 """As the API server writes times."""
@@ -103,9 +102,8 @@ class Index:
         self._roots = StorageRoots()
         self.large = large if large is not None else LargeApps()
         self._gone = Departed()
-        self.snapshots = SnapshotIndex(namespaces)
-        self.control = ControlIndex(namespaces)
-        self.autoscaling = AutoscalingIndex()
+        self._namespaces = tuple(namespaces)
+        self._features: dict[type[FeatureIndex], FeatureIndex] = {}
         self.executor_ends = ExecutorEnds()
         self.memories: dict[Key, Memory] = {}
         self.reports: dict[Key, TimedReport] = {}
@@ -118,6 +116,20 @@ class Index:
         """Applications whose launch is being recorded just now."""
         self.deciding_since = 0.0
         """When this process began to decide, in seconds since the epoch; before that it only looked."""
+
+    def of(self, feature: type[F]) -> F:
+        """Return what a feature knows, by the class of its index.
+
+        It is made when it is asked for first, and told then of the applications that are known.
+        """
+        known = self._features.get(feature)
+        if known is None:
+            known = self._features[feature] = feature(self._namespaces)
+            for key, app in self._apps.items():
+                known.note_name(key)
+                if isinstance(app, KnownApp):
+                    known.note_app(app.app)
+        return cast(F, known)
 
     def floors_of(self, namespace: str) -> Floors:
         """Return what is known to be demanded of pods in a namespace."""
@@ -165,7 +177,8 @@ class Index:
         if not keys:
             return keys
         self._note(key, KnownApp(app, _hash_of(app, known)))
-        self.snapshots.note_app(app)
+        for feature in self._features.values():
+            feature.note_app(app)
         return keys | self._roots.put(app)
 
     def is_news(self, body: Mapping[str, Any]) -> bool:
@@ -433,19 +446,17 @@ class Index:
 
     def _note(self, key: Key, known: KnownApp | UnreadableApp) -> None:
         self._apps[key] = known
-        for waiting in (self.snapshots.waiting, self.control.waiting):
-            waiting.note_app(key)
+        for feature in self._features.values():
+            feature.note_name(key)
 
     def _forget(self, key: Key) -> None:
         self._apps.pop(key, None)
-        for waiting in (self.snapshots.waiting, self.control.waiting):
-            waiting.forget_app(key)
+        for feature in self._features.values():
+            feature.forget_app(key)
         self._parted.pop(key, None)
         self.executor_ends.forget(key)
         self._roots.remove(key)
-        self.snapshots.forget_app(key)
         self.memories.pop(key, None)
-        self.autoscaling.forget(key)
         self.reports.pop(key, None)
         self.silences.pop(key, None)
         self.checked_access.discard(key)

@@ -66,6 +66,10 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
 
     # --- what they have to do with applications ---
 
+    def note_name(self, app: Key) -> None:
+        """Note that there is an application of this name."""
+        self.waiting.note_app(app)
+
     def note_app(self, app: StreamingApp) -> None:
         """Note which snapshot an application starts from, if it does, and how long its own scheduled ones stay."""
         key = (app.metadata.namespace, app.metadata.name)
@@ -79,10 +83,11 @@ class SnapshotIndex(WatchedResources[StreamSnapshot]):
             self._beginnings[key] = origin
             self._forks.setdefault(origin, set()).add(key)
 
-    def forget_app(self, key: Key) -> None:
+    def forget_app(self, app: Key) -> None:
         """Forget an application that is gone."""
-        self._keeps.pop(key, None)
-        self._forget_beginning(key)
+        self.waiting.forget_app(app)
+        self._keeps.pop(app, None)
+        self._forget_beginning(app)
 
     def _forget_beginning(self, key: Key) -> None:
         origin = self._beginnings.pop(key, None)

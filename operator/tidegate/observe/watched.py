@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from tidegate.model.streaming_app import Metadata
+from tidegate.observe.beside import FeatureIndex
 from tidegate.observe.versions import Departed, version_number
 from tidegate.workqueue import Key
 
@@ -50,7 +51,7 @@ class UnreadableResource:
 R = TypeVar("R", bound=Watchable)
 
 
-class WatchedResources(Generic[R]):
+class WatchedResources(FeatureIndex, Generic[R]):
     """The resources of one kind by key, and by the application they are of."""
 
     def __init__(self, namespaces: Collection[str] = ("",)) -> None:

@@ -15,6 +15,8 @@ from typing import Any, cast
 
 import msgspec
 
+from tidegate.observe.control_index import ControlIndex
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
@@ -251,13 +253,13 @@ class BrokerOrders:
     def see(self) -> None:
         """The watches tell everything."""
         for message in self.api.all("controlmessages", ControlMessage):
-            self.index.control.put(message)
+            self.index.of(ControlIndex).put(message)
         there = {snapshot.key: snapshot for snapshot in self.api.all("streamsnapshots", StreamSnapshot)}
         for snapshot in there.values():
-            self.index.snapshots.put(snapshot)
-        for known in self.index.snapshots.of_app(KEY):
+            self.index.of(SnapshotIndex).put(snapshot)
+        for known in self.index.of(SnapshotIndex).of_app(KEY):
             if known.key not in there:
-                self.index.snapshots.remove(known.key, known.metadata.uid)
+                self.index.of(SnapshotIndex).remove(known.key, known.metadata.uid)
 
     async def order_control(self, key: Key, pod: PodRecord, orders: ControlOrders) -> Unanswered | None:
         """Give orders to the driver, as the client of agents does; they or the answer may be lost."""

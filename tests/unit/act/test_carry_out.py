@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
@@ -299,13 +300,13 @@ SNAPSHOT = path_of(SLOT.manifest)
 async def test_a_snapshot_of_the_schedule_is_made_once() -> None:
     world = World()
     assert await world.do(SLOT) is None
-    (known,) = world.index.snapshots.of_app(KEY)
+    (known,) = world.index.of(SnapshotIndex).of_app(KEY)
     assert known.metadata.name == "orders-20270115-0800"
-    world.index.snapshots.remove(known.key, known.metadata.uid)
+    world.index.of(SnapshotIndex).remove(known.key, known.metadata.uid)
     world.index = world.actor._index = Index()
     world.index.put_app(APP)
     assert await world.do(SLOT) is None
-    assert len(world.index.snapshots.of_app(KEY)) == 1
+    assert len(world.index.of(SnapshotIndex).of_app(KEY)) == 1
 
 
 async def test_one_of_the_name_that_is_not_the_schedules_is_left_alone_and_told() -> None:

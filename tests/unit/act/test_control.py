@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from prometheus_client import generate_latest
 
+from tidegate.observe.control_index import ControlIndex
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
@@ -71,7 +72,7 @@ class World:
         )
         for each in messages:
             self.api.keep(path(each), each)
-            self.index.control.put(each)
+            self.index.of(ControlIndex).put(each)
 
     def runs(self, *reports: MessageReport) -> None:
         driver = running_driver(APP)
@@ -148,7 +149,7 @@ async def test_failures_are_counted_by_reasons_of_ours_and_the_series_go_with_th
         'tidegate_control_failed_total{orders,reason="Other"}': 1.0,
     }
     for each in (FIRST, SECOND):
-        world.index.control.remove(each.key, each.metadata.uid)
+        world.index.of(ControlIndex).remove(each.key, each.metadata.uid)
     world.runs()
     await world.look()
     assert world.series() == {}
@@ -161,7 +162,7 @@ async def test_a_message_that_is_deleted_is_forgotten_by_the_driver_too() -> Non
     assert world.agent.orders == [ControlOrders((), ("uid-first",))]
     world.runs()
     await world.look()
-    assert world.index.control.memories == {}
+    assert world.index.of(ControlIndex).memories == {}
 
 
 async def test_nothing_is_given_if_the_status_can_not_be_written() -> None:
@@ -224,7 +225,7 @@ async def test_a_message_that_can_not_be_read_says_so_and_the_others_go_on() -> 
     world = World(FIRST)
     odd = message("odd", resource_version="21")
     world.api.keep(path(odd), odd)
-    world.index.control.put(UnreadableResource(odd.metadata, "spec.type: missing"))
+    world.index.of(ControlIndex).put(UnreadableResource(odd.metadata, "spec.type: missing"))
     world.runs()
     await world.look(("shop", NO_APP))
     stalled = world.stored(odd).status.condition("Stalled")
@@ -244,7 +245,7 @@ async def test_a_brokers_message_gets_its_resource_at_once_and_is_given_to_nobod
     world.asks(ASKED)
     assert await world.look() == 0.0
     await world.look()
-    (made,) = world.index.control.in_order(ORDERS)
+    (made,) = world.index.of(ControlIndex).in_order(ORDERS)
     assert (made.metadata.name, made.status.phase, made.status.sequence) == (NAME, MessagePhase.PUBLISHED, 12)
     assert world.agent.orders == []
 
@@ -255,7 +256,7 @@ async def test_one_that_was_made_before_and_that_the_watch_has_not_told_of_is_re
         each.asks(ASKED)
         again.api.objects = world.api.objects
         await each.look()
-    assert [each.metadata.name for each in again.index.control.in_order(ORDERS)] == [NAME]
+    assert [each.metadata.name for each in again.index.of(ControlIndex).in_order(ORDERS)] == [NAME]
 
 
 async def test_its_driver_is_told_that_the_api_server_refuses_its_resource() -> None:

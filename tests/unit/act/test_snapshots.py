@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.access import AccessKeeper
 from tidegate.act.events import EventPublisher
 from tidegate.act.snapshots import SnapshotActor
@@ -98,7 +99,7 @@ class World:
             steady=lambda: NOW,
         )
         self.api.keep(PATH, of or snapshot())
-        self.index.snapshots.put(of or snapshot())
+        self.index.of(SnapshotIndex).put(of or snapshot())
 
     def runs(self, *reports: SnapshotReport) -> None:
         driver = running_driver(APP)
@@ -230,7 +231,7 @@ async def test_the_series_of_a_snapshot_that_is_gone_are_gone() -> None:
     world.runs(report(SnapshotState.FAILED))
     await world.settle()
     assert world.series()["tidegate_snapshots_failed_total", "shop", "orders", "InternalError"] == 1.0
-    world.index.snapshots.remove(KEY, snapshot().metadata.uid)
+    world.index.of(SnapshotIndex).remove(KEY, snapshot().metadata.uid)
     await world.look()
     assert world.series() == {}
 
@@ -254,7 +255,7 @@ def unreadable(**metadata: Any) -> UnreadableResource:
 
 async def test_one_that_can_not_be_read_says_so_once() -> None:
     world = World()
-    world.index.snapshots.put(unreadable(resource_version="21"))
+    world.index.of(SnapshotIndex).put(unreadable(resource_version="21"))
     world.api.keep(PATH, snapshot(resource_version="21"))
     await world.settle()
     (event,) = [path for path in world.api.objects if "/events/" in path]
@@ -266,7 +267,7 @@ async def test_one_that_can_not_be_read_says_so_once() -> None:
 
 async def test_one_that_can_not_be_read_goes_and_leaves_its_files() -> None:
     world = World()
-    world.index.snapshots.put(unreadable(resource_version="21", deletion_timestamp=TIME))
+    world.index.of(SnapshotIndex).put(unreadable(resource_version="21", deletion_timestamp=TIME))
     world.api.keep(PATH, snapshot(begun(), resource_version="21"))
     await world.look()
     assert world.stored().metadata.finalizers == ()
@@ -292,12 +293,12 @@ def scheduled(name: str, days: int, **annotations: str) -> StreamSnapshot:
 
 async def test_what_is_not_kept_is_deleted_and_counted() -> None:
     world = World(scheduled("nightly", 2))
-    world.index.snapshots.put(scheduled("later", 1))
+    world.index.of(SnapshotIndex).put(scheduled("later", 1))
     await world.look()
     assert PATH not in world.api.objects
     assert world.series()["tidegate_snapshots_expired_total", "shop", "orders"] == 1.0
     for name in ("nightly", "later"):
-        world.index.snapshots.remove(("shop", name), f"uid of {name}")
+        world.index.of(SnapshotIndex).remove(("shop", name), f"uid of {name}")
     await world.look()
     assert world.series() == {}
 
@@ -307,10 +308,10 @@ async def test_what_the_application_says_is_noted() -> None:
     world.index.put_app(
         launched(app_with({"snapshots": {"intervalSeconds": 21600, "retention": {"maxAgeSeconds": 604800}}}))
     )
-    assert world.index.snapshots.waiting_for(ORDERS) == {KEY}
+    assert world.index.of(SnapshotIndex).waiting_for(ORDERS) == {KEY}
     await world.look()
     assert world.stored().metadata.annotations["tidegate.dev/retention"] == '{"maxAgeSeconds":604800}'
-    assert world.index.snapshots.waiting_for(ORDERS) == set()
+    assert world.index.of(SnapshotIndex).waiting_for(ORDERS) == set()
 
 
 async def test_one_that_is_complete_has_the_others_looked_at() -> None:
@@ -321,8 +322,8 @@ async def test_one_that_is_complete_has_the_others_looked_at() -> None:
     world.runs(report(SnapshotState.READY))
     await world.look()
     assert [found.metadata.name for found in world.beside] == ["nightly"]
-    world.index.snapshots.put(scheduled("earlier", 1))
-    assert world.index.snapshots.beside(world.beside[0]) == [("shop", "earlier")]
+    world.index.of(SnapshotIndex).put(scheduled("earlier", 1))
+    assert world.index.of(SnapshotIndex).beside(world.beside[0]) == [("shop", "earlier")]
 
 
 async def test_a_pod_that_is_refused_is_remembered_by_its_own_name() -> None:
@@ -330,7 +331,7 @@ async def test_a_pod_that_is_refused_is_remembered_by_its_own_name() -> None:
     world = World(msgspec.structs.replace(asked, spec=msgspec.structs.replace(asked.spec, verify_nonce=1)))
     world.api.refusing["/api/v1/namespaces/shop/pods"] = Forbidden("quota")
     await world.settle()
-    refusal = world.index.snapshots.memory(KEY).refusal
+    refusal = world.index.of(SnapshotIndex).memory(KEY).refusal
     assert refusal is not None
     assert (refusal.pod_name, refusal.attempts) == (f"{ID}-verify", 1)
     verified = world.stored().status.condition("Verified")

@@ -13,6 +13,8 @@ import pytest
 import structlog
 from aiohttp import web
 
+from tidegate.observe.control_index import ControlIndex
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
@@ -47,8 +49,8 @@ async def listed(kind: str, *bodies: bytes) -> Index:
     """Return what the watch makes of a list that holds these."""
     index = Index()
     kinds: dict[str, tuple[Any, Any]] = {
-        CONTROL_KIND: (index.control, decode_message),
-        SNAPSHOT_KIND: (index.snapshots, decode_snapshot),
+        CONTROL_KIND: (index.of(ControlIndex), decode_message),
+        SNAPSHOT_KIND: (index.of(SnapshotIndex), decode_snapshot),
     }
     watched, decode = kinds[kind]
     text = b'{"metadata":{"resourceVersion":"9"},"items":[' + b",".join(bodies) + b"]}"
@@ -61,7 +63,7 @@ async def listed(kind: str, *bodies: bytes) -> Index:
 
 
 def found(index: Index, kind: str) -> list[UnreadableResource]:
-    return (index.control if kind == CONTROL_KIND else index.snapshots).unreadable_in("shop")
+    return (index.of(ControlIndex) if kind == CONTROL_KIND else index.of(SnapshotIndex)).unreadable_in("shop")
 
 
 class World:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.snapshot_pods import INTERVAL, SnapshotPods
@@ -32,7 +33,7 @@ class Answers:
 
 def pods_that_say(*reports: SnapshotReport) -> tuple[SnapshotPods, Index, Answers, list[Any]]:
     index, woken = Index(), list[Any]()
-    index.snapshots.put(snapshot(begun()))
+    index.of(SnapshotIndex).put(snapshot(begun()))
     answers: Any = Answers(SnapshotReports(reports))
     return SnapshotPods(index, answers, woken.append), index, answers, woken
 
@@ -42,7 +43,7 @@ async def test_what_a_pod_tells_wakes_its_snapshot_once() -> None:
     pods.follow(KEY, pod(ip="10.0.0.7"))
     await pods.ask()
     await pods.ask()
-    progress = index.snapshots.memory(KEY).progress
+    progress = index.of(SnapshotIndex).memory(KEY).progress
     assert progress is not None
     assert (progress.report, woken) == (COPYING, [KEY])
 
@@ -62,7 +63,7 @@ async def test_silence_changes_nothing() -> None:
     await pods.ask()
     answers.answer = Unanswered("nobody there")
     await pods.ask()
-    assert (index.snapshots.memory(KEY).progress, woken) == (None, [])
+    assert (index.of(SnapshotIndex).memory(KEY).progress, woken) == (None, [])
 
 
 async def test_an_answer_that_nobody_can_make_anything_of_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +75,7 @@ async def test_an_answer_that_nobody_can_make_anything_of_ends_nothing(monkeypat
 
     monkeypatch.setattr(answers, "read_snapshot_pod", odd)
     await pods.ask()
-    assert (index.snapshots.memory(KEY).progress, woken) == (None, [])
+    assert (index.of(SnapshotIndex).memory(KEY).progress, woken) == (None, [])
 
 
 async def test_all_are_asked_for_as_long_as_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:

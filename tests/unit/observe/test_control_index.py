@@ -68,7 +68,7 @@ def test_an_application_with_no_message_left_has_none() -> None:
 
 def test_an_observation_has_the_application_its_driver_and_its_newest_answer() -> None:
     index, driver = Index(), running_driver(APP)
-    index.control.put(message("a"))
+    index.of(ControlIndex).put(message("a"))
     assert observe_control(index, ORDERS, NOW).app is None
     index.put_app(APP)
     index.put_pod(driver)

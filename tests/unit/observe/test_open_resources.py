@@ -2,6 +2,8 @@
 
 import msgspec
 
+from tidegate.observe.control_index import ControlIndex
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.decide.conditions import build_conditions
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.control_message import ControlMessage, ControlMessageStatus, MessagePhase
@@ -29,21 +31,21 @@ def accepted(name: str, app: str, version: int = 1) -> ControlMessage:
 def test_messages_that_wait_are_counted_with_their_payloads_until_they_end_or_go() -> None:
     index = Index()
     for name in ("a", "b", "c"):
-        index.control.put(accepted(name, "nobody"))
-    index.control.put(message("new", resource_version="1"))
-    assert index.control.waiting.of_app(NOBODYS) == OpenCount(3, 18)
-    index.control.put(accepted("a", "nobody", 2))
+        index.of(ControlIndex).put(accepted(name, "nobody"))
+    index.of(ControlIndex).put(message("new", resource_version="1"))
+    assert index.of(ControlIndex).waiting.of_app(NOBODYS) == OpenCount(3, 18)
+    index.of(ControlIndex).put(accepted("a", "nobody", 2))
     failed = ControlMessageStatus(conditions=SAID, phase=MessagePhase.FAILED)
-    index.control.put(msgspec.structs.replace(accepted("b", "nobody", 2), status=failed))
-    index.control.remove(("shop", "c"), "uid-c")
-    assert index.control.waiting.of_app(NOBODYS) == OpenCount(1, 6)
+    index.of(ControlIndex).put(msgspec.structs.replace(accepted("b", "nobody", 2), status=failed))
+    index.of(ControlIndex).remove(("shop", "c"), "uid-c")
+    assert index.of(ControlIndex).waiting.of_app(NOBODYS) == OpenCount(1, 6)
 
 
 def test_those_of_applications_that_are_not_there_are_counted_together_by_namespace() -> None:
     index = Index()
     for number in range(5):
-        index.control.put(accepted(f"m{number}", f"nobody-{number}"))
-    index.control.put(accepted("real", "orders"))
+        index.of(ControlIndex).put(accepted(f"m{number}", f"nobody-{number}"))
+    index.of(ControlIndex).put(accepted("real", "orders"))
     assert observe_control(index, NOBODYS, NOW).without_app == OpenCount(6, 36)
     index.put_app(APP)
     assert observe_control(index, NOBODYS, NOW).without_app == OpenCount(5, 30)
@@ -55,10 +57,10 @@ def test_those_of_applications_that_are_not_there_are_counted_together_by_namesp
 
 def test_an_application_that_cannot_be_read_is_there() -> None:
     index = Index()
-    index.control.put(accepted("a", "orders"))
+    index.of(ControlIndex).put(accepted("a", "orders"))
     stored = msgspec.to_builtins(APP)
     index.put_app({**stored, "metadata": {**stored["metadata"], "resourceVersion": "99"}, "spec": {}})
-    assert index.control.waiting.without_app("shop") == OpenCount()
+    assert index.of(ControlIndex).waiting.without_app("shop") == OpenCount()
 
 
 def test_snapshots_on_their_way_are_counted_and_imported_ones_for_themselves() -> None:
@@ -67,13 +69,13 @@ def test_snapshots_on_their_way_are_counted_and_imported_ones_for_themselves() -
     imported = msgspec.structs.replace(snapshot(name="import", uid="u-import"), status=waits)
     spec = msgspec.structs.replace(imported.spec, app_ref=None, uri="s3://b/p/snapshots/x/manifest.json")
     for known in (plain, msgspec.structs.replace(imported, spec=spec), snapshot(name="new", uid="u-new")):
-        index.snapshots.put(known)
+        index.of(SnapshotIndex).put(known)
     seen = [observe_snapshot(index, ("shop", name), PLATFORM, NOW) for name in ("new", "import")]
     assert [(o.waiting.number, o.without_app.number) for o in seen if o is not None] == [(1, 1), (1, 0)]
     index.put_app(APP)
     done = StreamSnapshotStatus(phase=SnapshotPhase.READY, conditions=SAID)
     metadata = msgspec.structs.replace(plain.metadata, resource_version="21")
-    index.snapshots.put(msgspec.structs.replace(plain, status=done, metadata=metadata))
+    index.of(SnapshotIndex).put(msgspec.structs.replace(plain, status=done, metadata=metadata))
     after = observe_snapshot(index, ("shop", "new"), PLATFORM, NOW)
     assert after is not None
     assert (after.waiting.number, after.without_app.number) == (0, 0)
@@ -85,7 +87,7 @@ def test_a_snapshot_that_is_being_deleted_is_not_on_its_way_and_keeps_no_other_o
     ready = msgspec.structs.replace(snapshot(name="old", uid="u-old"), status=done)
     gone = msgspec.structs.replace(ready.metadata, deletion_timestamp=TIME, resource_version="21")
     for known in (ready, msgspec.structs.replace(ready, metadata=gone), snapshot(name="new", uid="u-new")):
-        index.snapshots.put(known)
+        index.of(SnapshotIndex).put(known)
     seen = observe_snapshot(index, ("shop", "new"), PLATFORM, NOW)
     assert seen is not None
     assert seen.waiting.number == 0

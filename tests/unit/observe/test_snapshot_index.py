@@ -74,16 +74,16 @@ def test_nothing_is_complete_before_each_namespace_was_listed() -> None:
 
 def test_an_application_matters_to_what_is_not_final_and_to_what_it_begins_with() -> None:
     index = Index()
-    index.snapshots.put(snapshot(begun()))
+    index.of(SnapshotIndex).put(snapshot(begun()))
     index.put_app(fork())
-    assert index.snapshots.waiting_for(ORDERS) == {KEY}
-    assert index.snapshots.waiting_for(("shop", "variant")) == {KEY}
+    assert index.of(SnapshotIndex).waiting_for(ORDERS) == {KEY}
+    assert index.of(SnapshotIndex).waiting_for(("shop", "variant")) == {KEY}
     done = msgspec.structs.replace(ready_snapshot(), metadata=snapshot(resource_version="21").metadata)
-    index.snapshots.put(done)
-    assert index.snapshots.waiting_for(ORDERS) == set()
-    assert index.snapshots.forks(KEY) == [("shop", "variant")]
+    index.of(SnapshotIndex).put(done)
+    assert index.of(SnapshotIndex).waiting_for(ORDERS) == set()
+    assert index.of(SnapshotIndex).forks(KEY) == [("shop", "variant")]
     index.remove_app(("shop", "variant"), "u-variant")
-    assert index.snapshots.forks(KEY) == []
+    assert index.of(SnapshotIndex).forks(KEY) == []
 
 
 def test_the_newest_is_that_of_this_very_application() -> None:
@@ -105,7 +105,7 @@ def test_an_observation_holds_what_is_around_the_snapshot() -> None:
     index.put_pod(driver)
     index.put_pod(pod(app))
     index.reports[ORDERS] = TimedReport(agent(), NOW, driver.uid, driver.restarts)
-    index.snapshots.put(snapshot(begun()))
+    index.of(SnapshotIndex).put(snapshot(begun()))
     o = observe_snapshot(index, KEY, PLATFORM, NOW)
     assert o is not None
     assert (o.app, o.driver, o.agent) == (app, driver, agent())
@@ -127,7 +127,7 @@ def test_the_pod_of_a_snapshot_is_nothing_to_the_application_itself() -> None:
 
 def test_forks_wait_for_it_until_they_have_begun() -> None:
     index = Index()
-    index.snapshots.put(ready_snapshot())
+    index.of(SnapshotIndex).put(ready_snapshot())
     for app in (
         fork("new"),
         fork("filling", started=ID),

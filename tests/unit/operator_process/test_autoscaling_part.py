@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.settings import PERIOD
 from tidegate.autoscaling_part import AutoscalingPart
@@ -113,13 +114,13 @@ class World:
 
     @property
     def advice(self) -> Advice:
-        watched = self.index.autoscaling.get(self.app)
+        watched = self.index.of(AutoscalingIndex).get(self.app)
         assert watched is not None
         return watched.advice
 
     @property
     def target(self) -> int:
-        watched = self.index.autoscaling.get(self.app)
+        watched = self.index.of(AutoscalingIndex).get(self.app)
         return watched.past.target if watched is not None else 0
 
     def metric(self, name: str, **labels: str) -> float | None:
@@ -180,7 +181,7 @@ async def test_an_application_is_woken_only_by_news() -> None:
 async def test_advice_has_no_target() -> None:
     world = World("Advise")
     await world.batches(12)
-    watched = world.index.autoscaling.get(world.app)
+    watched = world.index.of(AutoscalingIndex).get(world.app)
     assert watched is not None
     assert (watched.past.target, watched.advice.evaluation.step) == (0, Reason.SCALE_UP)
     assert world.metric("tidegate_autoscaling_scalings_total", direction="up") is None
@@ -208,7 +209,7 @@ async def test_a_driver_without_any_executor_is_not_measured_for_ever() -> None:
     for _ in range(9):
         world.at += 10.0
         await world.look_at(report_of(world.driver, queries=(query(12, NOW + 120.0, 10.0, 1000),), **short).report)
-    watched = world.index.autoscaling.get(world.app)
+    watched = world.index.of(AutoscalingIndex).get(world.app)
     assert watched is not None
     assert watched.advice.evaluation.step is Reason.EXECUTORS_MISSING
     assert watched.advice.message.startswith("No executor runs")
@@ -268,7 +269,7 @@ async def test_switched_off_nothing_is_kept_or_shown() -> None:
     await world.batches(12)
     world.edit(launched(app_with({"autoscaling.mode": "Off", "autoscaling.maxExecutors": 8})), "99")
     assert await world.reconciler.reconcile(KEY) is None
-    assert world.index.autoscaling.get(world.app) is None
+    assert world.index.of(AutoscalingIndex).get(world.app) is None
     left = [s.name for m in world.figures.registry.collect() for s in m.samples if s.labels.get("app") == KEY[1]]
     assert [name for name in left if name.startswith("tidegate_autoscaling")] == []
 
@@ -292,7 +293,7 @@ async def test_from_the_stop_to_a_stable_version_the_number_of_executors_stays_a
     before = world.target
     world.edit(msgspec.structs.replace(world.app, status=under_test(phase).status), "99")
     await world.batches(24, lag=100_000)
-    watched = world.index.autoscaling.get(world.app)
+    watched = world.index.of(AutoscalingIndex).get(world.app)
     assert watched is not None
     assert (world.target, watched.advice.evaluation.step) == (before, Reason.UPGRADE_UNDER_WAY)
     assert "comes first" in watched.advice.message

@@ -1,0 +1,24 @@
+"""What one feature knows beside applications and pods: the index keeps it, and tells it of applications. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.workqueue import Key
+
+
+class FeatureIndex:
+    """Told of each application that comes, changes or goes; what is nothing to a feature, it leaves as it is here."""
+
+    def __init__(self, namespaces: Collection[str] = ("",)) -> None:
+        """Start empty; ``namespaces`` are those whose lists will come, an empty name stands for all."""
+
+    def note_name(self, app: Key) -> None:
+        """Note that there is an application of this name, whether it can be read or not."""
+
+    def note_app(self, app: StreamingApp) -> None:
+        """Note a version of an application that was taken in."""
+
+    def forget_app(self, app: Key) -> None:
+        """Note that there is no application of this name any more."""
