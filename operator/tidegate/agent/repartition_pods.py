@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from tidegate.agent.snapshot_pods import SnapshotPods
+from tidegate.agent.pods_at_work import PodsAtWork
 from tidegate.observe.index import KnownApp
 from tidegate.observe.snapshot_observation import PodProgress
 from tidegate.workqueue import Key
 
 
-class RepartitionPods(SnapshotPods):
+class RepartitionPods(PodsAtWork):
     """The pods at work, by the application that each is for."""
 
     __slots__ = ()

@@ -88,7 +88,7 @@ async def test_all_are_asked_for_as_long_as_there_are_any(monkeypatch: pytest.Mo
             three.set()
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("tidegate.agent.snapshot_pods.asyncio.sleep", sleep)
+    monkeypatch.setattr("tidegate.agent.pods_at_work.asyncio.sleep", sleep)
     task = asyncio.create_task(pods.run())
     pods.follow(KEY, pod(ip="10.0.0.7"))
     await three.wait()
