@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from tidegate.observe.control_index import ControlIndex
-from tidegate import messages
+from tidegate.observe import messages
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
 from tidegate.model.control_message import CONTROL_KIND, ControlMessage, decode_message

@@ -1,4 +1,4 @@
-"""What the process says of itself: its settings, its leadership and what it waits for. No I/O."""
+"""What the process says of itself: its settings, and what is wrong with its Lease. No I/O."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ LEADER_ELECTION = (
 )
 NO_OPERATOR_IMAGE = "no operator image: give --operator-image or TIDEGATE_OPERATOR_IMAGE"
 
-CONTROL_MESSAGES_UNLISTED = "control messages are not listed yet"
-SNAPSHOTS_UNLISTED = "snapshots are not listed yet"
-LEASE_DELETED = "the Lease was deleted"
 OPERATOR_IMAGE = "the operator's own image: it brings the runtime into the applications' pods (required)"
 PULL_POLICY = "when nodes pull it: Always, IfNotPresent or Never"
 NAMESPACES = "comma-separated namespaces to serve; empty: all"
@@ -34,14 +31,6 @@ KEY_NAME = "name of the Secret with the key of the agents; made if it is not the
 
 def lease_unusable(problem: str) -> str:
     return f"the lease cannot be used: {problem}"
-
-
-def lease_names(holder: str) -> str:
-    return f"the Lease names {holder}"
-
-
-def not_renewed(seconds: float) -> str:
-    return f"not renewed for {seconds:g} s"
 
 
 def option(explanation: str, variable: str, default: str) -> str:

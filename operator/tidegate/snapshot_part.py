@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate import messages
+from tidegate.observe import messages
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter

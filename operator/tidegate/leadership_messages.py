@@ -1,0 +1,13 @@
+"""Why a process does not lead any more. No I/O."""
+
+from __future__ import annotations
+
+LEASE_DELETED = "the Lease was deleted"
+
+
+def lease_names(holder: str) -> str:
+    return f"the Lease names {holder}"
+
+
+def not_renewed(seconds: float) -> str:
+    return f"not renewed for {seconds:g} s"
