@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from tidegate.agent import messages
+from tidegate.agent import key_messages
 from tidegate.agent.keys import KEY_BYTES, OperatorKeys
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, NotFound
@@ -60,15 +60,15 @@ async def _read_or_make(client: KubeClient, namespace: str, name: str) -> Operat
             "POST", collection_of(manifest), msgspec.Raw, manifest, patience=PATIENCE_SECONDS
         )
         if isinstance(made, FAILURES) and not isinstance(made, AlreadyExists):
-            return messages.key_not_made(made).replace(key, "[redacted]")
+            return key_messages.key_not_made(made).replace(key, "[redacted]")
         # Read back, whoever made it: so all have the same, and what the API server keeps.
         found = await client.get(path, _Secret)
     if isinstance(found, FAILURES):
-        return messages.key_not_read(found)
+        return key_messages.key_not_read(found)
     try:
         return OperatorKeys(base64.b64decode(found.data.get(KEY, ""), validate=True))
     except ValueError:
-        return messages.key_too_short(KEY_BYTES, KEY)
+        return key_messages.key_too_short(KEY_BYTES, KEY)
 
 
 def _manifest(namespace: str, name: str, key: str) -> dict[str, Any]:

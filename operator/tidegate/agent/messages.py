@@ -1,4 +1,4 @@
-"""Why an agent gives no answer, or the operator has no key for it: clauses for conditions and logs. No I/O."""
+"""Why an agent gives no answer: clauses for conditions and logs. No I/O."""
 
 from __future__ import annotations
 
@@ -25,18 +25,6 @@ def no_answer(seconds: float) -> str:
 
 def no_connection(why: str) -> str:
     return f"no connection: {why}"
-
-
-def key_not_made(answer: object) -> str:
-    return f"it cannot be made: {answer}"
-
-
-def key_not_read(answer: object) -> str:
-    return f"it cannot be read: {answer}"
-
-
-def key_too_short(length: int, field: str) -> str:
-    return f"it has no {length} bytes under {field!r}: restore it, or delete it, and another one is made"
 
 
 def greeting_unreadable(error: Exception) -> str:
