@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -16,11 +17,11 @@ from tidegate.act import messages
 from tidegate.act.events import EventPublisher
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.conditions import build_conditions
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Health
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
 from tidegate.kube.paths import item
-from tidegate.model.streaming_app import KIND, Metadata, Phase, StreamingApp
+from tidegate.model.streaming_app import KIND, Metadata, StreamingApp
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.reasons import Reason
 from tidegate_spark.secret_shapes import without_shapes
@@ -49,6 +50,15 @@ class Unreadable(Protocol):
     @property
     def ready(self) -> Mapping[str, Any]:
         """Its condition Ready, as stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    """What conditions are made of."""
+
+    message: str
+    health: Health = Health.STALLED
+    reason: Reason = Reason.INVALID_SPEC
 
 
 class UnreadableTeller:
@@ -106,8 +116,7 @@ class UnreadableTeller:
         log.error(message, reason=Reason.INVALID_SPEC, kind=kind, resource=app.metadata.name)
         event = PublishEvent(Reason.INVALID_SPEC, message, True, f"generation {app.metadata.generation}")
         await self._events.publish(app.metadata, event, now, kind)
-        verdict = Verdict(Phase.PENDING, Health.STALLED, Reason.INVALID_SPEC, message)
-        conditions = msgspec.to_builtins(build_conditions((), verdict, app.metadata.generation, now))
+        conditions = msgspec.to_builtins(build_conditions((), _Unreadable(message), app.metadata.generation, now))
         # Not the uid: a change of the status is carried out whatever uid it names. The version is another one, too, if
         # an object of the same name has taken the place of the one that was read.
         change = {
