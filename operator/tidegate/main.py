@@ -61,6 +61,7 @@ from tidegate.model.streaming_app import PLURAL
 from tidegate.observe.index import Index
 from tidegate.observe.large_apps import MIB, LargeApps
 from tidegate.observe.quotas import Quotas
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.start_events import StartEvents
 from tidegate.part import Part, Running
 from tidegate.pod_watch import watch_pods
@@ -311,6 +312,7 @@ def _build(  # noqa: PLR0913, PLR0917 - what all parts share
     reconciler.starts = snapshots.starts = starts
     control_actor = ControlActor(client, agents, index, events, figures)
     messages = ControlReconciler(index, control_actor, poller, figures.control, teller, client.clock_skew)
+    messages.find_snapshot = index.of(SnapshotIndex).get
     parts, leads = (part, control, autoscaling), asyncio.Event()
     return Operator(settings, connection, client, figures, index, queue, poller, leads, parts=parts, events=events)
 

@@ -17,7 +17,7 @@ from tidegate.decide.control.plan import decide_control
 from tidegate.looks import Looks
 from tidegate.metrics.control import ControlFigures
 from tidegate.model.control_message import CONTROL_KIND
-from tidegate.observe.gather_control import observe_control
+from tidegate.observe.gather_control import FindSnapshot, observe_control
 from tidegate.observe.index import Index
 from tidegate.workqueue import Key
 
@@ -39,6 +39,8 @@ class ControlReconciler:
     """Seconds by which our clock is ahead of the API server's."""
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
+    find_snapshot: FindSnapshot = lambda key: None
+    """Returns the StreamSnapshot of a key, None if there is none."""
     _looks: Looks = field(default_factory=Looks)
 
     async def reconcile(self, app: Key) -> float | None:
@@ -51,7 +53,7 @@ class ControlReconciler:
         if app[1] == NO_APP:
             await self.unreadable.tell_all(self.index.of(ControlIndex).unreadable_in(app[0]), now, CONTROL_KIND)
             return None
-        observation = observe_control(self.index, app, self.steady(), self.clock_skew())
+        observation = observe_control(self.index, app, self.steady(), self.clock_skew(), self.find_snapshot)
         plan = decide_control(observation, now)
         if plan.actions:
             log.info(plan.message, actions=[type(action).__name__ for action in plan.actions])

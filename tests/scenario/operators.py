@@ -159,6 +159,7 @@ class OperatorProcess:
         self._line_reconciler = ControlReconciler(
             self.index, messages, self.poller, FIGURES.control, teller, self._skew_of, self.clock, steady
         )
+        self._line_reconciler.find_snapshot = self.index.of(SnapshotIndex).get
         self.began: dict[Key, int] = {}
         """Version of the API server's objects when the newest plan for an application was begun."""
         self._tasks: list[asyncio.Task[None]] = []

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.model.control_message import CLUSTER_TYPES, ControlMessage
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_observation import ControlObservation
@@ -17,8 +16,16 @@ from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import Key
 from tidegate_spark.protocol import ROLE_DRIVER
 
+FindSnapshot = Callable[[Key], StreamSnapshot | None]
 
-def observe_control(index: Index, app_key: Key, now: float, clock_skew: float = 0.0) -> ControlObservation:
+
+def observe_control(
+    index: Index,
+    app_key: Key,
+    now: float,
+    clock_skew: float = 0.0,
+    find_snapshot: FindSnapshot = lambda key: None,
+) -> ControlObservation:
     """Return everything a decision about the messages to an application may know.
 
     Args:
@@ -26,6 +33,7 @@ def observe_control(index: Index, app_key: Key, now: float, clock_skew: float = 
         app_key: namespace and name of the application, which need not be there.
         now: seconds of the monotonic clock; old answers of agents are left out.
         clock_skew: seconds by which our clock is ahead of the API server's.
+        find_snapshot: returns the StreamSnapshot of a key, None if there is none.
     """
     known = index.app(app_key)
     driver = find_pod(index.pods(app_key), driver_pod_name(app_key[1]), ROLE_DRIVER)
@@ -41,13 +49,13 @@ def observe_control(index: Index, app_key: Key, now: float, clock_skew: float = 
         without_app=index.of(ControlIndex).waiting.without_app(app_key[0]) if known is None else OpenCount(),
         driver=driver,
         agent=report.report if report else None,
-        snapshots=_snapshots(index, messages),
+        snapshots=_snapshots(find_snapshot, messages),
         clock_skew=clock_skew,
         memory=index.of(ControlIndex).memory(app_key),
     )
 
 
-def _snapshots(index: Index, messages: Iterable[ControlMessage]) -> dict[str, StreamSnapshot]:
+def _snapshots(find_snapshot: FindSnapshot, messages: Iterable[ControlMessage]) -> dict[str, StreamSnapshot]:
     asking = (message for message in messages if message.spec.type in CLUSTER_TYPES and not message.is_final)
-    found = ((it.metadata.uid, index.of(SnapshotIndex).get((it.key[0], message_snapshot_name(it)))) for it in asking)
+    found = ((it.metadata.uid, find_snapshot((it.key[0], message_snapshot_name(it)))) for it in asking)
     return {uid: snapshot for uid, snapshot in found if snapshot is not None}

@@ -242,6 +242,7 @@ class BrokerOrders:
         self.reconciler = ControlReconciler(
             self.index, actor, poller, figures.control, teller, clock=self.clock, steady=self.clock
         )
+        self.reconciler.find_snapshot = self.index.of(SnapshotIndex).get
         self.index.put_app(APP)
         self.see()
 
