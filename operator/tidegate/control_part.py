@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from tidegate.observe.control_index import ControlIndex
-from tidegate.observe import messages
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
 from tidegate.model.control_message import CONTROL_KIND, ControlMessage, decode_message
-from tidegate.observe.control_index import Stored
+from tidegate.observe import messages
+from tidegate.observe.control_index import ControlIndex, Stored
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index
 from tidegate.part import Running

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import structlog
 
-from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.samples import History
@@ -23,7 +22,7 @@ from tidegate.decide.ignored_instances import basis_of
 from tidegate.metrics.autoscaling import AutoscalingFigures
 from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.autoscaling_index import Watched
+from tidegate.observe.autoscaling_index import AutoscalingIndex, Watched
 from tidegate.observe.gather import find_pod
 from tidegate.observe.gather_autoscaling import see
 from tidegate.observe.index import Index, KnownApp

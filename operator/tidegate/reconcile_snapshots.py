@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
@@ -21,6 +20,7 @@ from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import SnapshotObservation, pods_of, start_timeout, with_pods
 from tidegate.observe.start_events import StartEvents
 from tidegate.resources.platform import Platform

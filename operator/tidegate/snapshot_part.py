@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe import messages
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot, decode_snapshot
+from tidegate.observe import messages
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index
-from tidegate.observe.snapshot_index import Stored
+from tidegate.observe.snapshot_index import SnapshotIndex, Stored
 from tidegate.part import Running
 from tidegate.workqueue import Key, WorkQueue
 from tidegate_spark.reasons import Reason

@@ -16,7 +16,6 @@ import pytest
 
 import tidegate.agent.client
 from devcluster.control import free_port
-from tidegate.observe.control_index import ControlIndex
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
@@ -26,6 +25,7 @@ from tidegate.agent.session import launch_of
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import ControlMessage, MessagePhase, decode_message
+from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.reconcile_control import ControlReconciler

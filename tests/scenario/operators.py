@@ -17,8 +17,6 @@ from tests.scenario.api_server import APPS, ApiServer, Change, RefusedError, pla
 from tests.scenario.drivers_agent import Answered
 from tests.scenario.weather import Crash, Fault, Weather
 from tests.scenario.wire import FIGURES, Asked, SimulatedAgents, SimulatedClient
-from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
@@ -39,9 +37,11 @@ from tidegate.leadership import NotLeadingError
 from tidegate.main import Operator
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.quotas import Quotas
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.start_events import StartEvents
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler

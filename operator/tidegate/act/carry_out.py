@@ -10,7 +10,6 @@ from typing import Any, assert_never
 import msgspec
 import structlog
 
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.events import EventPublisher
@@ -38,6 +37,7 @@ from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.observation import Refusal, SnapshotRefusal
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resources.configuration import secret_for
 from tidegate.resources.names import access_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError

@@ -8,7 +8,6 @@ from typing import Any, Protocol, assert_never
 
 import structlog
 
-from tidegate.observe.control_index import ControlIndex
 from tidegate.act import messages
 from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import ActionCounter, LookAgain, Outcome
@@ -21,6 +20,7 @@ from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.control import ControlFigures
 from tidegate.model.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, ControlMessage, encode_message_status
 from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.pods import process_of
 from tidegate.workqueue import Key, RetryLaterError
@@ -181,4 +181,6 @@ class ControlActor:
         return LookAgain(f"message {message.metadata.name} has changed")
 
     def _remember(self, app: Key, **changes: Any) -> None:
-        self._index.of(ControlIndex).memories[app] = dataclasses.replace(self._index.of(ControlIndex).memory(app), **changes)
+        self._index.of(ControlIndex).memories[app] = dataclasses.replace(
+            self._index.of(ControlIndex).memory(app), **changes
+        )

@@ -9,7 +9,6 @@ from typing import Any, Protocol, assert_never
 import msgspec
 import structlog
 
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.events import EventPublisher
@@ -33,6 +32,7 @@ from tidegate.model.stream_snapshot import (
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.pods import Pod, build_record, process_of
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource
 from tidegate.resources.names import access_name

@@ -97,7 +97,9 @@ class KubeClient:
     Every method that changes something raises NotLeadingError, and sends nothing, once the guard says no.
     """
 
-    def __init__(self, connection: Connection, figures: RequestCounter, connections: int = 32, guard: Guard = always) -> None:
+    def __init__(
+        self, connection: Connection, figures: RequestCounter, connections: int = 32, guard: Guard = always
+    ) -> None:
         """Prepare a client.
 
         Args:

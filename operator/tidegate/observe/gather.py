@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.observe.autoscaling_index import AutoscalingIndex
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Observation, TimedReport, is_told
 from tidegate.observe.pods import PodRecord, of_driver
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
@@ -127,7 +127,10 @@ def _origin(index: Index, known: KnownApp) -> StreamSnapshot | None:
 
 def _origin_is_unreadable(index: Index, known: KnownApp) -> bool:
     start = known.app.spec.start_from
-    return start is not None and index.of(SnapshotIndex).unreadable((known.metadata.namespace, start.snapshot_name)) is not None
+    return (
+        start is not None
+        and index.of(SnapshotIndex).unreadable((known.metadata.namespace, start.snapshot_name)) is not None
+    )
 
 
 def find_pod(pods: list[PodRecord], name: str, role: str) -> PodRecord | None:

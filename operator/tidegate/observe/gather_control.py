@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tidegate.observe.control_index import ControlIndex
 from tidegate.model.control_message import CLUSTER_TYPES, ControlMessage
 from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp

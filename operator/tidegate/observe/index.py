@@ -157,8 +157,8 @@ class Index:
         name that was deleted and created again replaces the earlier one and all that was remembered of it.
 
         Returns:
-            The applications to look at: itself, those that the storage of a replaced one, or one that it has left, stood
-            in the way of, and those for which it leaves no room any more, or gives it; empty if nothing was taken in.
+            The applications to reconcile: itself, those that the storage of a replaced one, or one that it has left,
+            stood in the way of, and those for which it leaves no room, or gives it; empty if nothing was taken in.
         """
         return self._take_in(body) | self._make_way()
 

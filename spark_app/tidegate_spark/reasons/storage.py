@@ -18,8 +18,9 @@ AREA = Area(
                 "neither was, which is older."
             ),
             remedy=(
-                "Delete this application, and create it with another spec.storage.uri. If spec.storage "
-                "was edited, revert that. Delete the other one only if it is not needed: if its spec.storage.deletionPolicy is Delete, its state and snapshots are deleted too."
+                "Delete this application, and create it with another spec.storage.uri. If spec.storage was edited, "
+                "revert that. Delete the other one only if it is not needed: if its spec.storage.deletionPolicy is "
+                "Delete, its state and snapshots are deleted too."
             ),
             after="Tidegate continues when the other one is deleted, or stable in another store.",
         ),

@@ -15,8 +15,6 @@ from typing import Any, cast
 
 import msgspec
 
-from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
@@ -25,9 +23,11 @@ from tidegate.agent.poller import AgentPoller
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import ControlMessage
 from tidegate.model.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
+from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.control.accounts import Account

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
@@ -39,6 +38,7 @@ from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord, process_of
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resources.access import build_access
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.metadata import owner_reference

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from prometheus_client import generate_latest
 
-from tidegate.observe.control_index import ControlIndex
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
@@ -17,6 +16,7 @@ from tidegate.kube.failures import Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import ControlMessage, MessagePhase, channel_message_name, decode_message
+from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.watched import UnreadableResource

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.access import AccessKeeper
 from tidegate.act.events import EventPublisher
 from tidegate.act.snapshots import SnapshotActor
@@ -21,6 +20,7 @@ from tidegate.model.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhas
 from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.workqueue import Key

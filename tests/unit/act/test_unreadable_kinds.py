@@ -13,8 +13,6 @@ import pytest
 import structlog
 from aiohttp import web
 
-from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
@@ -23,8 +21,10 @@ from tidegate.kube.failures import Failure, Invalid, Unavailable
 from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import CONTROL_KIND, decode_message
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, decode_snapshot
+from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_control import NO_APP, ControlReconciler
 from tidegate.workqueue import RetryLaterError

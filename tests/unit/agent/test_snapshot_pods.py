@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.agent.snapshot_pods import INTERVAL, SnapshotPods
+from tidegate.agent.pods_at_work import INTERVAL
+from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.observe.index import Index
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate_spark.snapshot_progress import serve
 from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_testing.observations import NOW

@@ -2,17 +2,17 @@
 
 import msgspec
 
-from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.decide.conditions import build_conditions
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.control_message import ControlMessage, ControlMessageStatus, MessagePhase
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshotStatus
 from tidegate.model.streaming_app import LocalReference, Phase
+from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.gather_control import observe_control
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
 from tidegate.observe.open_resources import OpenCount
+from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate_spark.reasons import Reason
 from tidegate_testing.control_observations import message
 from tidegate_testing.observations import NOW, PLATFORM
