@@ -17,6 +17,8 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 
+MOST_QUERIES, LONGEST_QUERY_NAME = 100, 253
+"""Of the queries that a status lists; a name is as long there as that of an object of Kubernetes."""
 _TAKEN_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
@@ -42,8 +44,9 @@ def last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) -
 def last_batches(o: Observation, lineage: int) -> tuple[SnapshotBatch, ...]:
     """Return the newest batch of each query that is known to be committed in a lineage, sorted by name.
 
-    A driver that is ready has all queries that there are, and its batches are what the storage has, also if a person
-    accepted an older copy. Before, it may not have come to a query yet, or to the checkpoint of one.
+    What a driver that is ready says of a query is what the storage has. A query of which it says nothing may start
+    later; one that is no more has left its checkpoint, so what is known of it does no harm. Only on an older copy that
+    a person accepted is nothing known but what its driver says.
 
     Args:
         o: everything that is known.
@@ -52,16 +55,26 @@ def last_batches(o: Observation, lineage: int) -> tuple[SnapshotBatch, ...]:
     known = o.app.status
     if lineage != known.lineage:
         return ()
-    found = {query.name: query.batch_id for query in known.batches}
+    found = known.known_batches()
     # What a late watch shows of an earlier epoch may be of another lineage.
     report = o.agent.report if o.agent is not None and o.agent.report.epoch >= known.epoch else None
-    if report is not None:
-        told = {query.name: query.batch_id for query in report.queries if query.batch_id >= 0}
-        found = told if report.ready else found | told
+    named = {query.name: query.batch_id for query in report.queries} if report is not None else {}
+    if report is not None and report.ready:
+        found = named if _accepts_older(o, lineage) else found | named
+    else:
+        found |= {name: batch for name, batch in named.items() if batch >= 0}
     words = read_termination(o.driver.ended) if o.driver is not None and o.driver.epoch >= known.epoch else None
     for name, batch in words.batches.items() if words is not None else ():
         found[name] = max(batch, found.get(name, -1))
-    return tuple(SnapshotBatch(name=name, batch_id=batch) for name, batch in sorted(found.items()) if batch >= 0)
+    committed = {name: batch for name, batch in found.items() if batch >= 0 and len(name) <= LONGEST_QUERY_NAME}
+    # Of more than there is room for, those that the driver has.
+    listed = sorted(committed, key=lambda name: (name not in named, name))[:MOST_QUERIES]
+    return tuple(SnapshotBatch(name=name, batch_id=committed[name]) for name in sorted(listed))
+
+
+def _accepts_older(o: Observation, lineage: int) -> bool:
+    start = o.app.spec.start_from
+    return start is not None and start.adopt and start.adopt_lineage == lineage
 
 
 def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:

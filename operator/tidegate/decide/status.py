@@ -8,8 +8,6 @@ written at once.
 from __future__ import annotations
 
 import dataclasses
-from typing import TypeVar
-
 import msgspec
 
 from tidegate.decide.autoscaling import autoscaling_status
@@ -20,7 +18,7 @@ from tidegate.decide.executors import running_executors, wanted_executors
 from tidegate.decide.faults import read_termination
 from tidegate.decide.ignored_instances import instances_condition
 from tidegate.decide.ignored_periods import periods_condition
-from tidegate.decide.last_batch import last_batch, last_batches
+from tidegate.decide.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_to_launch, recorded_or_found
 from tidegate.decide.plaintext_secrets import secrets_condition
@@ -37,7 +35,6 @@ from tidegate.model.streaming_app import (
     LastExit,
     QueryStatus,
     RepartitionResult,
-    SnapshotBatch,
     StreamingAppStatus,
     UpgradePhase,
 )
@@ -47,12 +44,9 @@ from tidegate.resources.metadata import executor_selector
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.protocol import FIRST_LINEAGE, AgentReport, QueryReport, store_identity
 
-Named = TypeVar("Named", QueryStatus, SnapshotBatch)
 FIGURES_INTERVAL = 60.0
 """Seconds between two writes of nothing but progress."""
 _ABSURD_RATE = 1e12
-MOST_QUERIES, LONGEST_QUERY_NAME = 100, 253
-"""Of the queries that a status lists; a name is as long there as that of an object of Kubernetes."""
 EXECUTORS_INTERVAL = 5.0
 """Seconds between two writes of a changed number of executors: whoever scales wants to see it."""
 
@@ -106,7 +100,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         more_queries=unlisted,
         # What the driver's last words tell is of the lineage that it was to run in.
         batch=None if in_other else last_batch(o, queries, lineage),
-        batches=() if in_other else listed_queries(last_batches(o, lineage)),
+        batches=() if in_other else last_batches(o, lineage),
         input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
         executors=_executors(o),
         selector=executor_selector(o.app.metadata.name),
@@ -266,7 +260,7 @@ def _last_exit(driver: PodRecord | None) -> LastExit | None:
     )
 
 
-def listed_queries(queries: tuple[Named, ...]) -> tuple[Named, ...]:
+def listed_queries(queries: tuple[QueryStatus, ...]) -> tuple[QueryStatus, ...]:
     """Return those that a status has room for: a driver can have thousands, and its program gives them their names."""
     named = {query.name: query for query in queries if len(query.name) <= LONGEST_QUERY_NAME}
     return tuple(named[name] for name in (named if len(named) <= MOST_QUERIES else sorted(named)[:MOST_QUERIES]))

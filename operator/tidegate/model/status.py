@@ -378,6 +378,17 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
         """Return the condition of this type, None if there is none."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
+    def known_batches(self) -> dict[str, int]:
+        """Return the newest batch of each query that is known to be committed in the lineage.
+
+        An operator of before wrote down no list for this; its queries have their last batch, also of an application
+        that is suspended.
+        """
+        if self.batches:
+            return {query.name: query.batch_id for query in self.batches}
+        queries = (query for query in self.queries if not query.starts_empty)
+        return {query.name: query.batch_id for query in queries if query.batch_id is not None}
+
 
 def encode_status(status: StreamingAppStatus) -> dict[str, Any]:
     """Return the status as the API server stores it: camelCase, times as RFC 3339, without what has its default.

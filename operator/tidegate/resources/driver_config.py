@@ -146,7 +146,7 @@ def _expected_batches(app: StreamingApp, lineage: int) -> dict[str, int]:
     """Return the newest batch of each query in a lineage that is known to be committed."""
     if app.status.lineage != lineage or _expects(app, lineage) != EXPECTS_STATE:
         return {}
-    return {query.name: query.batch_id for query in app.status.batches}
+    return app.status.known_batches()
 
 
 def _has_run(app: StreamingApp, lineage: int, opening: str) -> bool:

@@ -14,6 +14,7 @@ from tidegate.decide.upgrades.start_upgrade import ABANDON_ANNOTATION
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
 from tidegate.model.streaming_app import (
     Phase,
+    QueryStatus,
     SnapshotBatch,
     StartedFrom,
     StreamingApp,
@@ -221,6 +222,7 @@ def test_what_has_run_expects_its_state_whatever_store_the_spec_names(fields: di
 
 
 COMMITTED = (SnapshotBatch(name="main", batch_id=7), SnapshotBatch(name="side", batch_id=3))
+QUERIES = (QueryStatus(name="main", batch_id=7), QueryStatus(name="newest", batch_id=9, starts_empty=True))
 
 
 @pytest.mark.parametrize(
@@ -230,6 +232,9 @@ COMMITTED = (SnapshotBatch(name="main", batch_id=7), SnapshotBatch(name="side", 
         ({"batch": 7, "batches": COMMITTED}, {"main": 7, "side": 3}),
         # An operator of before wrote down one number for all queries, which says of none where it ended.
         ({"batch": 7}, {}),
+        # Its queries do, also of an application that was suspended when the operator was upgraded.
+        ({"batch": 7, "queries": QUERIES}, {"main": 7}),
+        ({"batch": 7, "queries": QUERIES, "batches": COMMITTED}, {"main": 7, "side": 3}),
         # Before anything is in the lineage, or without its number, nothing is sure.
         ({"lineage": 2, "batch": 7, "batches": COMMITTED}, {}),
         ({"lineage": 0, "batch": 7, "batches": COMMITTED}, {}),

@@ -236,10 +236,30 @@ def test_the_last_batch_of_each_query_is_known_by_its_name() -> None:
     assert reported(launched(app_with()), {"a": 70, "b": 5, "idle": -1}) == {"a": 70, "b": 5}
 
 
-def test_a_driver_that_is_ready_tells_which_queries_there_are_and_what_the_storage_has_of_them() -> None:
-    # Renamed, removed, and idle on an older copy that a person accepted.
-    assert reported(KNOWN, {"c": 2, "b": 4}) == {"b": 4, "c": 2}
+def test_a_driver_that_is_ready_tells_what_the_storage_has_of_its_queries() -> None:
+    assert reported(KNOWN, {"c": 2, "b": 4, "a": 70}) == {"a": 70, "b": 4, "c": 2}
     assert reported(KNOWN, {"a": 71, "b": -1}) == {"a": 71}
+
+
+def test_the_batch_of_a_query_that_is_started_later_is_known_while_its_driver_is_ready_without_it() -> None:
+    assert reported(KNOWN, {"a": 71}) == {"a": 71, "b": 5}
+
+
+def test_on_an_older_copy_that_a_person_accepted_nothing_is_known_but_what_its_driver_says() -> None:
+    accepted = launched(app_with({"startFrom": {"adopt": True, "adoptLineage": 1}}), batches=KNOWN.status.batches)
+    assert reported(accepted, {"a": 60}) == {"a": 60}
+    assert reported(accepted, {"a": 60}, ready=False) == {"a": 60, "b": 5}
+    other = launched(app_with({"startFrom": {"adopt": True, "adoptLineage": 2}}), batches=KNOWN.status.batches)
+    assert reported(other, {"a": 60}) == {"a": 60, "b": 5}
+
+
+def test_of_what_an_earlier_operator_wrote_down_the_last_batch_of_each_query_is_known() -> None:
+    queries = (
+        QueryStatus(name="a", batch_id=70),
+        QueryStatus(name="idle"),
+        QueryStatus(name="newest", batch_id=200, starts_empty=True),
+    )
+    assert batches_of(observe(launched(app_with(), queries=queries))) == {"a": 70}
 
 
 def test_before_it_is_ready_a_driver_may_not_have_come_to_each_query_yet() -> None:
@@ -272,3 +292,4 @@ def test_a_driver_of_an_earlier_epoch_and_batches_of_another_lineage_are_not_hea
 def test_of_thousands_of_queries_the_batches_of_a_hundred_are_known() -> None:
     many = {f"q{number:04}": number for number in range(2_479)} | {"x" * 254: 3}
     assert reported(APP, many) == {f"q{number:04}": number for number in range(100)}
+    assert reported(KNOWN, {f"q{number:04}": number for number in range(99)}).keys() >= {"a", "q0000", "q0098"}
