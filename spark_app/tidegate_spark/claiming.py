@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import claim_messages as messages
@@ -35,12 +35,14 @@ from tidegate_spark.protocol import (
     LINEAGE_PREFIX,
     OPENS_EMPTY,
     OPENS_NOTHING,
+    UPGRADE_PREFIX,
     DriverConfig,
     Fault,
     Storage,
 )
 from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition_protocol import REPARTITION_PREFIX
+from tidegate_spark.snapshots.library import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.storage import FaultError
 
 if TYPE_CHECKING:
@@ -203,19 +205,39 @@ def _refuse_older(client: S3Client, config: DriverConfig, owned: Claim, known: K
 
     By epochs that cannot be told: a launch has one before it claims anything, and may never come so far.
     """
-    accepted = config.adopt and config.adopt_lineage == owned.lineage
-    if config.expects != EXPECTS_STATE or config.lineage < FIRST_LINEAGE or accepted:
+    if config.adopt and config.adopt_lineage == owned.lineage:
         return
+    if known is None and opens(owned, config):
+        _refuse_older_than_left(client, config)
+    if config.expects != EXPECTS_STATE or config.lineage < FIRST_LINEAGE:
+        return
+    if known is None:
+        _refuse_earlier_batches(client, config, config.lineage, config.expects_batches)
+    elif owned.lineage < config.lineage and owned.epoch < config.epoch:
+        place = config.storage
+        message = messages.older_lineage(place.uri, place.endpoint, owned.lineage, config.lineage)
+        raise FaultError(Fault(Reason.STORAGE_OLDER, message))
+
+
+def _refuse_older_than_left(client: S3Client, config: DriverConfig) -> None:
+    """Refuse to roll back to the end of a lineage that had a later one.
+
+    Once the batches of the rollback snapshot are written down, or it is published, its batches are exactly those.
+    """
+    of = config.start_from
+    if of is None or not of.lineage or not config.expects_left:
+        return
+    settled = (f"{UPGRADE_PREFIX}/{of.snapshot}.json", f"{SNAPSHOT_PREFIX}/{of.snapshot}/{MANIFEST_FILE}")
+    if not any(is_there(client, config.storage, key) for key in settled):
+        _refuse_earlier_batches(client, config, of.lineage, config.expects_left)
+
+
+def _refuse_earlier_batches(client: S3Client, config: DriverConfig, lineage: int, batches: Mapping[str, int]) -> None:
     place = config.storage
-    if known is not None:
-        if owned.lineage < config.lineage and owned.epoch < config.epoch:
-            message = messages.older_lineage(place.uri, place.endpoint, owned.lineage, config.lineage)
-            raise FaultError(Fault(Reason.STORAGE_OLDER, message))
-        return
-    older = first_older(client, config)
+    older = first_older(client, place, lineage, batches)
     if older is not None:
-        batches = older.newest, older.known
-        message = messages.older_batch(place.uri, place.endpoint, config.lineage, older.query, batches)
+        found = older.newest, older.known
+        message = messages.older_batch(place.uri, place.endpoint, lineage, older.query, found)
         raise FaultError(Fault(Reason.STORAGE_OLDER, message))
 
 

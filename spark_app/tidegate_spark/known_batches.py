@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate_spark.places import EMPTY_START, checkpoint_directory
-from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig, Storage
+from tidegate_spark.protocol import LINEAGE_PREFIX, Storage
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -24,7 +24,7 @@ class Older:
     known: int
 
 
-def first_older(client: S3Client, config: DriverConfig) -> Older | None:
+def first_older(client: S3Client, place: Storage, lineage: int, batches: Mapping[str, int]) -> Older | None:
     """Return the first query of which a lineage has neither the batch that is expected nor a later one, if any.
 
     A query that starts empty each time is left out, and so is one without state that has committed something: with
@@ -33,24 +33,26 @@ def first_older(client: S3Client, config: DriverConfig) -> Older | None:
 
     Args:
         client: of the storage.
-        config: the launch's.
+        place: the application's.
+        lineage: the number.
+        batches: which are expected.
     """
-    for query, batch in config.expects_batches.items():
-        newest = _newest_if_older(client, config, checkpoint_directory(query), batch)
+    for query, batch in batches.items():
+        checkpoint = f"{LINEAGE_PREFIX}/{lineage}/{checkpoint_directory(query)}"
+        newest = _newest_if_older(client, place, checkpoint, batch)
         if newest is not None:
             return Older(query, newest, batch)
     return None
 
 
-def _newest_if_older(client: S3Client, config: DriverConfig, directory: str, batch: int) -> int | None:
-    checkpoint = f"{LINEAGE_PREFIX}/{config.lineage}/{directory}"
+def _newest_if_older(client: S3Client, place: Storage, checkpoint: str, batch: int) -> int | None:
     # A key with this prefix is of that batch, or of one with more digits: a later one.
-    if is_there(client, config.storage, f"{checkpoint}/{_COMMITS}/{batch}"):
+    if is_there(client, place, f"{checkpoint}/{_COMMITS}/{batch}"):
         return None
-    newest = max(_batches(client, config.storage, f"{checkpoint}/{_COMMITS}/"), default=-1)
-    if newest >= batch or is_there(client, config.storage, f"{checkpoint}{EMPTY_START}"):
+    newest = max(_batches(client, place, f"{checkpoint}/{_COMMITS}/"), default=-1)
+    if newest >= batch or is_there(client, place, f"{checkpoint}{EMPTY_START}"):
         return None
-    return newest if newest < 0 or is_there(client, config.storage, f"{checkpoint}/{_STATE}/") else None
+    return newest if newest < 0 or is_there(client, place, f"{checkpoint}/{_STATE}/") else None
 
 
 def _batches(client: S3Client, place: Storage, below: str) -> Iterator[int]:

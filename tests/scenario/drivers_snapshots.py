@@ -185,6 +185,7 @@ class DriversSnapshots:
                 return -1
             body = json.dumps({"batch": batch}).encode()
             storage.create_object(self._client, self._config.storage, self._config.storage.key(_note(name)), body)
+            self._world.ledger.noted(self._prefix, self._holder, lineage, batch)
             known = self._read(_note(name)) or {"batch": -1}
         return int(known["batch"])
 

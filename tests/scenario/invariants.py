@@ -483,6 +483,14 @@ class Invariants:
             self.violated(f"lineage {holder.lineage} of {prefix} begins after batch {batch}; there were {before}")
         self.committed_batches[prefix, holder.lineage] = batch
 
+    def noted(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
+        """A process writes down after which batch of a lineage an upgrade can be rolled back to."""
+        reached = self.reached.get((holder.uid, of_lineage), -1)
+        if batch < reached:
+            self.violated(
+                f"{prefix} could be rolled back to batch {batch} of lineage {of_lineage}, which has had {reached}"
+            )
+
     def divided(self, prefix: str, holder: Holder, batch: int) -> None:
         """The state of a lineage was repartitioned, in a batch of its own."""
         self.committed_batches[prefix, holder.lineage] = batch

@@ -30,6 +30,9 @@ class Ledger(Protocol):
     def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
         """The lineage of a process starts from what another one was after a batch."""
 
+    def noted(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
+        """A process writes down after which batch of a lineage an upgrade can be rolled back to."""
+
     def divided(self, prefix: str, holder: Holder, batch: int) -> None:
         """The state of the lineage of a process was repartitioned, in a batch of its own."""
 

@@ -39,7 +39,7 @@ def test_an_older_copy_of_the_storage_is_not_gone_on_with_unless_somebody_accept
 
 
 def without_comparing_batches(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(claiming, "first_older", lambda client, config: None)
+    patch.setattr(claiming, "first_older", lambda *_: None)
 
 
 def with_batches_that_never_fall(patch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported
-from tidegate.model.streaming_app import StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
+from tidegate.model.streaming_app import SnapshotBatch, StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.resources.driver_config import app_storage
 from tidegate_spark.protocol import FIRST_LINEAGE
@@ -129,4 +129,11 @@ def _beginning_of_rollback(o: Observation) -> StartedFrom | None:
         path_style_access=place.path_style_access,
         snapshot_lineage=upgrade.rollback_snapshot.lineage,
         fallbacks=upgrade.rollback_snapshot.fallbacks,
+        batches=_batches_left(o, upgrade.rollback_snapshot.lineage),
     )
+
+
+def _batches_left(o: Observation, lineage: int) -> tuple[SnapshotBatch, ...]:
+    """Return the newest batches that are known of the lineage that a rollback leaves."""
+    known = o.app.status.known_batches() if o.app.status.lineage == lineage else {}
+    return tuple(SnapshotBatch(name=name, batch_id=batch) for name, batch in sorted(known.items()))

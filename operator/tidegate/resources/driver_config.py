@@ -111,6 +111,7 @@ def build_driver_config(
         opening=_opening(app, lineage),
         expects=_expects(app, lineage),
         expects_batches=_expected_batches(app, lineage),
+        expects_left=_batches_left(app, lineage),
         adopt=spec.start_from is not None and spec.start_from.adopt,
         adopt_lineage=spec.start_from.adopt_lineage if spec.start_from is not None else 0,
     )
@@ -147,6 +148,14 @@ def _expected_batches(app: StreamingApp, lineage: int) -> dict[str, int]:
     if app.status.lineage != lineage or _expects(app, lineage) != EXPECTS_STATE:
         return {}
     return app.status.known_batches()
+
+
+def _batches_left(app: StreamingApp, lineage: int) -> dict[str, int]:
+    """Return the newest batch of each query that is known of the lineage that a rollback leaves."""
+    began = app.status.start_from
+    if began is None or began.lineage != lineage or not began.undone_lineage:
+        return {}
+    return {query.name: query.batch_id for query in began.batches}
 
 
 def _has_run(app: StreamingApp, lineage: int, opening: str) -> bool:

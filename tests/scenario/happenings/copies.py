@@ -39,22 +39,33 @@ def back_up_storage(w: World) -> str | None:
 
 def restore_storage(w: World) -> str | None:
     """Somebody suspends an application, restores the backup of its storage, and resumes it."""
+    return _begin_to_restore(w, roll_back=False)
+
+
+def restore_storage_and_roll_back(w: World) -> str | None:
+    """Somebody does that, and has the last upgrade rolled back at once."""
+    return _begin_to_restore(w, roll_back=True)
+
+
+def _begin_to_restore(w: World, *, roll_back: bool) -> str | None:
     app = _some_app(w)
     if app is None or _endpoint(app) or (prefix := _prefix(app)) not in w.copies:
         return None
-    name = app["metadata"]["name"]
+    name, snapshot = app["metadata"]["name"], people.rollback_snapshot(app) if roll_back else ""
+    if roll_back and not snapshot:
+        return None
     people.edit(w, name, {"suspend": True})
-    w.later(_PATIENCE, _restore, w, name, app["metadata"]["uid"], _LOOKS)
-    return f"{prefix} is to be restored from its backup"
+    w.later(_PATIENCE, _restore, w, name, app["metadata"]["uid"], _LOOKS, snapshot)
+    return f"{prefix} is to be restored from its backup" + (f", and rolled back to {snapshot}" if snapshot else "")
 
 
-def _restore(w: World, name: str, uid: str, looks: int) -> None:
+def _restore(w: World, name: str, uid: str, looks: int, roll_back_to: str) -> None:
     app = w.app(name)
     if app is None or app["metadata"]["uid"] != uid or not _known(app) or _endpoint(app):
         return
     prefix = _prefix(app)
     if _has_driver(w, app) and looks:
-        w.later(_PATIENCE, _restore, w, name, uid, looks - 1)
+        w.later(_PATIENCE, _restore, w, name, uid, looks - 1, roll_back_to)
         return
     settled = not _has_driver(w, app) and phase_of_upgrade(app) not in UNDER_WAY and prefix in w.copies
     if settled and _is_known_to_be_older(app, batches_in(prefix, w.copies[prefix])):
@@ -63,6 +74,9 @@ def _restore(w: World, name: str, uid: str, looks: int) -> None:
         w.accepted.discard(uid)
         _replace(w, prefix, w.copies[prefix])
         w.count("restored an older storage")
+        if roll_back_to:
+            people.edit(w, name, {"upgrade": {"rollbackTo": roll_back_to}})
+            w.count("rolled back on an older storage")
     people.edit(w, name, {"suspend": False})
 
 

@@ -255,9 +255,14 @@ def phase_of_upgrade(app: Body) -> str:
 @happening(4)
 def ask_for_rollback(w: World) -> str | None:
     name = w.rng.choice((ORDERS, BILLING))
-    upgrade = ((w.app(name) or {}).get("status") or {}).get("upgrade") or {}
-    pin = (upgrade.get("rollbackSnapshot") or {}).get("id")
-    return pin and edit(w, name, {"upgrade": {"rollbackTo": pin}}, f"roll back to {pin}")
+    pin = rollback_snapshot(w.app(name) or {})
+    return edit(w, name, {"upgrade": {"rollbackTo": pin}}, f"roll back to {pin}") if pin else None
+
+
+def rollback_snapshot(app: Body) -> str:
+    """Return the snapshot to which the last upgrade of an application can be rolled back, empty without one."""
+    upgrade = (app.get("status") or {}).get("upgrade") or {}
+    return str((upgrade.get("rollbackSnapshot") or {}).get("id") or "")
 
 
 @happening(3)

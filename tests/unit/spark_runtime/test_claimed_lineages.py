@@ -1,5 +1,6 @@
 """Which launches the storage lets run, whatever the operator told them. The store is a dictionary; no I/O."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -354,6 +355,32 @@ def test_an_older_copy_that_has_not_even_the_lineage_is_not_gone_back_to() -> No
 def test_a_lineage_that_is_opened_and_one_that_started_again_expect_no_batch() -> None:
     assert known({**RAN, **MARK}, launch(10, 2, OPENS_FROM_SNAPSHOT, start_from=PIN, expects=EXPECTS_BEGINNING)) is None
     assert known(dict(RAN), launch(10, 2, OPENS_EMPTY)) is None
+
+
+ROLLED_BACK = launch(
+    10, 2, OPENS_FROM_SNAPSHOT, start_from=PIN, expects=EXPECTS_BEGINNING, expects_left={"main": 5, "new": 0}
+)
+NEWEST = {**claim_of(9, 1), **STATE, f"{ROOT}/lineages/1/main/commits/5": b"", f"{ROOT}/lineages/1/new/commits/0": b""}
+
+
+def test_nothing_is_rolled_back_to_the_end_of_an_older_copy() -> None:
+    assert known(dict(NEWEST), ROLLED_BACK) is None
+    found = fault(dict(RAN), ROLLED_BACK)
+    assert found.reason is Reason.STORAGE_OLDER
+    assert "query 'main' ends with batch 4 in lineage 1, but the application has committed batch 5." in found.message
+    # An attempt before this one claimed the lineage, in the storage that was replaced by its copy.
+    assert known({**RAN, **claim_of(9, 2, **opened(2, OPENS_FROM_SNAPSHOT, PIN))}, ROLLED_BACK) is None
+
+
+@pytest.mark.parametrize("settled", ["upgrades/up-2.json", "snapshots/up-2/manifest.json"])
+def test_a_rollback_whose_batches_are_settled_begins_with_those_also_on_an_older_copy(settled: str) -> None:
+    assert known({**RAN, f"{ROOT}/{settled}": b"{}"}, ROLLED_BACK) is None
+    assert fault({**RAN, f"{ROOT}/{settled.replace('up-2', 'up-3')}": b"{}"}, ROLLED_BACK).reason is Reason.STORAGE_OLDER
+
+
+def test_a_person_accepts_that_an_older_copy_is_rolled_back_to() -> None:
+    accepted = dataclasses.replace(ROLLED_BACK, adopt=True, adopt_lineage=1)
+    assert known(dict(RAN), accepted) is None
 
 
 def test_a_person_accepts_an_older_copy_by_naming_its_lineage() -> None:

@@ -306,6 +306,7 @@ WITH_OFFSETS = dataclasses.replace(
 )
 WITH_EXPECTED_STATE = dataclasses.replace(WITH_OFFSETS, expects=EXPECTS_STATE)
 WITH_EXPECTED_BATCHES = dataclasses.replace(WITH_EXPECTED_STATE, expects_batches={"main": 41, "dedup größe": 7})
+WITH_BATCHES_LEFT = dataclasses.replace(WITH_EXPECTED_BATCHES, expects_left={"main": 42, "dedup größe": 8})
 ADOPTED = dataclasses.replace(TERMINATION, adopt_opening=True, adopted_from="9a7f-uid")
 WITH_ENDS = dataclasses.replace(REPORT, protocol=1, lineage=2, executors_ended=3, executors_held_until=NOW + 20.0)
 WITH_TRIGGERS = dataclasses.replace(
@@ -336,7 +337,9 @@ FORMS = [
     Form("driver-config-with-expected-state", WITH_EXPECTED_STATE, configured, None),
     # From before it said so of each query: one number for all says of none whether it is older.
     Form("driver-config-with-expected-batch", WITH_EXPECTED_STATE, configured, None),
-    Form("driver-config-with-expected-batches", WITH_EXPECTED_BATCHES, configured, lambda it: to_json(it).encode()),
+    # From before it said so of the lineage that a rollback leaves.
+    Form("driver-config-with-expected-batches", WITH_EXPECTED_BATCHES, configured, None),
+    Form("driver-config-with-batches-left", WITH_BATCHES_LEFT, configured, lambda it: to_json(it).encode()),
     # From before it told in which lineage it runs.
     Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
     # From before it told of executors that end.
@@ -482,12 +485,15 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
 
 
 def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:
-    kept, rest = divide(WITH_EXPECTED_BATCHES, ("spark.task.cpus",))
+    kept, rest = divide(WITH_BATCHES_LEFT, ("spark.task.cpus",))
     assert_written("driver-config-rest", rest.encode(), to_the_byte=True)
     text = with_rest(kept, "orders-config-6-6a396ae3aa", rest)
-    assert_written("driver-config-in-two-with-expected-batches", text.encode())
-    now = stored("driver-config-in-two-with-expected-batches").decode()
-    assert_read("driver-config-in-two-with-expected-batches", put_together(now, rest.encode()), WITH_EXPECTED_BATCHES)
+    assert_written("driver-config-in-two-with-batches-left", text.encode())
+    now = stored("driver-config-in-two-with-batches-left").decode()
+    assert_read("driver-config-in-two-with-batches-left", put_together(now, rest.encode()), WITH_BATCHES_LEFT)
+    # From before it said so of the lineage that a rollback leaves.
+    before = stored("driver-config-in-two-with-expected-batches").decode()
+    assert_read("driver-config-in-two-with-expected-batches", put_together(before, rest.encode()), WITH_EXPECTED_BATCHES)
     # From before it said so of each query.
     before = stored("driver-config-in-two-with-expected-batch").decode()
     assert_read("driver-config-in-two-with-expected-batch", put_together(before, rest.encode()), WITH_EXPECTED_STATE)
