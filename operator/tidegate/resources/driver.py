@@ -21,6 +21,7 @@ from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import DRIVER_FIELD, lay_over
 from tidegate.resources.spark_auth import spark_auth_mounts, spark_auth_volumes
 from tidegate.resources.starting_offsets import refuse_unreadable_offsets
+from tidegate.resources.version_limit import refuse_large_version
 from tidegate_spark.protocol import (
     AGENT_TOKEN_FILE,
     ANNOTATION_APP_UID,
@@ -63,7 +64,7 @@ def build_driver(
     Raises:
         SpecError: the spec is well-formed, but memory does not fit, a template cannot be merged, an address leads
             elsewhere, or the ServiceAccount is another application's.
-        TooLongError: it is longer than what can be handed to a process.
+        TooLongError: it is longer than what can be handed to a process, or recorded.
     """
     refuse_others_account(app)
     if app.spec.start_from is not None:
@@ -82,6 +83,7 @@ def build_driver(
     mount_credentials(spec, app)
     mount_main(spec, app.spec.application)
     configuration.mount(spec)
+    refuse_large_version(app)
     owned = {"metadata": _metadata(app, epoch), "spec": spec}
     manifest = {"apiVersion": "v1", "kind": "Pod", **lay_over(pod, owned, DRIVER_FIELD, owned=True)}
     return ConfiguredPod(manifest, configuration.secret(app))

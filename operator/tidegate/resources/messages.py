@@ -45,6 +45,14 @@ def setting_too_long(size: int, longest: int) -> str:
     )
 
 
+def version_too_large(size: int, longest: int) -> str:
+    return (
+        f"the spec and the two records of its version that the status keeps have {size:,} bytes, and the API server "
+        f"stores no more than {longest:,} of them; put what is long into a file, of a ConfigMap that spec.podTemplate "
+        "mounts or in storage, and have the program read it"
+    )
+
+
 def limit_range_refusal(complaint: str, containers: Sequence[str], unread: str) -> str:
     """Return the text; ``unread`` is why the LimitRanges could not be read, empty if they were."""
     of = f" in container {' and '.join(containers)}" if containers else ""

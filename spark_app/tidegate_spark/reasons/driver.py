@@ -346,7 +346,8 @@ AREA = Area(
             (Place.APP, Place.UPGRADE),
             (
                 "The spec holds more than Kubernetes or Linux hands to a process: more than a Secret takes (1 MiB), or "
-                "a variable or a setting of more than 128 KiB. Nothing is stopped for such an edit."
+                "a variable or a setting of more than 128 KiB. Or it holds more than can be recorded beside it: the "
+                "status keeps two versions, so about 450 KiB. Nothing is stopped for such an edit."
             ),
             remedy=(
                 "Shorten the field that the message names: put what is long into a file, a ConfigMap that "

@@ -1,0 +1,49 @@
+"""How large a version may be, so that the API server stores what is recorded of it. No I/O.
+
+A status has the stable version and, for a rollback by hand, the one before it, each as a text in JSON. They and the
+spec are one object, of which etcd takes about 1.5 MiB. A version that does not fit is refused before anything is stopped
+for it: its status could not be written any more, and without that nothing goes on.
+"""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from tidegate.model.errors import TooLongError
+from tidegate.model.spec_hash import recorded_version, spec_hash, version_of
+from tidegate.model.streaming_app import StreamingApp
+from tidegate.resources import messages
+
+LONGEST_OBJECT = 1344 * 1024
+"""Bytes of a spec and two records of its version. The rest of what etcd takes (--max-request-bytes, 1.5 MiB) is for the
+rest of the status and for the metadata."""
+_RECORDS = 2
+_ESCAPED_BY_API_SERVER = "<>&"
+"""Written with six characters each, as Go does."""
+
+
+def refuse_large_version(app: StreamingApp) -> None:
+    """Raise if the API server would not store an application once this version of it is stable and was replaced.
+
+    One that has run already is let through: whatever is to be done about it, it must be possible to start it again.
+
+    Raises:
+        TooLongError: naming the field that has most of it.
+    """
+    record = recorded_version(app.spec)
+    size = _size(msgspec.json.encode(app.spec).decode()) + _RECORDS * _size(json.dumps(record, ensure_ascii=False))
+    if size > LONGEST_OBJECT and not _has_run(app):
+        values = json.loads(version_of(app.spec))
+        largest = max(values, key=lambda path: len(json.dumps(values[path])))
+        raise TooLongError(f"spec.{largest}", messages.version_too_large(size, LONGEST_OBJECT))
+
+
+def _size(text: str) -> int:
+    return len(text.encode()) + 5 * sum(text.count(each) for each in _ESCAPED_BY_API_SERVER)
+
+
+def _has_run(app: StreamingApp) -> bool:
+    stable = app.status.last_stable
+    return spec_hash(app) in (app.status.applied_spec_hash, stable.spec_hash if stable is not None else "")

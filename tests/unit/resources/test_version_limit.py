@@ -1,0 +1,83 @@
+"""A version that is let through leaves the API server an object that etcd takes, and no other is let through."""
+
+import bisect
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.model.errors import TooLongError
+from tidegate.model.spec_hash import recorded_version, spec_hash
+from tidegate.model.streaming_app import (
+    StableSpec,
+    StreamingApp,
+    StreamingAppStatus,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradeStatus,
+    encode_status,
+)
+from tidegate.resources.driver import build_driver_pod
+from tidegate.resources.version_limit import LONGEST_OBJECT
+from tidegate_testing.observations import PLATFORM, app_with, launched
+
+ETCD = 3 * 512 * 1024
+"""Bytes of an object: its --max-request-bytes, as by default."""
+TEXTS = {"plain": "x", "quotes": '"', "letters": "é", "tags": "<"}
+
+
+def of_size(text: str, size: int) -> StreamingApp:
+    return app_with({"application.args": [text * 1000] * (size // len(text.encode()) // 1000)})
+
+
+def stored_size(app: StreamingApp) -> int:
+    """Return the bytes of an application once its status has this version as the stable one and as the previous one."""
+    version = StableSpec(spec_hash=spec_hash(app), spec=recorded_version(app.spec))
+    upgrade = UpgradeStatus(
+        phase=UpgradePhase.COMPLETED,
+        mode=UpgradeMode.SNAPSHOT,
+        number=1,
+        from_spec_hash="a",
+        to_spec_hash="b",
+        lineage=1,
+        previous=version,
+    )
+    status = encode_status(StreamingAppStatus(last_stable=version, upgrade=upgrade))
+    whole: dict[str, Any] = {"spec": msgspec.to_builtins(app.spec), "status": status}
+    text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"), default=str)
+    for each in "<>&":
+        text = text.replace(each, "\\u003c")
+    return len(text.encode())
+
+
+def is_refused(size: int, text: str) -> bool:
+    try:
+        build_driver_pod(of_size(text, size), 1, 1, PLATFORM)
+    except TooLongError:
+        return True
+    return False
+
+
+def largest_taken(text: str) -> StreamingApp:
+    """Return the largest application of this text that is let through, to 10 kB."""
+    sizes = range(10_000, 600_000, 10_000)
+    first_refused = bisect.bisect_left(sizes, True, key=lambda size: is_refused(size, text))
+    assert 0 < first_refused < len(sizes)
+    return of_size(text, sizes[first_refused - 1])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_is_let_through_leaves_room_for_the_rest_of_the_object(name: str) -> None:
+    app = largest_taken(TEXTS[name])
+    assert LONGEST_OBJECT - 100_000 < stored_size(app) < LONGEST_OBJECT + 10_000 < ETCD - 150_000
+
+
+def test_what_is_too_large_is_refused_with_the_field_that_has_most_of_it_its_size_and_what_to_do() -> None:
+    with pytest.raises(TooLongError, match=r"1,4\d\d,\d\d\d bytes, .* no more than 1,376,256 .* ConfigMap") as caught:
+        build_driver_pod(of_size("x", 480_000), 1, 1, PLATFORM)
+    assert caught.value.field == "spec.application.args"
+
+
+def test_a_version_that_has_run_is_launched_again_whatever_its_size() -> None:
+    build_driver_pod(launched(of_size("x", 480_000)), 2, 1, PLATFORM)
