@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long  # test_faults.py has a missing ConfigMap, and the
 
 NAMESPACE = "tidegate-e2e-starts"
 PATIENCE = 10
-RULES = "rules"
+RULES, KEYS = "rules", "keys"
 
 
 def volume(name: str, **source: Any) -> dict[str, Any]:
@@ -23,6 +23,20 @@ def volume(name: str, **source: Any) -> dict[str, Any]:
     container = {"name": "driver", "volumeMounts": [{"name": name, "mountPath": "/volume"}]}
     template = {"spec": {"volumes": [{"name": name, **source}], "containers": [container]}}
     return {"driver": {"podTemplate": template}, "podStartTimeoutSeconds": PATIENCE}
+
+
+def driver(**fields: Any) -> dict[str, Any]:
+    """Return a spec with such a driver container."""
+    template = {"spec": {"containers": [{"name": "driver", **fields}]}}
+    return {"driver": {"podTemplate": template}, "podStartTimeoutSeconds": PATIENCE}
+
+
+def init_container(*command: str) -> dict[str, Any]:
+    """Return a spec whose driver pod has an init container; its image is put in beside the application's."""
+    # As the namespace's Pod Security level wants it.
+    allowed = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    container = {"name": "check", "image": "the application's", "command": list(command), "securityContext": allowed}
+    return {"driver": {"podTemplate": {"spec": {"initContainers": [container]}}}}
 
 
 STUCK: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
@@ -56,6 +70,27 @@ STUCK: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
         "PodNotStarting",
         ("No scheduler has chosen a node", "schedulerName"),
     ),
+    "no-node": (
+        {"podTemplate": {"spec": {"nodeSelector": {"example.com/disk": "none"}}}},
+        "Unschedulable",
+        ("No node accepts pod no-node-driver", "spec.driver.podTemplate"),
+    ),
+    "no-key-of-variable": (
+        # Which keys a Secret has nobody can ask before.
+        driver(env=[{"name": "RULE", "valueFrom": {"secretKeyRef": {"name": KEYS, "key": "absent"}}}]),
+        "ContainerRefused",
+        ("Container driver of pod no-key-of-variable-driver cannot be started", "absent"),
+    ),
+    "no-success": (
+        init_container("sh", "-c", "exit 3"),
+        "InitFailed",
+        ("Init container check of pod no-success-driver failed (exit code 3)", "kubectl logs"),
+    ),
+    "no-admission": (
+        driver(securityContext={"runAsUser": 0}),
+        "LaunchRefused",
+        ("The API server refuses pod no-admission-driver", "PodSecurity"),
+    ),
 }
 
 
@@ -68,13 +103,19 @@ def put_rules(world: World, name: str = RULES) -> None:
 def namespace(world: World) -> Iterator[str]:
     world.make_namespace(NAMESPACE)
     put_rules(world)
+    metadata = {"name": KEYS, "namespace": NAMESPACE}
+    world.kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"present": "1"}})
     yield NAMESPACE
     world.delete_apps(NAMESPACE)
 
 
 def test_each_pod_that_does_not_start_says_which_object_it_lacks(world: World, namespace: str) -> None:
     for name, (spec, _, _) in STUCK.items():
-        world.kubectl.apply(world.app(name, namespace, main="script:counting.py", spec=spec))
+        app = world.app(name, namespace, main="script:counting.py", spec=spec)
+        template = app["spec"].get("driver", {}).get("podTemplate", {}).get("spec", {})
+        for container in template.get("initContainers", ()):
+            container["image"] = app["spec"]["application"]["image"]
+        world.kubectl.apply(app)
     named: dict[str, dict[str, Any]] = {}
 
     def all_named() -> bool:
