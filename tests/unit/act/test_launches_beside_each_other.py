@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tests.unit.act.test_carry_out import World
+from tests.unit.act.test_carry_out import APP, KEY, World
 from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.decide.actions import Plan, RecordLaunch
 from tidegate.kube.failures import Conflict
@@ -16,7 +16,7 @@ from tidegate_spark.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with
 
 STORE = store_identity("", "")
-OUTER = app_with({"storage.uri": "s3://streams/apps"}, creationTimestamp="2026-01-01T00:00:00Z")
+OUTER = app_with({"storage.uri": "s3://streams/apps"}, uid="u-3", creationTimestamp="2026-01-01T00:00:00Z")
 INNER = app_with(
     {"storage.uri": "s3://streams/apps/shop/orders"}, name="inner", uid="u-2", creationTimestamp="2026-01-02T00:00:00Z"
 )
@@ -32,21 +32,31 @@ class Slow:
 
     def __init__(self) -> None:
         self.answer = asyncio.get_running_loop().create_future()
+        self.asked = asyncio.Event()
 
     async def merge_patch(self, path: str, change: Any, kind: type[Any]) -> Any:
+        self.asked.set()
         return await self.answer
 
     async def get(self, path: str, kind: type[Any]) -> Any:
         return INNER
 
 
-def of_both() -> tuple[World, Slow, list[Key]]:
+def with_inner() -> tuple[World, Slow, list[Key]]:
     server, woken = Slow(), list[Key]()
     world = World(server)  # type: ignore[arg-type] # what these tests ask of it
     world.actor._wake = woken.append
-    for app in (OUTER, INNER):
-        world.index.put_app(app)
+    world.index.remove_app(KEY, APP.metadata.uid)
+    world.index.put_app(INNER)
     return world, server, woken
+
+
+async def begin_to_record(world: World, server: Slow) -> asyncio.Task[Outcome]:
+    """Have the launch of the inner one begun when the outer one, which is older, is edited to stand around it."""
+    first = asyncio.create_task(record(world, INNER))
+    await server.asked.wait()
+    world.index.put_app(OUTER)
+    return first
 
 
 async def record(world: World, app: StreamingApp) -> Outcome:
@@ -56,9 +66,8 @@ async def record(world: World, app: StreamingApp) -> Outcome:
 
 
 async def test_who_begins_to_record_a_launch_has_the_place_before_the_answer_has_come() -> None:
-    world, server, _ = of_both()
-    first = asyncio.create_task(record(world, INNER))
-    await asyncio.sleep(0)
+    world, server, _ = with_inner()
+    first = await begin_to_record(world, server)
     assert isinstance(await record(world, OUTER), LookAgain)
     server.answer.set_result(RECORDED)
     assert await first is None
@@ -66,7 +75,8 @@ async def test_who_begins_to_record_a_launch_has_the_place_before_the_answer_has
 
 
 async def test_who_waits_for_a_launch_that_could_not_be_recorded_is_looked_at() -> None:
-    world, server, woken = of_both()
+    world, server, woken = with_inner()
+    first = await begin_to_record(world, server)
     server.answer.set_result(Conflict("changed"))
-    assert isinstance(await record(world, INNER), LookAgain)
+    assert isinstance(await first, LookAgain)
     assert (woken, world.index.rival(OUTER)) == ([("shop", "orders")], "")
