@@ -63,8 +63,9 @@ def store_identity(endpoint: str, region: str) -> str:
     if not endpoint:
         return _partition_of(region)
     scheme, _, rest = endpoint.rpartition("://")
-    host, slash, path = rest.partition("/")
-    host = host.lower().removesuffix(_DEFAULT_PORTS.get(scheme.lower(), ":"))
+    authority, slash, path = rest.partition("/")
+    # Without a user and a password, should somebody have written them there: an identity is shown.
+    host = authority.rpartition("@")[2].lower().removesuffix(_DEFAULT_PORTS.get(scheme.lower(), ":"))
     found = _AWS.search(host.partition(":")[0])
     if found is not None:
         return "amazonaws.com.cn" if found[1] else _partition_of("us-gov-" if "us-gov-" in host else "")

@@ -37,7 +37,7 @@ MISTAKES = {
     "a cycle of packages of the operator": Mistake(
         DIRECTION,
         "No cycles are allowed in tidegate.\n",
-        {"tidegate.metrics.lifecycle": "import tidegate.decide.suspension"},
+        {"tidegate.model.stops": "import tidegate.decide.suspension"},
     ),
     "a cycle inside a package, by an import inside a function": Mistake(
         DIRECTION,

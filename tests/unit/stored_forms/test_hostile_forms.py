@@ -18,6 +18,7 @@ from tidegate_spark.control_log.entries import ControlLogError
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.storage import FaultError
+from tidegate_spark.unnamed_queries import UndecidedError
 from tidegate_testing.hostile import hostile_documents
 from tidegate_testing.stored_forms import Form, each, stored
 
@@ -26,7 +27,7 @@ FORMS = [
     for module in (test_control_forms, test_lineage_forms, test_order_forms, test_report_forms, test_snapshot_forms)
     for form in module.FORMS
 ]
-REFUSALS = (ValueError, ControlLogError, ExportError, FaultError, SnapshotError)
+REFUSALS = (ValueError, ControlLogError, ExportError, FaultError, SnapshotError, UndecidedError)
 """What readers are documented to raise. Each is reported where it occurs, with the object's name."""
 SEEDS = [pytest.param(seed, marks=[pytest.mark.long] if seed else []) for seed in range(12)]
 """Of a hundred documents of each form. One is in the gate."""
