@@ -22,6 +22,12 @@ class TestRabbitMQ(ChannelContract):
     ) -> None:
         super().test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_one_comes(scene, application)
 
+    # What waits is the same for each channel, and that the broker's client notices is tested by itself. A quorum queue
+    # that was made just before the broker was killed confirms no reply for a minute after it: RabbitMQ's own time.
+    @pytest.mark.long
+    def test_an_application_waits_for_its_broker_and_says_so(self, scene: Scene, application: Application) -> None:
+        super().test_an_application_waits_for_its_broker_and_says_so(scene, application)
+
 
 @pytest.fixture
 def queue(rabbitmq_site: LocalSite) -> RabbitScene:
