@@ -5,6 +5,7 @@ Reads this project's files.
 
 import ast
 import builtins
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -44,13 +45,15 @@ def modules(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text() for path in paths}
 
 
-def sentences(text: str) -> list[str]:
+@functools.cache
+def sentences(text: str) -> tuple[str, ...]:
     """Return the texts of a module that a person could read: no docstrings, no log lines, nothing of two words."""
     tree = ast.parse(text)
     aside = {id(part) for node in ast.walk(tree) if _is_aside(node) for part in ast.walk(node)}
     aside |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in _literals(node)}
     found = [_text(node) for node in ast.walk(tree) if id(node) not in aside]
-    return [text for text in found if text.strip().count(" ") >= _LEAST_SPACES and _WORD.search(text.replace("X", ""))]
+    whole = (text for text in found if text.strip().count(" ") >= _LEAST_SPACES)
+    return tuple(text for text in whole if _WORD.search(text.replace("X", "")))
 
 
 def _literals(node: ast.JoinedStr) -> Iterator[ast.AST]:
@@ -91,6 +94,7 @@ def _is_for_texts(path: str, source: str) -> bool:
     return Path(path).name == "foreign_text.py" or _makes_metrics(source)
 
 
+@functools.cache
 def _makes_metrics(source: str) -> bool:
     """Return whether a module gives Prometheus its metrics, each with what it means: docs/metrics.md lists them."""
     return any(
