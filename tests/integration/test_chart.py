@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from devcluster import tools
 from devcluster.apiserver import ApiServer
 from tidegate.resources.access import build_access, build_role
+from tidegate_testing import plain_yaml
 from tidegate_testing.helm import Helm, HelmError
 from tidegate_testing.kubectl import Kubectl, KubectlError
 from tidegate_testing.observations import app_with
@@ -249,7 +249,7 @@ def test_an_install_without_objects_of_the_cluster_has_none(helm: Helm, kubectl:
 
 @pytest.mark.parametrize("path", sorted((CHART.parents[1] / "crds").glob("*.yaml")), ids=lambda path: path.name)
 def test_the_rendered_crd_is_the_source_with_labels_and_the_keep_annotation(helm: Helm, path: Path) -> None:
-    source = yaml.safe_load(path.read_text())
+    source = plain_yaml.load(path.read_text())
     crds = [o for o in helm.render(CHART, RELEASE, NAMESPACE) if o["kind"] == "CustomResourceDefinition"]
     (rendered,) = (crd for crd in crds if crd["metadata"]["name"] == source["metadata"]["name"])
     assert rendered["spec"] == source["spec"]
@@ -265,7 +265,7 @@ def test_an_upgrade_of_the_release_upgrades_the_crd_and_an_uninstall_keeps_it(
     next_version = tmp_path / "tidegate"
     shutil.copytree(CHART, next_version)
     (copy,) = (next_version / "files" / "crds").glob("*streamingapp*.yaml")
-    crd = yaml.safe_load(copy.read_text())
+    crd = plain_yaml.load(copy.read_text())
     crd["spec"]["names"]["categories"] = ["all", "streaming"]
     copy.write_text(json.dumps(crd))
     release = ("lifecycle", "--namespace", "lifecycle")

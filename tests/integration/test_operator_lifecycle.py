@@ -11,12 +11,11 @@ from http import HTTPStatus
 from typing import Any, TextIO
 
 import pytest
-import yaml
 
 from devcluster.apiserver import ApiServer
 from tidegate_spark.protocol import Termination, to_json
 from tidegate_spark.reasons import Reason
-from tidegate_testing import audit_log
+from tidegate_testing import audit_log, plain_yaml
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.crd import changed, install_crds
 from tidegate_testing.kubectl import Kubectl
@@ -58,7 +57,7 @@ def space(kubectl: Kubectl, operator: OperatorProcess) -> str:
 @pytest.fixture
 def other_version(kubectl: Kubectl) -> Iterator[None]:
     """A CRD that knows a value of ``application.runtime`` that this operator does not know."""
-    crd = yaml.safe_load((ROOT / "crds/streamingapps.tidegate.dev.yaml").read_text())
+    crd = plain_yaml.load((ROOT / "crds/streamingapps.tidegate.dev.yaml").read_text())
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["properties"]["application"]["properties"]["runtime"]["enum"].append("Unheard")
     apply = ("apply", "--server-side", "--force-conflicts", "-f")

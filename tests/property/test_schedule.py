@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +28,7 @@ from tidegate.model.stream_snapshot import (
 from tidegate.model.streaming_app import Condition, LocalReference, Metadata, Phase, QueryStatus, StreamingApp
 from tidegate.model.times import Interval, Schedule, ScheduleError, fault_of, next_time, previous_time
 from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate_testing import plain_yaml
 from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, observe
 
 CRD = Path(__file__).parents[2] / "crds" / "streamingapps.tidegate.dev.yaml"
@@ -221,7 +221,7 @@ def test_the_times_of_a_schedule_are_a_grid(now: float, schedule: dict[str, Any]
 
 def patterns() -> tuple[str, str]:
     """Return what the API server demands of a schedule, and which of those it refuses since they never come."""
-    (version,) = yaml.safe_load(CRD.read_text())["spec"]["versions"]
+    (version,) = plain_yaml.load(CRD.read_text())["spec"]["versions"]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     rules = [rule["rule"] for rule in spec["snapshots"]["properties"]["schedule"]["x-kubernetes-validations"]]
     periods = spec["autoscaling"]["properties"]["excludedPeriods"]["items"]["properties"]["schedule"]

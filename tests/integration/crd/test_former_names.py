@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from docs import generate_reference
 from docs.former_names import FormerName, former_names
+from tidegate_testing import plain_yaml
 from tidegate_testing.crd import MINIMAL, create
 from tidegate_testing.kubectl import Kubectl, KubectlError
 
@@ -33,7 +33,7 @@ VALUES: dict[str, Any] = {"string": "1h", "integer": 70, "object": {"name": "x"}
 def all_former_names() -> list[tuple[str, FormerName]]:
     found = []
     for kind, (source, _) in KINDS.items():
-        (version,) = yaml.safe_load(source.read_text())["spec"]["versions"]
+        (version,) = plain_yaml.load(source.read_text())["spec"]["versions"]
         spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
         found += [(kind, each) for each in former_names(spec)]
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tidegate_testing import plain_yaml
 
 Values = Mapping[str, Any]
 
@@ -50,4 +50,4 @@ class Helm:
     def render(self, chart: Path, release: str, namespace: str, values: Values | None = None) -> list[dict[str, Any]]:
         """Return the objects ``helm template`` makes of the chart."""
         text = self.run("template", release, str(chart), "--namespace", namespace, values=values or {})
-        return [document for document in yaml.safe_load_all(text) if document]
+        return [document for document in plain_yaml.load_all(text) if document]

@@ -4,9 +4,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 
 from docs.former_names import FormerName, former_names
+from tidegate_testing import plain_yaml
 
 ROOT = Path(__file__).parents[3]
 LAST = (0, 2)
@@ -17,7 +17,7 @@ def left() -> list[tuple[str, FormerName]]:
     return [
         (f"{crd.name}: {part}.{former.path}", former)
         for crd in sorted((ROOT / "crds").glob("*.yaml"))
-        for version in yaml.safe_load(crd.read_text())["spec"]["versions"]
+        for version in plain_yaml.load(crd.read_text())["spec"]["versions"]
         for part in ("spec", "status")
         for former in former_names(version["schema"]["openAPIV3Schema"]["properties"][part])
     ]

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from docs.former_names import without_former_names
+from tidegate_testing import plain_yaml
 
 ROOT = Path(__file__).parents[3]
 KINDS = {"sapp": "streamingapps", "snap": "streamsnapshots", "ctl": "controlmessages"}
@@ -19,7 +19,7 @@ PAGES = ("README.md", *GUIDE, "docs/recipes.md", "docs/tour.md", "docs/samples.m
 
 
 def schema_of(plural: str) -> dict[str, Any]:
-    crd = yaml.safe_load((ROOT / "crds" / f"{plural}.tidegate.dev.yaml").read_text())
+    crd = plain_yaml.load((ROOT / "crds" / f"{plural}.tidegate.dev.yaml").read_text())
     found: dict[str, Any] = without_former_names(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
     return found
 
@@ -50,7 +50,7 @@ def manifests(text: str) -> list[dict[str, Any]]:
     """Return what is applied, and whole resources that are shown."""
     blocks = re.findall(r"<<'?END'?.*?\n(.*?)^END$", text, re.DOTALL | re.MULTILINE)
     blocks += re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    found = [yaml.safe_load(block) for block in blocks]
+    found = [plain_yaml.load(block) for block in blocks]
     return [each for each in found if isinstance(each, dict) and each.get("kind") in NAMES]
 
 
@@ -106,13 +106,13 @@ def test_a_field_that_is_none_and_a_word_that_is_none_are_found() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "spark_app" / "samples").rglob("*.yaml")), ids=lambda path: path.stem)
 def test_every_sample_is_what_its_crd_takes(path: Path) -> None:
-    (resource,) = [each for each in yaml.safe_load_all(path.read_text()) if each["kind"] in NAMES]
+    (resource,) = [each for each in plain_yaml.load_all(path.read_text()) if each["kind"] in NAMES]
     schema = SCHEMAS[NAMES[resource["kind"]]]
     assert list(wrong(schema["properties"]["spec"], resource["spec"], "spec")) == []
 
 
 def test_a_sample_whose_script_is_in_a_config_map_brings_a_script_that_can_be_read() -> None:
-    (config_map, app) = yaml.safe_load_all((ROOT / "spark_app/samples/word-count-from-configmap.yaml").read_text())
+    (config_map, app) = plain_yaml.load_all((ROOT / "spark_app/samples/word-count-from-configmap.yaml").read_text())
     reference = app["spec"]["application"]["mainFrom"]["configMapKeyRef"]
     assert (config_map["kind"], config_map["metadata"]["name"]) == ("ConfigMap", reference["name"])
     assert compile(config_map["data"][reference["key"]], reference["key"], "exec")

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from tidegate.model.control_message import ControlMessageSpec
 from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshotSpec
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.export_pod import build_export_pod
 from tidegate.resources.message_snapshot import build_message_snapshot
+from tidegate_testing import plain_yaml
 from tidegate_testing.control_observations import message
 from tidegate_testing.observations import PLATFORM, app_with, launched
 from tidegate_testing.snapshot_observations import APP, begun, snapshot
@@ -33,7 +33,7 @@ def mounted_secrets(pod: dict[str, Any]) -> set[str]:
 
 
 def test_both_pages_name_every_kind_and_the_short_one_leads_to_the_long_one() -> None:
-    kinds = {yaml.safe_load(file.read_text())["spec"]["names"]["kind"] for file in (ROOT / "crds").glob("*.yaml")}
+    kinds = {plain_yaml.load(file.read_text())["spec"]["names"]["kind"] for file in (ROOT / "crds").glob("*.yaml")}
     table = section((ROOT / "docs" / "install.md").read_text())
     assert kinds == set(re.findall(r"^\| an? `(\w+)`", table, re.MULTILINE))
     assert kinds == set(re.findall(r"\*\*create an? (\w+)\*\*", section(SECURITY)))

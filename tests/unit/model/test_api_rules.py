@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from docs.former_names import without_former_names
+from tidegate_testing import plain_yaml
 
 ROOT = Path(__file__).parents[3]
 TABLES = (ROOT / "docs" / "design" / "api.md").read_text()
@@ -39,7 +39,7 @@ def below(kind: str, schema: dict[str, Any], path: str) -> Iterator[Field]:
 def fields() -> list[Field]:
     found: list[Field] = []
     for crd in sorted((ROOT / "crds").glob("*.yaml")):
-        content = yaml.safe_load(crd.read_text())
+        content = plain_yaml.load(crd.read_text())
         (version,) = content["spec"]["versions"]
         parts = without_former_names(version["schema"]["openAPIV3Schema"])["properties"]
         for part in ("spec", "status"):

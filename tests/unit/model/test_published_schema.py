@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
 from docs import generate_reference
 from docs.former_names import without_former_names
@@ -16,16 +15,17 @@ from tidegate.model.stream_snapshot import StreamSnapshotSpec, StreamSnapshotSta
 from tidegate.model.streaming_app import StreamingAppSpec, StreamingAppStatus
 from tidegate.resources.reserved_env import CREDENTIALS, PREFIX, PREFIX_REMEDY, SPARKS, SPARKS_REMEDY
 from tidegate_spark.owned_settings import OWNED_KEYS, OWNED_STARTS, keys_set_apart
+from tidegate_testing import plain_yaml
 
-CRD: dict[str, Any] = yaml.safe_load(generate_reference.SOURCE.read_text())
+CRD: dict[str, Any] = plain_yaml.load(generate_reference.SOURCE.read_text())
 (VERSION,) = CRD["spec"]["versions"]
 ROOT: dict[str, Any] = without_former_names(VERSION["schema"]["openAPIV3Schema"])
 SPEC, STATUS = ROOT["properties"]["spec"], ROOT["properties"]["status"]
 READ_STATUS: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]["properties"]["status"]
 """With the former names that the operator still reads."""
-(SNAPSHOT_VERSION,) = yaml.safe_load(generate_reference.SNAPSHOT_SOURCE.read_text())["spec"]["versions"]
+(SNAPSHOT_VERSION,) = plain_yaml.load(generate_reference.SNAPSHOT_SOURCE.read_text())["spec"]["versions"]
 SNAPSHOT: dict[str, Any] = without_former_names(SNAPSHOT_VERSION["schema"]["openAPIV3Schema"]["properties"])
-(MESSAGE_VERSION,) = yaml.safe_load(generate_reference.MESSAGE_SOURCE.read_text())["spec"]["versions"]
+(MESSAGE_VERSION,) = plain_yaml.load(generate_reference.MESSAGE_SOURCE.read_text())["spec"]["versions"]
 MESSAGE: dict[str, Any] = without_former_names(MESSAGE_VERSION["schema"]["openAPIV3Schema"]["properties"])
 FREE_FORM = {"env", "podTemplate", "sparkConf"}
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.decide.snapshots.status import MOST_OFFSETS
@@ -36,6 +35,7 @@ from tidegate.model.status_bounds import (
 )
 from tidegate.model.stream_snapshot import encode_snapshot_status
 from tidegate_spark.snapshot_protocol import QueryPin, SnapshotState
+from tidegate_testing import plain_yaml
 from tidegate_testing.observations import NOW
 from tidegate_testing.snapshot_observations import begun, observe_running, report, snapshot, status_of
 
@@ -60,7 +60,7 @@ def status_parts() -> list[Part]:
     """Return the parts of the three kinds' statuses."""
     found = []
     for file in CRDS:
-        crd = yaml.safe_load(file.read_text(encoding="utf-8"))
+        crd = plain_yaml.load(file.read_text(encoding="utf-8"))
         for version in crd["spec"]["versions"]:
             status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
             found += list(parts(f"{crd['spec']['names']['kind']}.status", "status", status))
