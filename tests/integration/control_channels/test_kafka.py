@@ -62,7 +62,7 @@ def test_a_topic_that_is_made_anew_is_another_one(topic: KafkaScene) -> None:
     admin = AdminClient({"bootstrap.servers": topic.site.kafka_host})
     admin.delete_topics([topic.topic], operation_timeout=30)[topic.topic].result()
     until(lambda: topic.topic not in kafka.topics(topic.site.kafka_host), "the topic's end")
-    kafka.create_topic(topic.site.kafka_host, topic.topic, partitions=1)
+    topic.create_anew()
     topic.send(event("new"))
     with opened(topic, old.positions) as channel:
         assert messages(received(channel, 1))[0].body == event("new")

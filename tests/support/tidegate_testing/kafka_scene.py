@@ -28,13 +28,25 @@ class KafkaScene:
         self.reply_topic = f"{self.topic}-replies"
         for name in (self.topic, self.reply_topic):
             kafka.create_topic(site.kafka_host, name, partitions=1)
+        self._producers: dict[str, Producer] = {}
 
     def send(self, body: bytes, content_type: str = "", partition: int = 0, compression: str = "none") -> None:
-        told = {"bootstrap.servers": self.site.kafka_host, "enable.idempotence": True, "compression.type": compression}
-        producer = Producer(told)
+        producer = self._producer(compression)
         headers: dict[str, str | bytes | None] = {"content-type": content_type.encode()} if content_type else {}
         producer.produce(self.topic, body, partition=partition, headers=headers)
         assert producer.flush(60) == 0
+
+    def create_anew(self) -> None:
+        """Make the topic again, after its end."""
+        kafka.create_topic(self.site.kafka_host, self.topic, partitions=1)
+        self._producers.clear()  # they count messages of the topic that was there before
+
+    def _producer(self, compression: str) -> Producer:
+        """Return the one that writes so: each new one takes most of a second before its first message."""
+        if compression not in self._producers:
+            told = {"bootstrap.servers": self.site.kafka_host, "enable.idempotence": True}
+            self._producers[compression] = Producer({**told, "compression.type": compression})
+        return self._producers[compression]
 
     def replies(self) -> list[dict[str, Any]]:
         consumer = Consumer(
