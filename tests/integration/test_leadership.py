@@ -27,6 +27,12 @@ from tidegate_testing.operator_process import OperatorProcess
 from tidegate_testing.waiting import wait_for
 
 SYSTEM, LEASE = "tidegate-system", "tidegate-operator"
+RELEASED = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"name": LEASE, "namespace": SYSTEM},
+    "spec": {"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 1},
+}
 READS = {"get", "list", "watch"}
 GENEROUS = 300.0
 _numbers = itertools.count(1)
@@ -54,6 +60,8 @@ def server() -> Iterator[ApiServer]:
         kubectl = Kubectl(running.kubectl, running.kubeconfig)
         install_crds(kubectl)
         kubectl.run("create", "namespace", SYSTEM)
+        # An operator was here before and has released it: who makes a Lease holds only when its duration is over.
+        kubectl.apply(RELEASED)
         yield running
 
 
