@@ -239,8 +239,8 @@ def edit_that_refers() -> dict[str, Any]:
     return {"spec": {"application": {"args": ["changed"]}, "driver": {"podTemplate": template}}}
 
 
-def hold_an_edit_until_what_it_names_exists(kubectl: Kubectl) -> None:
-    """Have an edit stop nothing while something is missing, each named with its field, and go on when it is there."""
+def hold_an_edit(kubectl: Kubectl) -> None:
+    """Have an edit stop nothing while something is missing, each named with its field; then let that be there."""
     before = kubectl.get("pod", f"{APP}-driver", TEAM)
     assert before is not None
     kubectl.patch("sapp", APP, TEAM, edit_that_refers())
@@ -258,7 +258,6 @@ def hold_an_edit_until_what_it_names_exists(kubectl: Kubectl) -> None:
     assert (now["metadata"]["uid"], "deletionTimestamp" in now["metadata"]) == (before["metadata"]["uid"], False)
     assert kubectl.get("secret", "tls", TEAM) is None, "it was only tried"
     kubectl.apply(*REFERRED)
-    wait_for("the changed application to run", lambda: running_in_epoch(kubectl, 2), timeout=300)
 
 
 def take_labels_off(kubectl: Kubectl) -> None:
@@ -289,23 +288,28 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     log = tmp_path / "operator.log"
     storage = {"uri": "s3://streams/apps", "deletionPolicy": "Delete"}
     app = streaming_app(APP, TEAM, image="example/spark:1", storage=storage, main="local:///opt/app/main.py")
+    app["spec"]["control"] = {"retentionSeconds": 60}
     kubectl.apply(*access_of_an_earlier_application())
     with operator(account_kubeconfig, log):
         kubectl.apply(app)
         wait_for("the application to run", lambda: running_in_epoch(kubectl, 1), timeout=300)
         take_labels_off(kubectl)
+        # Nobody is there to take it in time, and a minute later its resource goes.
+        kubectl.apply(MESSAGE)
+        # That what was missing is there is seen within half a minute: meanwhile there is something else to see.
+        hold_an_edit(kubectl)
         name_why_a_pod_does_not_start(kubectl)
+        wait_for("the changed application to run", lambda: running_in_epoch(kubectl, 2), timeout=300)
     with operator(account_kubeconfig, log):
-        hold_an_edit_until_what_it_names_exists(kubectl)
-        kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": True, "control": {"retentionSeconds": 60}}})
-        kubectl.apply(SNAPSHOT, MESSAGE)
+        kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": True}})
+        kubectl.apply(SNAPSHOT)
         wait_for("the snapshot's pod", lambda: kubectl.list("pods", TEAM, "tidegate.dev/role=snapshot"), timeout=300)
         kubectl.delete("snap", "nightly", TEAM)
         wait_for("the snapshot to be gone", lambda: snapshots_are_gone(kubectl), timeout=300)
         # Nobody takes the schedule's, so it fails when the application goes, and then goes as well.
         kubectl.patch("sapp", APP, TEAM, {"spec": {"suspend": False, "snapshots": {"intervalSeconds": 60}}})
+        make_a_snapshot_due(kubectl)
         wait_for("the schedule's snapshot", lambda: kubectl.list("snap", TEAM), timeout=300)
-        # Nobody was there to take it in time, and a minute later its resource goes.
         wait_for("the message to be gone", lambda: not kubectl.list("ctl", TEAM), timeout=300)
         kubectl.delete("sapp", APP, TEAM)
         wait_for("the application to be purged", lambda: application_is_gone(kubectl), timeout=300)
@@ -319,6 +323,16 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     of_drivers = {("", "pods", verb) for verb in DRIVER_RULES[0]["verbs"]}
     seldom = ONLY_AFTER_A_CONFLICT | ONLY_OF_WHAT_DRIVERS_TELL | ONLY_AFTER_A_LIMIT_RANGE
     assert granted - used <= of_drivers | seldom
+
+
+def make_a_snapshot_due(kubectl: Kubectl) -> None:
+    """Have a period of the schedule be over, as if it had begun long ago."""
+
+    def begun() -> bool:
+        return "startTime" in (kubectl.get("sapp", APP, TEAM) or {}).get("status", {}).get("snapshots", {})
+
+    wait_for("the schedule to begin", begun, timeout=300)
+    kubectl.patch_status("sapp", APP, TEAM, {"snapshots": {"startTime": "2026-01-01T00:00:00Z"}})
 
 
 def access_of_an_earlier_application() -> list[dict[str, Any]]:
