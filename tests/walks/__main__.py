@@ -4,7 +4,7 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tests.bench.telling import since_now
 from tests.gate.record import note, of_this_machine
@@ -23,25 +23,34 @@ def main(arguments: Sequence[str]) -> int:
     """Do all acts and count; return the exit code."""
     parser = argparse.ArgumentParser(prog="make walks ARGS=…", description=DESCRIPTION)
     parser.add_argument("--quiet", type=float, default=90.0, metavar="SECONDS", help="in which the frame is seen")
+    parser.add_argument(
+        "--rounds", type=int, default=2, help="how often each act is done: what is not called each time is not counted"
+    )
     parser.add_argument("--strict", action="store_true", help="fail if a walk is longer than it may be")
     options = parser.parse_args(arguments)
     say = since_now()
-    done: list[count.Act] = []
     with World(say) as world:
         say(f"quiet for {options.quiet:.0f} s")
         quiet = acts.quiet(world, options.quiet)
-        for act in acts.ACTS:
-            done.append(act(world))
-            say(f"{done[-1].name}: {done[-1].seconds:.1f} s")
-            world.settle()
+        rounds = [_do_all(world, number, say) for number in range(1, options.rounds + 1)]
         trace = world.trace()
     frames = count.frame(trace, quiet)
-    walks = [count.walk(trace, act, frames) for act in done]
+    walks = [count.walk(trace, done, frames) for done in zip(*rounds, strict=True)]
     result = {"run": "walks", **of_this_machine(), **report.summary(walks, quiet, frames)}
     note(result)
     print(report.text(walks, quiet, frames))
     print(json.dumps(result), flush=True)
     return OVER if options.strict and result["over"] else OK
+
+
+def _do_all(world: World, number: int, say: Callable[[str], None]) -> list[count.Act]:
+    """Do each act once."""
+    done = list[count.Act]()
+    for act in acts.ACTS:
+        done.append(act(world, number))
+        say(f"{done[-1].name}: {done[-1].seconds:.1f} s")
+        world.settle()
+    return done
 
 
 if __name__ == "__main__":

@@ -16,23 +16,23 @@ def quiet(world: World, seconds: float) -> Act:
     return _both("quiet", None, began, world.begin())
 
 
-def control_message(world: World) -> Act:
+def control_message(world: World, number: int) -> Act:
     """A ControlMessage, from its creation until it is Applied."""
     began = world.begin()
-    _create(world, "ControlMessage", {"type": "reload-config", "payload": {"limit": 1e9}})
-    ended = world.until("Applied", lambda: _phase(world, "ctl") == "Applied")
+    _create(world, number, "ControlMessage", {"type": "reload-config", "payload": {"limit": 1e9 + number}})
+    ended = world.until("Applied", lambda: _phase(world, number, "ctl") == "Applied")
     return _both("control message", 16, began, ended)
 
 
-def snapshot(world: World) -> Act:
+def snapshot(world: World, number: int) -> Act:
     """A StreamSnapshot, from its creation until it is Ready."""
     began = world.begin()
-    _create(world, "StreamSnapshot", {"deletionPolicy": "Delete"})
-    ended = world.until("Ready", lambda: _phase(world, "snap") == "Ready")
+    _create(world, number, "StreamSnapshot", {"deletionPolicy": "Delete"})
+    ended = world.until("Ready", lambda: _phase(world, number, "snap") == "Ready")
     return _both("snapshot", 16, began, ended)
 
 
-def crash(world: World) -> Act:
+def crash(world: World, _: int) -> Act:
     """The script raises.
 
     In the operator until the application's condition says so; in the runtime until the next process of the same pod has
@@ -48,37 +48,37 @@ def crash(world: World) -> Act:
     )
 
 
-def lost_pod(world: World) -> Act:
+def lost_pod(world: World, _: int) -> Act:
     """The driver's pod is gone with its process, until there is the next one."""
     before, began = _uid(world), world.begin()
     world.kubelet.lose(DRIVER)
     return _both("lost pod", None, began, _next_driver(world, before))
 
 
-def edit_of_image(world: World) -> Act:
+def edit_of_image(world: World, number: int) -> Act:
     """Another image, with upgrade.mode Snapshot, until there is the new version's driver pod."""
     before, began = _uid(world), world.begin()
-    world.kubectl.patch("sapp", APP, NAMESPACE, {"spec": {"application": {"image": "shop/orders:2"}}})
+    world.kubectl.patch("sapp", APP, NAMESPACE, {"spec": {"application": {"image": f"shop/orders:{number + 1}"}}})
     return _both("edit of the image", 20, began, _next_driver(world, before))
 
 
 ACTS = (control_message, snapshot, crash, lost_pod, edit_of_image)
-"""In this order: what a version does within its first batches is not to be in another act."""
+"""In this order, which ends with what takes an application longest to settle."""
 
 
 def _both(name: str, limit: int | None, began: float, ended: float) -> Act:
     return Act(name, limit, began, {OPERATOR: ended, RUNTIME: ended})
 
 
-def _create(world: World, kind: str, spec: dict[str, Any]) -> None:
-    metadata = {"name": "walked", "namespace": NAMESPACE}
+def _create(world: World, number: int, kind: str, spec: dict[str, Any]) -> None:
+    metadata = {"name": f"walked-{number}", "namespace": NAMESPACE}
     world.kubectl.apply(
         {"apiVersion": API, "kind": kind, "metadata": metadata, "spec": {"appRef": {"name": APP}, **spec}}
     )
 
 
-def _phase(world: World, kind: str) -> str:
-    return str((world.kubectl.get(kind, "walked", NAMESPACE) or {}).get("status", {}).get("phase", ""))
+def _phase(world: World, number: int, kind: str) -> str:
+    return str((world.kubectl.get(kind, f"walked-{number}", NAMESPACE) or {}).get("status", {}).get("phase", ""))
 
 
 def _uid(world: World) -> str:

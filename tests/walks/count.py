@@ -1,8 +1,9 @@
 """From calls that processes have noted to the modules that are on the walk of an act. Pure.
 
-A module is ON THE WALK of an act if one of its functions is called during the act, and none is called during a quiet
-time: at least as long, with batches and polls that go on, and one event that changes nothing, an annotation on the
-application. What is called in the quiet time, among it what every reconcile passes, is the FRAME, the same for all
+A module is ON THE WALK of an act if one of its functions is called during the act, whenever that is done, and none is
+called during a quiet time: at least as long, with batches and polls that go on, and one event that changes nothing, an
+annotation on the application. "Whenever": an act is done several times, and a retry because the machine was busy is not
+part of it. What is called in the quiet time, among it what every reconcile passes, is the FRAME, the same for all
 acts. A generator or coroutine that goes on counts as called; what an import runs does not count (traced/).
 """
 
@@ -66,10 +67,26 @@ class Part:
 class Walk:
     """The modules that an act passes beyond the frame."""
 
-    act: Act
+    acts: tuple[Act, ...]
+    """Each time that it was done."""
     parts: tuple[Part, ...]
-    """In order of their first calls."""
+    """Of the first time, in order of their first calls."""
     sides: Mapping[str, frozenset[str]]
+
+    @property
+    def name(self) -> str:
+        """Of the act."""
+        return self.acts[0].name
+
+    @property
+    def limit(self) -> int | None:
+        """Modules that it may have."""
+        return self.acts[0].limit
+
+    @property
+    def seconds(self) -> float:
+        """How long the act took at most."""
+        return max(act.seconds for act in self.acts)
 
     @property
     def modules(self) -> frozenset[str]:
@@ -79,7 +96,7 @@ class Walk:
     @property
     def is_over(self) -> bool:
         """Whether it has more modules than it may."""
-        return self.act.limit is not None and len(self.modules) > self.act.limit
+        return self.limit is not None and len(self.modules) > self.limit
 
 
 def read(lines: Iterable[str]) -> Trace:
@@ -99,15 +116,28 @@ def frame(trace: Trace, quiet: Act) -> Mapping[str, frozenset[str]]:
     return {side: frozenset(call.module for call in _during(trace, quiet, side)) for side in quiet.ended}
 
 
-def walk(trace: Trace, act: Act, frames: Mapping[str, frozenset[str]]) -> Walk:
-    """Return the walk of an act: a module of any side's frame is not on it, whoever calls it."""
-    framed = frozenset().union(*frames.values())
-    calls = sorted((c for side in act.ended for c in _during(trace, act, side)), key=lambda call: call.at)
-    beyond = [call for call in calls if call.module not in framed]
-    pids = dict.fromkeys(call.pid for call in beyond)
-    parts = (Part(pid, trace.programs.get(pid, "?"), _modules(beyond, pid)) for pid in pids)
-    sides = {side: frozenset(c.module for c in beyond if trace.side(c.pid) == side) for side in act.ended}
-    return Walk(act, tuple(parts), sides)
+def walk(trace: Trace, acts: Sequence[Act], frames: Mapping[str, frozenset[str]]) -> Walk:
+    """Return the walk of an act that was done several times.
+
+    A module of any side's frame is not on it, whoever calls it; nor is what was not called each time.
+    """
+    framed = frozenset[str]().union(*frames.values())
+    found = [_by_side(trace, act) for act in acts]
+    sides = {
+        side: frozenset.intersection(*(frozenset(call.module for call in each[side]) for each in found)) - framed
+        for side in acts[0].ended
+    }
+    calls = sorted(
+        (call for side, of_side in found[0].items() for call in of_side if call.module in sides[side]),
+        key=lambda call: call.at,
+    )
+    pids = dict.fromkeys(call.pid for call in calls)
+    parts = (Part(pid, trace.programs.get(pid, "?"), _modules(calls, pid)) for pid in pids)
+    return Walk(tuple(acts), tuple(parts), sides)
+
+
+def _by_side(trace: Trace, act: Act) -> dict[str, list[Call]]:
+    return {side: _during(trace, act, side) for side in act.ended}
 
 
 def _during(trace: Trace, act: Act, side: str) -> list[Call]:

@@ -15,7 +15,7 @@ def text(walks: Sequence[Walk], quiet: Act, frames: Mapping[str, frozenset[str]]
     lines += [f"  {side} ({len(modules)}): {_names(sorted(modules))}" for side, modules in frames.items()]
     lines += ["", f"{'walk':<24}{'modules':>8}{'limit':>7}{'operator':>10}{'runtime':>9}{'seconds':>9}"]
     lines += [_row(walk) for walk in walks]
-    late = [walk.act.name for walk in walks if walk.act.seconds > quiet.seconds]
+    late = [walk.name for walk in walks if walk.seconds > quiet.seconds]
     if late:
         lines.append(
             f"longer than the quiet time, so with too many modules: {', '.join(late)}; give --quiet more seconds"
@@ -28,22 +28,23 @@ def summary(walks: Sequence[Walk], quiet: Act, frames: Mapping[str, frozenset[st
     return {
         "frame": {side: len(modules) for side, modules in frames.items()},
         "quiet_seconds": round(quiet.seconds),
+        "rounds": len(walks[0].acts),
         "walks": {
-            walk.act.name: {
+            walk.name: {
                 "modules": len(walk.modules),
-                "limit": walk.act.limit,
+                "limit": walk.limit,
                 **{side: len(modules) for side, modules in walk.sides.items()},
-                "seconds": round(walk.act.seconds, 1),
+                "seconds": round(walk.seconds, 1),
             }
             for walk in walks
         },
-        "over": [walk.act.name for walk in walks if walk.is_over],
+        "over": [walk.name for walk in walks if walk.is_over],
     }
 
 
 def _of_walk(walk: Walk) -> list[str]:
-    limit = "no limit" if walk.act.limit is None else f"limit {walk.act.limit}"
-    return [f"{walk.act.name}: {len(walk.modules)} modules ({limit})", *map(_of_part, walk.parts)]
+    limit = "no limit" if walk.limit is None else f"limit {walk.limit}"
+    return [f"{walk.name}: {len(walk.modules)} modules ({limit})", *map(_of_part, walk.parts)]
 
 
 def _of_part(part: Part) -> str:
@@ -61,5 +62,5 @@ def _short(module: str) -> str:
 
 def _row(walk: Walk) -> str:
     sides = [str(len(walk.sides[side])) if side in walk.sides else "" for side in ("operator", "runtime")]
-    limit = "" if walk.act.limit is None else str(walk.act.limit)
-    return f"{walk.act.name:<24}{len(walk.modules):>8}{limit:>7}{sides[0]:>10}{sides[1]:>9}{walk.act.seconds:>9.1f}"
+    limit = "" if walk.limit is None else str(walk.limit)
+    return f"{walk.name:<24}{len(walk.modules):>8}{limit:>7}{sides[0]:>10}{sides[1]:>9}{walk.seconds:>9.1f}"

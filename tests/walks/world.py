@@ -92,7 +92,7 @@ class World:
             "pathStyleAccess": True,
             "credentialsSecretRef": {"name": CREDENTIALS},
         }
-        spec = {"state": {"partitions": 2}, "upgrade": {"mode": "Snapshot"}}
+        spec = {"state": {"partitions": 2}, "upgrade": {"mode": "Snapshot"}, "application": {"runtime": "Injected"}}
         main = f"local://{SCRIPT}"
         return streaming_app(
             APP, NAMESPACE, image="shop/orders:1", storage=storage, main=main, args=(str(self.crash_file),), spec=spec
@@ -129,6 +129,9 @@ class World:
         """Return the application's condition Ready."""
         return self.kubectl.condition(self.app(), "Ready")
 
+    def _upgrade(self) -> str:
+        return str(self.app().get("status", {}).get("upgrade", {}).get("phase", ""))
+
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def begin(self) -> float:
@@ -158,6 +161,7 @@ class World:
         """Wait until the application runs and commits, and nothing of what was done is left to do."""
         self.until("the application to be ready", lambda: self.ready().get("status") == "True")
         batch = self.last_batch()
+        self.until("the upgrade to be complete", lambda: self._upgrade() in ("", "Completed"))
         self.until("two batches more", lambda: self.last_batch() >= batch + 2)
         self.rest(AFTERMATH_SECONDS)
         self._say("the application runs")
