@@ -28,7 +28,7 @@ rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).op
 kept = control.controlled(rows).mapInPandas(limited, "timestamp timestamp, value long")
 counts = kept.groupBy((f.col("value") % 10).alias("key")).count()
 writer = counts.writeStream.queryName("main").outputMode("update").format("noop")
-query = writer.trigger(processingTime="1 second").start()
+query = writer.trigger(processingTime="2 seconds").start()
 while not crash.exists():
     query.awaitTermination(1)
 crash.unlink()
