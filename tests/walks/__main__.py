@@ -30,6 +30,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     say = since_now()
     with World(say) as world:
+        # Since its first message, workers ask in each batch what that says.
+        acts.control_message(world, 0)
+        world.settle()
         say(f"quiet for {options.quiet:.0f} s")
         quiet = acts.quiet(world, options.quiet)
         rounds = [_do_all(world, number, say) for number in range(1, options.rounds + 1)]
@@ -47,8 +50,10 @@ def _do_all(world: World, number: int, say: Callable[[str], None]) -> list[count
     """Do each act once."""
     done = list[count.Act]()
     for act in acts.ACTS:
-        done.append(act(world, number))
-        say(f"{done[-1].name}: {done[-1].seconds:.1f} s")
+        begun = act(world, number)
+        for each in begun:
+            say(f"{each.name}: {each.seconds:.1f} s")
+        done += begun
         world.settle()
     return done
 

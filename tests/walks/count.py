@@ -46,6 +46,8 @@ class Act:
     """Modules that may be on its walk."""
     began: float
     ended: Mapping[str, float]
+    newcomers: bool | None = None
+    """Only processes that have begun since, or only those that ran already; None: all of them."""
 
     @property
     def seconds(self) -> float:
@@ -141,7 +143,11 @@ def _by_side(trace: Trace, act: Act) -> dict[str, list[Call]]:
 
 
 def _during(trace: Trace, act: Act, side: str) -> list[Call]:
-    return [c for c in trace.calls if act.began <= c.at <= act.ended[side] and trace.side(c.pid) == side]
+    within = [c for c in trace.calls if act.began <= c.at <= act.ended[side] and trace.side(c.pid) == side]
+    if act.newcomers is None:
+        return within
+    ran = {call.pid for call in trace.calls if call.at < act.began}
+    return [call for call in within if (call.pid not in ran) is act.newcomers]
 
 
 def _modules(calls: Sequence[Call], pid: int) -> tuple[str, ...]:
