@@ -193,6 +193,15 @@ images: setup ## build the images (no Docker needed) and load them into the clus
 	@$(PYTHON) -m devcluster images build
 	@$(PYTHON) -m devcluster images load --name $(NAME)
 
+# --- pages --------------------------------------------------------------------------------------------------------------
+
+.PHONY: docs docs-serve
+docs: setup ## build the site of all pages into build/site; a dead link fails
+	@docs/build_site.sh build
+
+docs-serve: setup ## build the site and show it on http://127.0.0.1:8000
+	@docs/build_site.sh serve
+
 # --- pins -------------------------------------------------------------------------------------------------------------
 
 .PHONY: lock renew-jars renew-bases

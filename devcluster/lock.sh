@@ -14,7 +14,7 @@ for extra in operator spark; do
 done
 "$uv" export --quiet --project "$work" --python 3.11 --only-group runtime --no-emit-project --no-header --no-annotate \
   --format requirements-txt >locks/runtime.lock
-for group in build sbom; do
+for group in build sbom docs; do
   "$uv" export --quiet --project "$work" --python 3.11 --only-group "$group" --no-emit-project --no-header --no-annotate \
     --format requirements-txt >"locks/$group.lock"
 done
