@@ -25,6 +25,9 @@ PAGES = {
 ONLY_ON_PAGES = {
     "report": r"\btold\b|\btells?\b",
     "metrics": r"\bfigures\b",
+    "check, evaluate": r"\b(?:is|are|was|were) (?:not )?looked at\b",
+    "termination message": r"\blast words\b",
+    "delete a resource": r"\blets? (?:the|this|its) (?:resource|application) go\b|\bresource goes\b(?! from)",
     "rollback snapshot": r"\b(?:the|another) pin\b|\bpin of an upgrade\b",
     "roll back": r"\b(?:takes?|taken|took|taking) (?:\w+ )?back\b",
 }
