@@ -94,10 +94,10 @@ def in_navigation(navigation: object) -> Iterator[str]:
 
 
 def unlisted() -> tuple[set[str], set[str]]:
-    """Return the pages that the navigation of docs/zensical.toml lacks, and those that it names and that there are not."""
-    named = list(in_navigation(tomllib.loads((DOCS / "zensical.toml").read_text())["project"]["nav"]))
+    """Return the pages that the navigation lacks, and the entries of the navigation that are no page."""
+    named = set(in_navigation(tomllib.loads((DOCS / "zensical.toml").read_text())["project"]["nav"]))
     there = set(places().values())
-    return there - set(named), set(named) - there
+    return there - named, named - there
 
 
 def main(arguments: Sequence[str]) -> int:
