@@ -75,7 +75,15 @@ from tidegate_spark.script import (
     outcome_of_exit,
     run_script,
 )
-from tidegate_spark.script_end import ExitCalls, end_process, flush_output, guard_exit, what_goes_on
+from tidegate_spark.script_end import (
+    ExitCalls,
+    end_process,
+    flush_output,
+    guard_exit,
+    guard_jvm_exit,
+    query_of_this_batch,
+    what_goes_on,
+)
 from tidegate_spark.script_entry import Entry, Sessions
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
@@ -221,6 +229,7 @@ class Driver:
         guard_exit(self._end_at_once)
         own_ports.name_owner(tuple(server.port for server in self._agent.servers))
         return self._judge(self._run_script(main))
+        guard_jvm_exit(functools.partial(self._end_at_once, function="System.exit"))
 
     def _run_script(self, main: preflight.Main) -> Outcome:
         try:
@@ -444,20 +453,28 @@ class Driver:
         """Return how the application ends, once nothing of it runs; a failure does not wait for the others."""
         code = spark_session.jvm_exit_code(connection_lost=outcome.exception in CONNECTION_LOST)
         if code is not None:
-            return watch.jvm_outcome(code)
+            return watch.jvm_outcome(code, self._progress)
         if outcome != COMPLETED:
             return outcome
         return self._await_rest(outcome)
 
-    def _end_at_once(self, code: int) -> NoReturn:
-        """End the driver for a script that calls ``os._exit``; nothing that it left to be done is done."""
+    def _end_at_once(self, code: int, function: str = "os._exit") -> NoReturn:
+        """End the driver for a script that calls ``os._exit``; nothing that it left to be done is done.
+
+        An end inside a batch is a failure with any code: the batch is not committed, and nobody would run it again.
+        """
         self._ending.script_returned.set()  # its handler of SIGTERM is not called any more
         jvm_code = spark_session.jvm_exit_code()
-        outcome = outcome_of_exit(code, function="os._exit")
+        outcome = outcome_of_exit(code, function=function)
+        inside = messages.ended_inside(function, code)
         if jvm_code is not None:
-            outcome = watch.jvm_outcome(jvm_code)
+            outcome = watch.jvm_outcome(jvm_code, self._progress)
+        elif (query := query_of_this_batch()) is not None:
+            outcome = Outcome(Reason.APPLICATION_FAILED, inside, "SystemExit")
+            self._ending.lost = (query, inside)
         elif outcome == COMPLETED:
-            outcome = watch.first_failure(self._queries) or outcome
+            finished = dataclasses.replace(outcome, if_cut=inside)
+            outcome = watch.first_failure(self._queries) or finished
         self._ending.request(self._judge(outcome))
         self._ending.script_ended.set()
         undisturbed(self._ending.await_end)

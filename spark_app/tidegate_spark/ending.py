@@ -82,6 +82,8 @@ class Ending:
         """Called before queries are stopped: whoever holds one lets it end."""
         self.has_executors: Callable[[], bool] = lambda: True
         """Returns whether there is anybody who runs tasks; where all is one process, there always is."""
+        self.lost: tuple[str, str] = ("", "")
+        """The id of a query whose running batch cannot end, and why."""
         self._thread = threading.Thread(target=self._run, name="ending", daemon=True)
 
     def start(self) -> None:
@@ -145,7 +147,7 @@ class Ending:
                 self.before_stop()
                 while time.monotonic() < deadline + budget.unwinding:
                     active = self._queries.active()
-                    ends = stop_at_boundary(active, deadline, budget.unwinding, self._is_computed)
+                    ends = stop_at_boundary(active, deadline, budget.unwinding, self._is_computed, self._why_lost)
                     stopped.update((each.name, each) for each in ends)
                     if not active and not self._queries.starting:
                         return
@@ -159,6 +161,10 @@ class Ending:
 
     def _is_computed(self, query: StreamingQuery) -> bool:
         return self.has_executors() or not waits_for_tasks(query)
+
+    def _why_lost(self, query: StreamingQuery) -> str:
+        lost, why = self.lost
+        return why if lost and str(query.id) == lost else ""
 
     def _read_last_commits(self) -> bool:
         """Note the last commits of queries that ended by themselves: Spark may not have told of them yet.
@@ -181,6 +187,8 @@ class Ending:
 
     def _termination(self, outcome: Outcome, stopped: list[Stopped], known: bool) -> Termination:
         inside = [each.name for each in stopped if not each.boundary]
+        if inside and outcome.if_cut:
+            outcome = Outcome(Reason.APPLICATION_FAILED, outcome.if_cut, outcome.exception)
         outcome = self._account.end(outcome, committed=self._progress.commits > 0)
         message = outcome.message
         if outcome.reason is Reason.STOPPED:
@@ -193,6 +201,7 @@ class Ending:
             batches=self._progress.committed,
             boundary=not inside,
             given_up=any(each.given_up for each in stopped),
+            batch_failed=bool(inside) and all(each.failure for each in stopped if not each.boundary),
             failures=self._account.times,
             committed=self._progress.commits or (0 if known else -1),
             adopt_epoch=outcome.adopt[0],
@@ -207,8 +216,12 @@ def stop_message(stopped: list[Stopped], inside: list[str]) -> str:
     """Return what a requested stop came to, in words."""
     if inside:
         given_up = [each.name for each in stopped if each.given_up]
-        names = ", ".join(repr(name) for name in given_up or inside)
-        return messages.batch_given_up(names) if given_up else messages.grace_period_over(names)
+        failed = [messages.batch_failed(each.name, each.failure) for each in stopped if each.failure]
+        late = [each.name for each in stopped if each.name in inside and not each.failure]
+        if not given_up and not late:
+            return " ".join(failed)
+        names = ", ".join(repr(name) for name in given_up or late)
+        return " ".join([*failed, (messages.batch_given_up if given_up else messages.grace_period_over)(names)])
     if not stopped:
         return messages.NOTHING_RAN
     batches = ", ".join(f"{each.name!r} after batch {each.commits}" for each in stopped)

@@ -30,6 +30,7 @@ def last_words(error: BaseException, config_text: str) -> str:
             "batches": {},
             "boundary": True,
             "given_up": False,
+            "batch_failed": False,
             "failures": [],
             "committed": 0,
             "adopt_epoch": 0,

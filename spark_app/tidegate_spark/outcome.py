@@ -22,3 +22,5 @@ class Outcome:
     """Likewise."""
     adopted_from: str = ""
     """Likewise."""
+    if_cut: str = ""
+    """Of an end that is none if a query is left inside a batch: the message of the failure that it is then."""

@@ -546,6 +546,8 @@ class Termination:
     """Uid of the application that the storage was taken over from just now."""
     given_up: bool = False
     """It did not wait for such a batch until the grace period ran out, for no executor was left."""
+    batch_failed: bool = False
+    """Every such batch has failed, or the application ended the driver in it: the grace period had no part in that."""
     rehearsal: RehearsalEnd | None = None
     """Of a rehearsal that had begun."""
     repartition: RepartitionEnd | None = None

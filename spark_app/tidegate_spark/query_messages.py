@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+FINISHED = "The application has finished."
 STATE_FORGOTTEN = (
     "reads where its inputs continue (starting_offsets()) and none of its state: the inputs before that would be "
     "lost. Call tidegate_spark.initial_state() or exported_state() before the first query starts; to start "
@@ -229,6 +230,13 @@ def called_after(query: str, given: str, location: str) -> str:
 def partitions_ignored(key: str, given: str | None, partitions: str) -> str:
     return (
         f"{key}={given} of the script is not used for streaming queries: spec.state.partitions ({partitions}) decides."
+    )
+
+
+def jvm_exited_well(queries: str) -> str:
+    return (
+        f"Code of the application, such as a jar, ended Spark's JVM with exit code 0 while {queries} ran, perhaps "
+        "inside a batch; the next start runs that again. Stop the queries first."
     )
 
 

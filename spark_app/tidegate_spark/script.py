@@ -26,10 +26,10 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.script_end import flush_output
 from tidegate_spark.script_entry import ScriptRefusedError
 from tidegate_spark.stderr_tail import StderrTail
+from tidegate_spark.watch import COMPLETED
 
 CONNECTION_LOST = frozenset({"py4j.protocol.Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})
 """Exceptions of a script whose JVM has gone, among other things."""
-COMPLETED = Outcome(Reason.COMPLETED, messages.FINISHED)
 
 
 def outcome_of_behind(error: BehindError) -> Outcome:

@@ -20,6 +20,10 @@ from collections.abc import Callable
 from concurrent.futures import thread as thread_pools
 from typing import Any, NoReturn
 
+from py4j.java_gateway import JavaClass
+from pyspark import SparkContext
+from pyspark.sql.utils import ForeachBatchFunction
+
 end_process = os._exit
 """The interpreter's own, for those who have left the termination message."""
 OURS = "tidegate-"
@@ -56,6 +60,39 @@ def guard_exit(end: Callable[[int], NoReturn]) -> None:
         end(status & 0xFF)
 
     os._exit = exit_at_once
+
+
+def guard_jvm_exit(end: Callable[[int], NoReturn]) -> None:
+    """Have ``System.exit`` of the JVM, called from Python, call ``end`` with the exit code instead.
+
+    The JVM would be gone inside a batch, as after a crash. What jars call is theirs.
+    """
+    own, original = os.getpid(), JavaClass.__getattr__
+
+    @functools.wraps(original)
+    def attribute(java_class: JavaClass, name: str) -> Any:
+        if name == "exit" and java_class._fqn == "java.lang.System" and os.getpid() == own:
+            return lambda status: end(status & 0xFF)
+        return original(java_class, name)
+
+    JavaClass.__getattr__ = attribute
+
+
+def query_of_this_batch() -> str | None:
+    """Return the id of the query whose batch waits for the function that this thread is in; None if none does.
+
+    Empty: it is a batch of some query. Talks to the JVM.
+    """
+    frame = sys._getframe()
+    while frame.f_code is not ForeachBatchFunction.call.__code__:
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    context = SparkContext._active_spark_context
+    with contextlib.suppress(Exception):  # whatever Py4J raises: the batch is waited for then
+        # The function's thread has its batch's in the JVM, and the properties of that.
+        return str(context.getLocalProperty("sql.streaming.queryId") or "") if context is not None else ""
+    return ""
 
 
 class ExitCalls:

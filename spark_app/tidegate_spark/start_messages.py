@@ -6,7 +6,6 @@ STOPPED_WHILE_STARTING = "Stopped while starting."
 NOTHING_RAN = "Stopped; no query was running."
 FEWER_EXECUTORS = "There are fewer executors wanted."
 REHEARSAL_OVER = "The time for the rehearsal is over."
-FINISHED = "The application has finished."
 STOPPED_BEFORE_QUERIES = "Stopped before a query was started."
 CONFIGURATION_MISSING = (
     "The operator sets it; an image that brings its own runtime must bring one of the operator's version."
@@ -38,6 +37,17 @@ def grace_period_over(names: str) -> str:
 
 def batch_given_up(names: str) -> str:
     return f"Stopped inside a batch of {names}, for which no executor was left; the next start runs it again."
+
+
+def batch_failed(query: str, why: str) -> str:
+    return f"A batch of {query!r} failed as the driver stopped ({why.rstrip('.')}); the next start runs it again."
+
+
+def ended_inside(function: str, code: int) -> str:
+    return (
+        f"The application called {function}({code}) inside a batch, which is not committed; the next start runs it "
+        "again. End the query from another thread, or after its batch."
+    )
 
 
 def stopped_at_boundary(batches: str) -> str:

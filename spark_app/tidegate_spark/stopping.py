@@ -20,6 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate_spark import faults
 from tidegate_spark.patience import Patience
 from tidegate_spark.queries import Entry
 
@@ -39,6 +40,8 @@ class Stopped:
     commits: int | None
     given_up: bool = False
     """Its batch was not waited for any longer, since nobody computed it."""
+    failure: str = ""
+    """What else cut its batch: why that failed, in words."""
 
     @property
     def boundary(self) -> bool:
@@ -88,11 +91,16 @@ def _always(query: StreamingQuery) -> bool:
     return True
 
 
+def _nothing(query: StreamingQuery) -> str:
+    return ""
+
+
 def stop_at_boundary(
     entries: list[Entry],
     deadline: float,
     unwinding_seconds: float,
     is_computed: Callable[[StreamingQuery], bool] = _always,
+    why_lost: Callable[[StreamingQuery], str] = _nothing,
 ) -> list[Stopped]:
     """Stop all ``entries`` in parallel, each after its running batch if that ends before ``deadline``.
 
@@ -101,6 +109,7 @@ def stop_at_boundary(
         deadline: ``time.monotonic()`` after which running batches are interrupted.
         unwinding_seconds: what an interrupted batch gets to unwind, and what reading the logs may take, afterwards.
         is_computed: returns whether a query's running batch gets on; one that does not is interrupted before that.
+        why_lost: returns why a query's running batch cannot end, which is then not waited for; empty if it can.
 
     Returns:
         One result per entry, in their order, at the latest twice ``unwinding_seconds`` after ``deadline``.
@@ -110,16 +119,21 @@ def stop_at_boundary(
     def stop(entry: Entry) -> None:
         assert entry.query is not None
         began = time.monotonic()
-        patience = Patience(deadline, functools.partial(is_computed, entry.query))
+        lost = why_lost(entry.query)
+        patience = Patience(began if lost else deadline, functools.partial(is_computed, entry.query))
+        interrupted = True
         try:
-            _stop_one(entry.query, patience, unwinding_seconds)
+            interrupted = _stop_one(entry.query, patience, unwinding_seconds)
         except (Py4JError, OSError) as error:
             # The JVM is gone, or has another inside than we know; what the query's logs say decides what is reported.
             log.warning("stopping: query %r is interrupted, because it cannot be watched: %s", entry.name, error)
             _interrupt(entry.query, unwinding_seconds)
         ended = time.monotonic()
         read = _read_logs(entry.name, entry.query)
-        stopped = results[entry.name] = dataclasses.replace(read, given_up=patience.gave_up and not read.boundary)
+        failure = lost if interrupted else _failure_of(entry.query)
+        stopped = results[entry.name] = (
+            read if read.boundary else dataclasses.replace(read, given_up=patience.gave_up, failure=failure)
+        )
         log.info(
             "stopping: query %r ended after %.1f s, its last batches (begun %s, committed %s) were read in %.1f s",
             *(entry.name, ended - began, stopped.offsets, stopped.commits, time.monotonic() - ended),
@@ -133,7 +147,8 @@ def stop_at_boundary(
     return [results.get(entry.name, Stopped(entry.name, None, None)) for entry in entries]
 
 
-def _stop_one(query: StreamingQuery, patience: Patience, unwinding_seconds: float) -> None:
+def _stop_one(query: StreamingQuery, patience: Patience, unwinding_seconds: float) -> bool:
+    """Stop a query; return whether it was interrupted."""
     execution: Any = query._jsq.streamingQuery()
     thread = execution.queryExecutionThread()
     if _has_batches(execution):
@@ -141,10 +156,22 @@ def _stop_one(query: StreamingQuery, patience: Patience, unwinding_seconds: floa
         lock = execution.awaitProgressLock()
         while thread.isAlive() and not patience.is_over() and not position_of(thread, lock).awaits_trigger:
             thread.join(POLL_MILLISECONDS)
-    if thread.isAlive():
-        # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway. What nobody
-        # computes is run again by the next start, now or then.
-        _interrupt(query, unwinding_seconds)
+    if not thread.isAlive():
+        return False
+    # Between triggers nothing is interrupted; after the deadline the kubelet would interrupt it anyway. What nobody
+    # computes is run again by the next start, now or then.
+    _interrupt(query, unwinding_seconds)
+    return True
+
+
+def _failure_of(query: StreamingQuery) -> str:
+    """Return why a query has failed, empty if it has not, or that cannot be read."""
+    with contextlib.suppress(Py4JError, OSError):
+        exception: Any = query._jsq.exception()
+        if exception.isDefined():
+            failure = faults.classify(faults.java_chain(exception.get()))
+            return f"{failure.exception}: {failure.message}" if failure.exception else failure.message
+    return ""
 
 
 def waits_for_tasks(query: StreamingQuery) -> bool:

@@ -24,6 +24,8 @@ WORK_INTERVAL_SECONDS = 5.0
 FAILED_QUERY_SECONDS = 15.0
 """What a script gets to start a failed query again; afterwards the driver ends with that failure."""
 
+COMPLETED = Outcome(Reason.COMPLETED, messages.FINISHED)
+
 log = logging.getLogger("tidegate")
 
 
@@ -45,8 +47,14 @@ def first_failure(queries: Queries) -> Outcome | None:
     return fenced or next(iter(failures), None)
 
 
-def jvm_outcome(code: int) -> Outcome:
-    """Return the end that an exit of the JVM means."""
+def jvm_outcome(code: int, progress: Progress) -> Outcome:
+    """Return the end that an exit of the JVM means: of its own accord, as code in a jar has it, or by a crash."""
+    if code == 0:
+        running = [query.name for query in progress.report().queries if query.active]
+        if not running:
+            return COMPLETED
+        names = ", ".join(map(repr, running))
+        return Outcome(Reason.APPLICATION_FAILED, messages.jvm_exited_well(names), "JvmExited")
     if code in (-9, 137):
         what = "was killed by SIGKILL; often for want of memory, then raise spec.driver.resources.requests.memory"
     else:
@@ -100,7 +108,7 @@ class Watch:
             self._wake.clear()
             code = jvm_exit_code()
             if code is not None:
-                self._request_end(jvm_outcome(code))
+                self._request_end(jvm_outcome(code, self._progress))
                 return
             try:
                 self._look()

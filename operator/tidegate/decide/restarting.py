@@ -155,6 +155,8 @@ def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
     told = read_termination(ended)
     if ended is None or told is None or told.boundary or not is_new_end(o):
         return ()
+    if told.batch_failed:  # its end says why
+        return ()
     reason, message = Reason.BATCH_GIVEN_UP, messages.BATCH_GIVEN_UP
     if not told.given_up:
         reason = Reason.GRACE_PERIOD_EXCEEDED

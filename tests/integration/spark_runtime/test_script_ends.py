@@ -39,27 +39,43 @@ def test_a_script_that_stops_spark_at_its_end_has_ended_well(start_driver: Start
 
 
 @pytest.mark.parametrize(
-    ("way", "code", "reason", "message"),
+    ("way", "source", "message"),
     [
-        ("finished", EXIT_OK, Reason.COMPLETED, ""),
-        ("watchdog", EXIT_APPLICATION, Reason.APPLICATION_FAILED, "The application called os._exit(3)."),
-        pytest.param(
-            *("batch", EXIT_APPLICATION, Reason.APPLICATION_FAILED, "The application called os._exit(4)."),
-            marks=pytest.mark.long,
-        ),
+        ("finished", "", ""),
+        ("watchdog", "", "The application called os._exit(3)."),
+        pytest.param("batch", "4", "os._exit(4) inside a batch", marks=pytest.mark.long),
+        pytest.param("batch", "0", "os._exit(0) inside a batch", marks=pytest.mark.long),
+        pytest.param("jvm", "0", "", marks=pytest.mark.long),
+        pytest.param("jvm", "7", "The application called System.exit(7).", marks=pytest.mark.long),
     ],
 )
-def test_a_script_that_ends_the_process_at_once_leaves_its_queries_at_a_boundary_and_a_reason(  # noqa: PLR0917 - what is started, and what is found
-    start_driver: StartDriver, tmp_path: Path, way: str, code: int, reason: Reason, message: str
+def test_a_script_that_ends_the_process_at_once_leaves_its_queries_at_a_boundary_and_a_reason(
+    start_driver: StartDriver, tmp_path: Path, way: str, source: str, message: str
 ) -> None:
-    """A function of the query's own is inside its batch, which cannot end then."""
+    """A function of the query's own is inside its batch, which cannot end then, and is not waited for."""
     (tmp_path / "words").mkdir()
     (tmp_path / "words" / "a.txt").write_text("x\ny\n")
-    driver = start_driver("at-once", "at_once.py", args=(way, str(tmp_path / "words")), stop_grace_seconds=20)
-    assert driver.exit_code() == code, driver.output[-3000:]
-    assert (driver.termination.reason, driver.termination.boundary) == (reason, way != "batch")
-    assert driver.termination.batches["main"] >= 0
-    assert message in driver.termination.message
+    driver = start_driver(
+        "at-once", "at_once.py", args=(way, source or str(tmp_path / "words")), stop_grace_seconds=900
+    )
+    assert driver.exit_code() == (EXIT_APPLICATION if message else EXIT_OK), driver.output[-3000:]
+    end = driver.termination
+    assert end.reason is (Reason.APPLICATION_FAILED if message else Reason.COMPLETED)
+    assert (end.boundary, end.batch_failed) == (way != "batch", way == "batch")
+    assert end.batches["main"] >= 0
+    assert message in end.message
+
+
+def test_a_stop_that_comes_as_a_batch_fails_says_why_it_failed(start_driver: StartDriver, tmp_path: Path) -> None:
+    driver = start_driver("fails", "fails_at_stop.py", args=(str(tmp_path / "fail"),), stop_grace_seconds=900)
+    wait_for("the batch", lambda: driver.ended() or "inside the batch" in driver.output, 600, 0.2)
+    driver.terminate()
+    wait_for("the stop", lambda: driver.ended() or "stopping: Stopped" in driver.output, 600, 0.2)
+    (tmp_path / "fail").touch()
+    assert driver.exit_code() == EXIT_STOPPED, driver.output[-3000:]
+    end = driver.termination
+    assert (end.reason, end.boundary, end.batch_failed) == (Reason.STOPPED, False, True)
+    assert "A batch of 'main' failed as the driver stopped (ValueError: the table is full)" in end.message
 
 
 def test_a_stop_is_reported_of_a_script_whose_way_of_ending_is_at_once(start_driver: StartDriver) -> None:

@@ -368,6 +368,13 @@ def test_a_batch_for_which_no_executor_was_left_is_not_put_down_to_the_grace_per
     assert (told.reason, told.warning, "no executor was left" in told.message) == ("BatchGivenUp", True, True)
 
 
+def test_a_batch_that_failed_as_the_driver_stopped_is_not_put_down_to_the_grace_period() -> None:
+    app = launched(app_with(), phase=Phase.RUNNING)
+    end = ended(Reason.STOPPED, 143, boundary=False, batch_failed=True)
+    driver = driver_of(app, running=False, phase="Running", delete_by=NOW, ended=end)
+    assert tell_cut_batch(observe(app, driver=driver), NOW) == ()
+
+
 @pytest.mark.parametrize("boundary", [True, False])
 def test_what_only_this_look_can_tell_is_told_before_the_status_says_that_it_was(boundary: bool) -> None:
     app = launched(app_with(), phase=Phase.RUNNING)

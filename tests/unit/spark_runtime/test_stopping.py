@@ -140,3 +140,8 @@ def test_a_stop_is_put_in_words() -> None:
     assert stop_message(cut, ["a"]) == (
         "Stopped inside a batch of 'a', for which no executor was left; the next start runs it again."
     )
+    failed = Stopped("c", 4, 3, failure="ValueError: bad.")
+    says = "A batch of 'c' failed as the driver stopped (ValueError: bad); the next start runs it again."
+    assert stop_message([failed, Stopped("b", 2, 2)], ["c"]) == says
+    late = stop_message([failed, Stopped("a", 4, 3)], ["c", "a"])
+    assert late.startswith(f"{says} The grace period (spec.driver.stopGracePeriodSeconds) ended inside a batch of 'a'")

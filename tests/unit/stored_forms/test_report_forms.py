@@ -355,9 +355,11 @@ FORMS = [
     Form("termination-with-adoption", ADOPTED, ended, None),
     # From before a batch was given up for which no executor was left.
     Form("termination-with-found-claim", dataclasses.replace(ADOPTED, adopt_found=True), ended, None),
+    # From before a batch that fails was distinguished from one that is out of time.
+    Form("termination-with-batch-given-up", dataclasses.replace(ADOPTED, adopt_found=True, given_up=True), ended, None),
     Form(
-        "termination-with-batch-given-up",
-        dataclasses.replace(ADOPTED, adopt_found=True, given_up=True),
+        "termination-with-batch-failed",
+        dataclasses.replace(ADOPTED, adopt_found=True, given_up=True, batch_failed=True),
         ended,
         lambda value: termination_text(value, Secrets()).encode(),
     ),
@@ -366,6 +368,7 @@ FORMS = [
     Form("last-words-with-adoption", LAST_WORDS, ended, None),
     Form("last-words-with-found-claim", LAST_WORDS, ended, None),
     Form("last-words-with-batch-given-up", LAST_WORDS, ended, None),
+    Form("last-words-with-batch-failed", LAST_WORDS, ended, None),
     Form("snapshot-reports", SNAPSHOTS, asked_snapshot_pod, lambda it: word_of(it.snapshots, Secrets()).encode()),
 ]
 
@@ -392,7 +395,7 @@ def test_what_is_told_tells_of_every_field(form: Form) -> None:
 
 def test_the_words_of_a_driver_that_could_not_start_are_written_as_they_are_read() -> None:
     words = last_words(ModuleNotFoundError("no pyspark"), stored("driver-config").decode())
-    assert_written("last-words-with-batch-given-up", words.encode())
+    assert_written("last-words-with-batch-failed", words.encode())
 
 
 def test_the_words_that_a_snapshot_pod_leaves_are_read_as_its_answer_is() -> None:

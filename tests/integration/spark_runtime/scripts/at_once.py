@@ -1,4 +1,7 @@
-"""Ends by os._exit: after a query's end, in spite of a thread; from a watchdog's thread; after a stop; in a batch."""
+"""Ends by os._exit: after a query's end, in spite of a thread; from a watchdog's thread; after a stop; in a batch.
+
+Or by the JVM's System.exit, from a watchdog's thread.
+"""
 
 import os
 import signal
@@ -19,12 +22,14 @@ rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).loa
 def watch(query: StreamingQuery) -> None:
     while not query.lastProgress:
         time.sleep(0.1)
-    os._exit(3)
+    if way == "watchdog":
+        os._exit(3)
+    spark._jvm.System.exit(int(source))
 
 
 def leave(batch: DataFrame, number: int) -> None:
     if number == 1:
-        os._exit(4)
+        os._exit(int(source))
 
 
 if way == "finished":
@@ -35,7 +40,7 @@ if way == "finished":
 if way == "batch":
     rows.writeStream.foreachBatch(leave).start().awaitTermination()
 query = rows.writeStream.format("noop").trigger(processingTime="1 second").start()
-if way == "watchdog":
+if way in {"watchdog", "jvm"}:
     threading.Thread(target=watch, args=(query,)).start()
     query.awaitTermination()
 print("the handler is set", flush=True)
