@@ -100,6 +100,7 @@ from tidegate_spark.tables import Tables
 from tidegate_spark.termination import write_termination
 from tidegate_spark.unnamed_queries import UnnamedQueries
 
+from tidegate_spark.version_notices import VersionNotices
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -388,7 +389,8 @@ class Driver:
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
         look_for, notice = source_cleaning.file_looker(session), self._progress.notice
         self._queries.before_input = SourceCleaning(self._config, connect, look_for, notice).before_query
-        guard = StateGuard(self._environment.work_directory, notice)
+        of_version = VersionNotices(self._config, connect, notice).tell if self._rehearsing is None else notice
+        guard = StateGuard(self._environment.work_directory, of_version)
         self._queries.before_state = guard.refusal_of
         take_back = functools.partial(self._take_files_back, session)
         self._queries.before_files = (

@@ -267,4 +267,4 @@ def _listed(names: Sequence[str]) -> str:
 
 def state_not_compared(query: str, error: str) -> str:
     why = error.rstrip(".")
-    return f"Query {query!r} runs, and the columns of its state are not compared with the version's: {why}."
+    return f"The columns of the state of query {query!r} are not compared with those of the version: {why}."

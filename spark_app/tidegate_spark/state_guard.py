@@ -51,8 +51,8 @@ def verdict(query: str, found: Iterable[Difference], notice: Callable[[str, str,
     Args:
         query: its name.
         found: where its state's columns have other names than the version's.
-        notice: tells the user something once in a process: reason, message, whether it is a warning. The state keeps
-            its names, so each launch says it again: whether the version was launched before is not known here.
+        notice: tells the user something: reason, message, whether it is a warning. The state keeps its names, so each
+            launch finds it again.
     """
     told = list(found)
     for each in told:

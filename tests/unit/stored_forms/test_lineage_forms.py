@@ -30,6 +30,8 @@ from tidegate_spark.snapshots.manifest import Application, Manifest, QueryAt
 from tidegate_spark.starting_point import Filler, left_to_fill
 from tidegate_spark.storage import FaultError
 from tidegate_spark.unnamed_queries import NOTES_FILE, Notes, UnnamedQueries
+from tidegate_spark.version_notices import Notes as VersionNotes
+from tidegate_spark.version_notices import VersionNotices
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene
@@ -404,6 +406,20 @@ def unnamed_in(own: Library) -> UnnamedQueries:
     return UnnamedQueries(1, lambda: own, lambda: 0.0)
 
 
+NOTICES = VersionNotes("9d3f-spec", {"bb4a98a508a45fc6": 6})
+
+
+def read_notices(body: bytes) -> VersionNotes:
+    return from_stored(VersionNotes, body)
+
+
+def give_notice(notes: VersionNotes) -> bytes:
+    own = application()
+    config = driver_config("orders", "local:///main.py", PLACE, epoch=6, spec_hash=notes.specHash)
+    VersionNotices(config, lambda: own, lambda *words: None).tell("StateSchema", "renamed", True)
+    return content(own, "notices.json")
+
+
 # --- of a newer Tidegate ---
 
 NEWER: dict[str, Callable[[Library], object]] = {
@@ -502,6 +518,7 @@ FORMS = [
     Form("outputs", OUTPUTS, outputs_in("outputs.json"), note_outputs),
     Form("origin", OUTPUTS, outputs_in("origin.json"), take_along),
     Form("unnamed-queries", UNNAMED, read_unnamed, start_unnamed),
+    Form("notices", NOTICES, read_notices, give_notice),
 ]
 
 
