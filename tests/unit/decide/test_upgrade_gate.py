@@ -283,6 +283,9 @@ def test_a_version_that_lacks_records_is_rolled_back_if_that_undoes_nothing(
     step = app.status.upgrade
     if taken_back and step is not None:
         assert (step.reason, "topic 'b' has no offset 7" in step.message) == ("SourceDataLost", True)
+        # The version that these are for is not in force any more.
+        assert not any(words in step.message for words in ("spec.restartNonce", "continues by itself", "spec.suspend"))
+        assert "Before you change the spec again, restore the records" in step.message
 
 
 def test_who_wants_no_rollback_gets_none_for_records_that_are_lost_and_the_version_is_not_given_up_on() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.decide.executor_ends import name_failing_executors
+from tidegate.decide.fault_messages import reported
 from tidegate.decide.faults import (
     Problem,
     blames_version,
@@ -145,7 +146,11 @@ def lacks_records_and_did_nothing(o: Observation, upgrade: UpgradeStatus, now: f
         return None  # or somebody gave up the state with which the previous version would read on
     if not ends_as_kept(o, upgrade) or why_not_rolled_back(o, upgrade):
         return None
-    return rolled_back(o, upgrade, stable, name_end(driver))
+    told = read_termination(driver.ended)
+    why = name_end(driver)
+    if told is not None:  # what the registry says to do is for the version in force
+        why = Problem(why.reason, messages.lost_for_new_version(reported(told.exception, told.message)))
+    return rolled_back(o, upgrade, stable, why)
 
 
 def is_idle_now(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:

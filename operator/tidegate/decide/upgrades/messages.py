@@ -282,6 +282,13 @@ def superseded(lineage: int) -> str:
     )
 
 
+def lost_for_new_version(text: str) -> str:
+    return (
+        f"{sentence(text)} Before you change the spec again, restore the records, or set the source option "
+        "failOnDataLoss to false in the new version; spec.upgrade.mode Stateless starts it without the state."
+    )
+
+
 def rolled_back(why: str) -> str:
     return f"The new version was rolled back: {why} {entry_of(Reason.UPGRADE_ROLLED_BACK).after}"
 
