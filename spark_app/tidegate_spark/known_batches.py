@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _COMMITS, _STATE = "commits", "state"
+AT_A_TIME = 8
+"""Queries that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,9 @@ class Older:
 def first_older(client: S3Client, place: Storage, lineage: int, batches: Mapping[str, int]) -> Older | None:
     """Return the first query of which a lineage has neither the batch that is expected nor a later one, if any.
 
-    A query that starts empty each time is left out, and so is one without state that has committed something: with
-    asynchronous progress tracking, which only those have, Spark reports batches before they are in the log, and loses
-    the last ones if it is killed.
+    A query that starts empty each time is left out, and so is one without state that has committed something, or of
+    which no batch but the first is known: with asynchronous progress tracking, which only those have, Spark reports
+    batches before they are in the log, and loses the last ones if it is killed.
 
     Args:
         client: of the storage.
@@ -37,12 +40,15 @@ def first_older(client: S3Client, place: Storage, lineage: int, batches: Mapping
         lineage: the number.
         batches: which are expected.
     """
-    for query, batch in batches.items():
+
+    def look(query: str) -> Older | None:
         checkpoint = f"{LINEAGE_PREFIX}/{lineage}/{checkpoint_directory(query)}"
-        newest = _newest_if_older(client, place, checkpoint, batch)
-        if newest is not None:
-            return Older(query, newest, batch)
-    return None
+        newest = _newest_if_older(client, place, checkpoint, batches[query])
+        return Older(query, newest, batches[query]) if newest is not None else None
+
+    # A start waits for it: one after the other, a hundred queries are seconds.
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return next(filter(None, pool.map(look, batches)), None)
 
 
 def _newest_if_older(client: S3Client, place: Storage, checkpoint: str, batch: int) -> int | None:
@@ -52,7 +58,10 @@ def _newest_if_older(client: S3Client, place: Storage, checkpoint: str, batch: i
     newest = max(_batches(client, place, f"{checkpoint}/{_COMMITS}/"), default=-1)
     if newest >= batch or is_there(client, place, f"{checkpoint}{EMPTY_START}"):
         return None
-    return newest if newest < 0 or is_there(client, place, f"{checkpoint}/{_STATE}/") else None
+    if is_there(client, place, f"{checkpoint}/{_STATE}/"):
+        return newest
+    # The first batch, too, may be reported before it is in the log.
+    return newest if newest < 0 < batch else None
 
 
 def _batches(client: S3Client, place: Storage, below: str) -> Iterator[int]:

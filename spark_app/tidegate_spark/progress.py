@@ -62,6 +62,10 @@ class Ends:
     held_seconds: float = 0.0
 
 
+COUNT_SECONDS = 15.0
+"""For so long a count of executors holds; it is made each second, unless something keeps it from that."""
+
+
 class Observer:
     """Told of what queries do; its methods must return quickly. This one listens to nothing."""
 
@@ -90,6 +94,8 @@ class Progress:
         self._sequence = 0
         self._executors_wanted = config.executor.instances
         self._executors_running = self._executors_leaving = 0
+        self._counted_at: float | None = None
+        """When executors were counted last, on the clock of :func:`time.monotonic`."""
         self._short_since = self._leaving_since = 0.0
         self._leaving_longest = ""
         self._executors_ended, self._held_until = 0, 0.0
@@ -224,7 +230,8 @@ class Progress:
         with self._lock:
             more = wanted is not None and wanted > self._executors_wanted
             self._executors_wanted = self._executors_wanted if wanted is None else wanted
-            self._executors_running = self._executors_running if running is None else running
+            if running is not None:
+                self._executors_running, self._counted_at = running, time.monotonic()
             if leaving is not None:
                 self._note_leaving(leaving)
             if ends is not None:
@@ -255,9 +262,16 @@ class Progress:
         """How many are wanted, at first those of the configuration."""
         return self._executors_wanted
 
-    def has_executors(self) -> bool:
-        """Return whether any executor was there at the last look, those included that end their tasks and go."""
+    def has_executors(self, now: float | None = None) -> bool:
+        """Return whether any executor is there, those included that end their tasks and go; true if nobody knows.
+
+        Args:
+            now: on the clock of :func:`time.monotonic`.
+        """
+        now = time.monotonic() if now is None else now
         with self._lock:
+            if self._counted_at is None or now - self._counted_at > COUNT_SECONDS:
+                return True
             return self._executors_running + self._executors_leaving > 0
 
     def work(self, task_seconds: float, idle: int) -> None:

@@ -16,6 +16,7 @@ from tidegate.decide import messages
 from tidegate.decide.actions import Action, CreateSnapshot, PublishEvent
 from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of
+from tidegate.model.status_bounds import LONGEST_NAME, MOST_ITEMS
 from tidegate.model.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
@@ -119,7 +120,9 @@ def _taken_batches(queries: Sequence[QueryStatus | QueryReport]) -> dict[str, in
     """Return what a snapshot would hold now; as :func:`tidegate_spark.places.of_queries_that_continue`."""
     committed = [query for query in queries if query.batch_id is not None and query.batch_id >= 0]
     continued = [query for query in committed if not query.starts_empty]
-    return {query.name: query.batch_id for query in continued or committed if query.batch_id is not None}
+    taken = {query.name: query.batch_id for query in continued or committed if query.batch_id is not None}
+    # Of more, the status of the snapshot has the first ones.
+    return {name[:LONGEST_NAME]: taken[name] for name in sorted(taken)[:MOST_ITEMS] if len(name) <= LONGEST_NAME}
 
 
 def _progress(o: Observation, text: str, now: float) -> ScheduleStatus:

@@ -8,6 +8,7 @@ written at once.
 from __future__ import annotations
 
 import dataclasses
+
 import msgspec
 
 from tidegate.decide.autoscaling import autoscaling_status

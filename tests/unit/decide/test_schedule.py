@@ -177,6 +177,18 @@ def test_a_query_that_is_no_more_makes_no_snapshot_differ() -> None:
     assert names(o) == []
 
 
+def test_of_more_queries_than_a_status_holds_the_first_ones_are_compared() -> None:
+    newest = ready_snapshot()
+    every = [f"q{number:03}" for number in range(200)]
+    kept = tuple(msgspec.structs.replace(newest.status.queries[0], name=name) for name in every[:128])
+    status = msgspec.structs.replace(newest.status, queries=kept)
+    running = app()
+    queries = tuple(QueryReport(name, batch_id=7) for name in (*every, "x" * 300))
+    told = report_of(running_driver(running), queries=queries)
+    o = observe(running, agent=told, last_snapshot=msgspec.structs.replace(newest, status=status))
+    assert names(o) == []
+
+
 def test_a_newest_that_is_damaged_keeps_no_snapshot_from_being_taken() -> None:
     newest = ready_snapshot()
     no = Condition(type="Verified", status="False", reason="SnapshotDamaged", last_transition_time=at(NOW))

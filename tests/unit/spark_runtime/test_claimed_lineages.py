@@ -318,7 +318,7 @@ def test_a_query_that_was_renamed_or_removed_vouches_for_no_other() -> None:
     former = checkpoint("former", 1_000_000)
     assert known({**RAN, **former}, expecting(4)) is None
     assert fault({**RAN, **former}, expecting(5)).reason is Reason.STORAGE_OLDER
-    assert "query 'new' has no batch in lineage 1" in fault({**RAN, **former}, expecting(4, batches={"new": 0})).message
+    assert "query 'new' has no batch in lineage 1" in fault({**RAN, **former}, expecting(4, batches={"new": 1})).message
 
 
 def test_a_query_without_state_whose_log_may_be_behind_what_spark_reported_is_left_out_alone() -> None:
@@ -327,7 +327,9 @@ def test_a_query_without_state_whose_log_may_be_behind_what_spark_reported_is_le
     assert fault(dict(stateless), expecting(5, batches={"other": 9})).reason is Reason.STORAGE_OLDER
     # A copy from before its first batch is older, whatever the query is.
     begun = {**RAN, f"{ROOT}/lineages/1/other/metadata": b""}
-    assert fault(begun, expecting(4, batches={"other": 9})).reason is Reason.STORAGE_OLDER
+    assert fault(dict(begun), expecting(4, batches={"other": 9})).reason is Reason.STORAGE_OLDER
+    # But the first batch, too, may be reported before it is in the log.
+    assert known(begun, expecting(4, batches={"other": 0})) is None
 
 
 def test_a_query_that_starts_empty_each_time_is_left_out_alone() -> None:
@@ -375,7 +377,9 @@ def test_nothing_is_rolled_back_to_the_end_of_an_older_copy() -> None:
 @pytest.mark.parametrize("settled", ["upgrades/up-2.json", "snapshots/up-2/manifest.json"])
 def test_a_rollback_whose_batches_are_settled_begins_with_those_also_on_an_older_copy(settled: str) -> None:
     assert known({**RAN, f"{ROOT}/{settled}": b"{}"}, ROLLED_BACK) is None
-    assert fault({**RAN, f"{ROOT}/{settled.replace('up-2', 'up-3')}": b"{}"}, ROLLED_BACK).reason is Reason.STORAGE_OLDER
+    assert (
+        fault({**RAN, f"{ROOT}/{settled.replace('up-2', 'up-3')}": b"{}"}, ROLLED_BACK).reason is Reason.STORAGE_OLDER
+    )
 
 
 def test_a_person_accepts_that_an_older_copy_is_rolled_back_to() -> None:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tidegate_spark.progress import Ends, Leaving, Progress
+from tidegate_spark.progress import COUNT_SECONDS, Ends, Leaving, Progress
 from tidegate_spark.protocol import AgentReport, Storage
 from tidegate_testing.driver_process import driver_config
 
@@ -50,6 +50,15 @@ def test_that_time_stays_the_same_with_each_look_and_goes_with_the_executor(worl
     assert world.sees(2, leaving=Leaving(1, "8", 10.0)).executors_leaving_since == world.now - 10.0
     gone = world.sees(2)
     assert (gone.executors_leaving, gone.executor_leaving_longest, gone.executors_leaving_since) == (0, "", 0.0)
+
+
+def test_executors_that_nobody_counts_may_be_there(world: World) -> None:
+    assert world.progress.has_executors()
+    world.sees(0)
+    assert not world.progress.has_executors()
+    assert world.progress.has_executors(time.monotonic() + 2 * COUNT_SECONDS)
+    world.sees(1)
+    assert world.progress.has_executors()
 
 
 def test_the_end_of_a_pause_is_the_same_time_with_each_look_and_goes_with_it(world: World) -> None:

@@ -27,9 +27,9 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.same_query import Plan
 from tidegate_spark.script import judge, outcome_of_exit
-from tidegate_spark.watch import COMPLETED
 from tidegate_spark.storage_readiness import delays
 from tidegate_spark.termination import termination_text
+from tidegate_spark.watch import COMPLETED
 
 CONFIG = DriverConfig(
     app="a",

@@ -496,7 +496,9 @@ def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to
     assert_read("driver-config-in-two-with-batches-left", put_together(now, rest.encode()), WITH_BATCHES_LEFT)
     # From before it said so of the lineage that a rollback leaves.
     before = stored("driver-config-in-two-with-expected-batches").decode()
-    assert_read("driver-config-in-two-with-expected-batches", put_together(before, rest.encode()), WITH_EXPECTED_BATCHES)
+    assert_read(
+        "driver-config-in-two-with-expected-batches", put_together(before, rest.encode()), WITH_EXPECTED_BATCHES
+    )
     # From before it said so of each query.
     before = stored("driver-config-in-two-with-expected-batch").decode()
     assert_read("driver-config-in-two-with-expected-batch", put_together(before, rest.encode()), WITH_EXPECTED_STATE)
