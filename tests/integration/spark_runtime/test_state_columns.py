@@ -172,7 +172,7 @@ def test_state_that_cannot_be_compared_is_said(stateful: Stateful) -> None:
     for path in (path for path in metadata.rglob("*") if path.is_file()):
         path.unlink() if path.suffix == ".crc" else path.write_text("v99\n{}")
     assert stateful.refusal_of(aggregated(stateful.spark, "value", "key")) == ""
-    assert "Query 'q' runs, and the columns of its state are not compared with the version's: " in stateful.told[0]
+    assert "The columns of the state of query 'q' are not compared with those of the version: " in stateful.told[0]
 
 
 def test_state_of_which_no_batch_was_committed_binds_nobody(stateful: Stateful) -> None:
