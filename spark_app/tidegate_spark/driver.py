@@ -69,7 +69,6 @@ from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
 from tidegate_spark.script import (
-    COMPLETED,
     CONNECTION_LOST,
     judge,
     outcome_of_behind,
@@ -101,6 +100,7 @@ from tidegate_spark.tables import Tables
 from tidegate_spark.termination import write_termination
 from tidegate_spark.unnamed_queries import UnnamedQueries
 from tidegate_spark.version_notices import VersionNotices
+from tidegate_spark.watch import COMPLETED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

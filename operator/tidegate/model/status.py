@@ -135,9 +135,9 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     ``uri`` is the place of the application whose snapshot it is, ``app_uid`` that application. ``started``: a driver
     has run on it, so the snapshot is not needed any more. ``credentials_secret_name`` is that of an imported snapshot.
     ``snapshot_lineage``: of an upgrade that is undone, the lineage whose pin the snapshot is. ``fallbacks``: what the
-    state starts from if that lineage was never filled, newest first. ``batches``: the newest of each query that is known
-    of it, which a storage has that is no older copy. The last two are former names, which an earlier
-    operator wrote: read by the properties, and written no more.
+    state starts from if that lineage was never filled, newest first. ``batches``: the newest of each query that is
+    known of it, which a storage has that is no older copy. ``begun`` and ``of_lineage`` are former names, which an
+    earlier operator wrote: read by the properties, and written no more.
     """
 
     snapshot_name: str

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -24,7 +25,8 @@ def watch(query: StreamingQuery) -> None:
         time.sleep(0.1)
     if way == "watchdog":
         os._exit(3)
-    spark._jvm.System.exit(int(source))
+    jvm: Any = spark._jvm
+    jvm.System.exit(int(source))
 
 
 def leave(batch: DataFrame, number: int) -> None:

@@ -24,7 +24,7 @@ def read(bucket: str) -> str:
     return lines[0]
 
 
-found = {"near": read(near), "named": read("named")}
+found: dict[str, Any] = {"near": read(near), "named": read("named")}
 hadoop = spark.sparkContext._jsc.hadoopConfiguration()
 hadoop.set("fs.s3a.endpoint", endpoint)
 hadoop.set("fs.s3a.access.key", access)
