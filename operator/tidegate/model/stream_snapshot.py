@@ -195,9 +195,8 @@ class SnapshotManifest(Struct, frozen=True, kw_only=True, rename="camel", omit_d
 class SnapshotStorage(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Where the files are and how they are reached, for when the application is gone; no secrets.
 
-    ``uri`` is the application's own place, ``<storage.uri>/<namespace>/<app>``, ``driver_resources`` has the limit of
-    processors of its driver, which pods have that reach it, and ``helper_resources`` what its spec raises of theirs.
-    ``cpu_limit`` is the former name of that limit, which an earlier operator wrote.
+    ``uri`` is the application's own place, ``<storage.uri>/<namespace>/<app>``, ``cpu_limit`` that of its driver, which
+    pods have that reach it, and ``helper_resources`` what its spec raises of theirs.
     """
 
     uri: str
@@ -206,15 +205,8 @@ class SnapshotStorage(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     path_style_access: bool = False
     credentials_secret_name: str = ""
     service_account_name: str = ""
-    driver_resources: Resources = Resources()
-    helper_resources: Resources = Resources()
     cpu_limit: str = ""
-
-    @property
-    def driver_limit(self) -> str:
-        """The driver's limit of processors, empty if it has none."""
-        limit = self.driver_resources.cpu_limit
-        return self.cpu_limit if limit is None else str(limit)
+    helper_resources: Resources = Resources()
 
 
 class StreamSnapshotStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

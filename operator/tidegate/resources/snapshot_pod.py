@@ -56,7 +56,7 @@ def _account(storage: SnapshotStorage) -> str:
 
 def storage_of(app: StreamingApp) -> SnapshotStorage:
     """Return what has to be remembered of an application to reach its storage without it."""
-    place, secret, limit = app_storage(app), app.spec.storage.credentials_secret_ref, driver_limit(app)
+    place, secret = app_storage(app), app.spec.storage.credentials_secret_ref
     return SnapshotStorage(
         uri=place.uri,
         endpoint=place.endpoint,
@@ -64,7 +64,7 @@ def storage_of(app: StreamingApp) -> SnapshotStorage:
         path_style_access=place.path_style_access,
         credentials_secret_name=secret.name if secret is not None else "",
         service_account_name=app.spec.service_account_name,
-        driver_resources=Resources(limits={"cpu": limit} if limit else {}),
+        cpu_limit=driver_limit(app) or "",
         helper_resources=app.spec.helpers.resources,
     )
 
@@ -156,7 +156,7 @@ def remembered_app(snapshot: StreamSnapshot) -> StreamingApp:
         ),
         service_account_name=_account(storage),
         helpers=Helpers(resources=storage.helper_resources),
-        driver=Driver(resources=Resources(limits={"cpu": storage.driver_limit} if storage.driver_limit else {})),
+        driver=Driver(resources=Resources(limits={"cpu": storage.cpu_limit} if storage.cpu_limit else {})),
     )
     return StreamingApp(
         metadata=Metadata(name=name, namespace=namespace, uid=owner.uid if owner is not None else ""),

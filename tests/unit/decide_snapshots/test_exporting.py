@@ -207,7 +207,7 @@ def test_another_limit_of_the_driver_does_not_end_it_and_is_remembered() -> None
     o = settled(observe(asked(), app=APP, exporting=at_work()))
     plan = decide_snapshot(dataclasses.replace(o, app=edited), NOW)
     storage = status_of(plan).storage
-    assert (kinds(plan), storage is not None and storage.driver_limit) == (["WriteSnapshotStatus"], "2")
+    assert (kinds(plan), storage is not None and storage.cpu_limit) == (["WriteSnapshotStatus"], "2")
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec import Resources
-from tidegate.model.stream_snapshot import SnapshotStorage
 from tidegate.resources.cpu_limits import driver_limit, executor_limit
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template
@@ -137,16 +135,8 @@ def test_a_pod_at_work_is_what_it_was_for_the_operators_before_this_one() -> Non
 
 
 def test_the_limit_is_remembered_for_when_the_application_is_gone() -> None:
-    assert storage_of(app_with(IN_TEMPLATE)).driver_limit == "2"
-    assert storage_of(app_with({})).driver_limit == ""
-
-
-@pytest.mark.parametrize(
-    ("recorded", "limit"),
-    [({"cpuLimit": "2"}, "2"), ({"driverResources": {"limits": {"cpu": "2"}}}, "2"), ({}, "")],
-)
-def test_the_limit_is_read_under_its_former_name_too(recorded: dict[str, Any], limit: str) -> None:
-    assert msgspec.convert({"uri": "s3://streams/apps/shop/orders", **recorded}, SnapshotStorage).driver_limit == limit
+    assert storage_of(app_with(IN_TEMPLATE)).cpu_limit == "2"
+    assert storage_of(app_with({})).cpu_limit == ""
 
 
 def test_a_rehearsal_may_ask_for_more_than_the_drivers_template_allows_a_driver() -> None:
