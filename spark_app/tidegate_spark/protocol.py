@@ -312,7 +312,7 @@ class DriverConfig:
     expects_batches: dict[str, int] = field(default_factory=dict)
     """The newest batch of each query in ``lineage`` that the operator knows to be committed, if it expects state."""
     expects_left: dict[str, int] = field(default_factory=dict)
-    """The same of the lineage that a rollback leaves, which its own begins with the end of."""
+    """The same of the lineage that a rollback leaves, from whose end its own starts."""
     agent_secret: str = ""
     """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an operator of before,
     whose orders come with the token."""

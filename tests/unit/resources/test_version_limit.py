@@ -60,7 +60,7 @@ def is_refused(size: int, text: str) -> bool:
 
 
 def largest_taken(text: str) -> StreamingApp:
-    """Return the largest application of this text that is let through, to 10 kB."""
+    """Return the largest application of this text that is let through, to 10 kB: 180 kB of the object, if escaped."""
     sizes = range(10_000, 600_000, 10_000)
     first_refused = bisect.bisect_left(sizes, True, key=lambda size: is_refused(size, text))
     assert 0 < first_refused < len(sizes)
@@ -70,7 +70,7 @@ def largest_taken(text: str) -> StreamingApp:
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_is_let_through_leaves_room_for_the_rest_of_the_object(name: str) -> None:
     app = largest_taken(TEXTS[name])
-    assert LONGEST_OBJECT - 100_000 < stored_size(app) < LONGEST_OBJECT + 10_000 < ETCD - 150_000
+    assert LONGEST_OBJECT - 200_000 < stored_size(app) < LONGEST_OBJECT + 10_000 < ETCD - 150_000
 
 
 def test_what_is_too_large_is_refused_with_the_field_that_has_most_of_it_its_size_and_what_to_do() -> None:
