@@ -17,8 +17,7 @@ from tidegate_spark.places import Storage, store_identity
 from tidegate_spark.s3a_settings import HADOOP
 
 _CONFIGURATION = "org.apache.hadoop.conf.Configuration"
-_REGION = "fs.s3a.endpoint.region"
-_BESIDE = (_REGION, "fs.s3a.connection.ssl.enabled")
+_BESIDE = ("fs.s3a.endpoint.region", "fs.s3a.connection.ssl.enabled")
 """Of the others, ``path.style.access`` stays: every store takes it, and those in a cluster need it."""
 
 
@@ -53,10 +52,9 @@ class _Guard:
             return done
         if args[0] in _BESIDE:
             self._ours.pop(args[0], None)  # the script's own now
-        elif (store := store_identity(str(args[1]), self._region)) != self._store:
+        elif store_identity(str(args[1]), self._region) != self._store:
             for key, value in self._ours.items():
-                # S3A reads the region in the names of AWS alone; of others it takes one that they may not be in.
-                if java.get(key) == value and (key != _REGION or store.startswith("amazonaws.com")):
+                if java.get(key) == value:
                     java.unset(key)
         return done
 

@@ -30,10 +30,7 @@ hadoop.set("fs.s3a.endpoint", endpoint)
 hadoop.set("fs.s3a.access.key", access)
 hadoop.set("fs.s3a.secret.key", secret)
 found["common"] = read("common")
-names = ("endpoint.region", "connection.ssl.enabled")
-found["beside"] = [hadoop.get(f"fs.s3a.{name}") for name in names]
-hadoop.set("fs.s3a.endpoint", "s3.eu-west-3.amazonaws.com")
-found["in AWS"] = [hadoop.get(f"fs.s3a.{name}") or "" for name in names]
+found["beside"] = [hadoop.get(f"fs.s3a.{name}") for name in ("endpoint.region", "connection.ssl.enabled")]
 hadoop.set("fs.s3a.endpoint.region", "eu-south-1")
 hadoop.set("fs.s3a.endpoint", endpoint)
 found["own"] = hadoop.get("fs.s3a.endpoint.region")
