@@ -45,7 +45,6 @@ from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.file_sinks import Sink
 from tidegate_spark.first_process import StopLine
-from tidegate_spark.hadoop_settings import guard_endpoint
 from tidegate_spark.head_start import HeadStart
 from tidegate_spark.inside.at_driver import Inside
 from tidegate_spark.leftovers import begin_removal
@@ -92,7 +91,7 @@ from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.source_cleaning import SourceCleaning
 from tidegate_spark.spark_start import Files, SparkStart
-from tidegate_spark.sparkconf import lineage_uri, settings_of_spec
+from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.state_guard import StateGuard
 from tidegate_spark.storage import Credentials, FaultError
@@ -229,9 +228,9 @@ class Driver:
         self._ending.script_started.set()
         self._exit_calls.install()
         guard_exit(self._end_at_once)
-        guard_jvm_exit(functools.partial(self._end_at_once, function="System.exit"))
         own_ports.name_owner(tuple(server.port for server in self._agent.servers))
         return self._judge(self._run_script(main))
+        guard_jvm_exit(functools.partial(self._end_at_once, function="System.exit"))
 
     def _run_script(self, main: preflight.Main) -> Outcome:
         try:
@@ -359,7 +358,6 @@ class Driver:
         files = Files(paths, beside)
         start = SparkStart(config, environment, self._progress, process, files=files, ending=self._ending)
         start.keep_secret = self._output.secrets.add
-        guard_endpoint(config.storage, settings_of_spec(config))
         Entry(start.host(self._observe), self._progress, environment.master).guard()
         if self._rehearsing is not None:
             muting.mute()

@@ -12,7 +12,6 @@ from typing import Any
 from tidegate_spark import executor_memory, s3a_settings
 from tidegate_spark.environment import Environment
 from tidegate_spark.owned_settings import remedy_of
-from tidegate_spark.places import store_identity
 from tidegate_spark.protocol import (
     FENCE_FILE,
     LINEAGE_PREFIX,
@@ -148,11 +147,7 @@ def format_of_store(store: str, version: str) -> str:
 def _gives_way(key: str, defaults: dict[str, str], user: dict[str, str]) -> bool:
     """Return whether a default goes, because it fits only another one that the user has changed."""
     beside = ONLY_WITH.get(key)
-    if beside is None or beside not in user or user[beside] == defaults.get(beside):
-        return False
-    region = defaults[f"{s3a_settings.ENDPOINT}.region"]
-    same_store = store_identity(user[beside], region) == store_identity(defaults.get(beside, ""), region)
-    return beside != s3a_settings.ENDPOINT or not same_store
+    return beside is not None and user.get(beside, defaults.get(beside)) != defaults.get(beside)
 
 
 def _session_defaults(config: DriverConfig, environment: Environment) -> dict[str, str]:

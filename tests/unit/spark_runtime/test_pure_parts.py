@@ -59,23 +59,6 @@ def test_what_tidegate_owns_beats_spark_conf_which_beats_the_defaults() -> None:
     assert sparkconf.ignored_keys(CONFIG) == ("spark.master", "spark.sql.shuffle.partitions")
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "same"),
-    [
-        ("http://s3:1/", True),
-        ("http://other:1", False),
-        ("s3.eu-west-1.amazonaws.com", False),
-    ],
-)
-def test_the_defaults_of_the_storages_store_stay_where_the_script_names_that_store(endpoint: str, same: bool) -> None:
-    script = {"spark.hadoop.fs.s3a.endpoint": endpoint}
-    conf = sparkconf.build_spark_conf(CONFIG, Environment.read({}), "p", script)
-    assert ("spark.hadoop.fs.s3a.path.style.access" in conf, "spark.hadoop.fs.s3a.endpoint.region" in conf) == (
-        same,
-        same,
-    )
-
-
 def test_the_jvm_is_told_which_fence_this_driver_holds() -> None:
     settings = sparkconf.fence_settings(CONFIG, '"etag"')
     assert settings == {
