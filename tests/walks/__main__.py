@@ -30,9 +30,6 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     say = since_now()
     with World(say) as world:
-        # Since its first message, workers ask in each batch what that says.
-        acts.control_message(world, 0)
-        world.settle()
         say(f"quiet for {options.quiet:.0f} s")
         quiet = acts.quiet(world, options.quiet)
         rounds = [_do_all(world, number, say) for number in range(1, options.rounds + 1)]

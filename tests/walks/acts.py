@@ -65,8 +65,8 @@ def edit_of_image(world: World, number: int) -> list[Act]:
     return [_both("edit of the image", 20, began, _next_driver(world, before))]
 
 
-ACTS = (control_message, snapshot, crash, lost_pod, edit_of_image)
-"""In this order, which ends with what takes an application longest to settle."""
+ACTS = (snapshot, crash, lost_pod, edit_of_image, control_message)
+"""In this order: once an application has had a message, each of its events has its messages judged, if all are gone."""
 
 
 def _both(name: str, limit: int | None, began: float, ended: float) -> Act:
