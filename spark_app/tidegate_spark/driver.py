@@ -228,9 +228,9 @@ class Driver:
         self._ending.script_started.set()
         self._exit_calls.install()
         guard_exit(self._end_at_once)
+        guard_jvm_exit(functools.partial(self._end_at_once, function="System.exit"))
         own_ports.name_owner(tuple(server.port for server in self._agent.servers))
         return self._judge(self._run_script(main))
-        guard_jvm_exit(functools.partial(self._end_at_once, function="System.exit"))
 
     def _run_script(self, main: preflight.Main) -> Outcome:
         try:
