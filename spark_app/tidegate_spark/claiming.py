@@ -26,6 +26,7 @@ from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_o
 from tidegate_spark.fence import Holder
 from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
 from tidegate_spark.known_batches import first_older, is_there
+from tidegate_spark.places import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.protocol import (
     APP_FILE,
     EXPECTS_NOTHING,
@@ -42,7 +43,6 @@ from tidegate_spark.protocol import (
 )
 from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition_protocol import REPARTITION_PREFIX
-from tidegate_spark.snapshots.library import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.storage import FaultError
 
 if TYPE_CHECKING:

@@ -97,6 +97,9 @@ LINEAGE_PREFIX = "lineages"
 NAMES_PREFIX = "names"
 """``names/<directory>``: the name of the query whose checkpoint is in directories called so, if that is another."""
 
+SNAPSHOT_PREFIX, MANIFEST_FILE = "snapshots", "manifest.json"
+"""``snapshots/<id>/manifest.json``: what belongs to a snapshot; one without it is not complete."""
+
 UPGRADE_PREFIX = "upgrades"
 """``upgrades/<id of the pin>.json``: the batches that the version before an upgrade committed last."""
 

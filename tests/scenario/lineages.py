@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark import storage
+from tidegate_spark.places import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.protocol import LINEAGE_PREFIX, Storage
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.catalog_json import decode, encode
-from tidegate_spark.snapshots.library import CATALOG_FILE, MANIFEST_FILE, SNAPSHOT_PREFIX
+from tidegate_spark.snapshots.library import CATALOG_FILE
 
 
 @dataclass(frozen=True)

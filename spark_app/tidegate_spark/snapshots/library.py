@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.places import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import messages
 from tidegate_spark.snapshots.catalog import Catalog, violations
 from tidegate_spark.snapshots.catalog_json import decode, encode
 from tidegate_spark.storage import is_md5_of
 
-SNAPSHOT_PREFIX, OBJECT_PREFIX = "snapshots", "objects"
-CATALOG_FILE, MANIFEST_FILE = "catalog.json", "manifest.json"
+OBJECT_PREFIX = "objects"
+CATALOG_FILE = "catalog.json"
 ATTEMPTS = 50
 """Each is lost to a write of another process, and those get somewhere: nobody writes in vain so often."""
 LONGEST_PAUSE_SECONDS = 1.0

@@ -12,7 +12,7 @@ from typing import Any
 from tidegate_spark.control_log.keeping import Kept
 from tidegate_spark.json_form import from_stored, to_json
 from tidegate_spark.objects.store import SnapshotError, naming_newer
-from tidegate_spark.places import is_below
+from tidegate_spark.places import SNAPSHOT_PREFIX, is_below
 from tidegate_spark.snapshots.catalog import (
     Catalog,
     NotReadyError,
@@ -20,7 +20,7 @@ from tidegate_spark.snapshots.catalog import (
     State,
     UnknownSnapshotError,
 )
-from tidegate_spark.snapshots.library import OBJECT_PREFIX, SNAPSHOT_PREFIX, Library
+from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
 
 VERSION = 1
 
