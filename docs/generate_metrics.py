@@ -35,12 +35,12 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate_spark.contract.control_protocol import ChannelReport
+from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.figures import ChannelFigures
-from tidegate_spark.control_protocol import ChannelReport
 from tidegate_spark.metrics import build_registry
 from tidegate_spark.progress import Commit, Progress
-from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_metrics import SnapshotFigures
 
 PAGE = Path(__file__).with_name("metrics.md")

@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 
 from docs.generated_page import replace_between, write_or_check
-from tidegate_spark.reasons import Reason, pods
-from tidegate_spark.reasons.entry import Entry, Place
-from tidegate_spark.reasons.registry import entry_of, reasons_at
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.areas import pods
+from tidegate_spark.contract.reasons.entry import Entry, Place
+from tidegate_spark.contract.reasons.registry import entry_of, reasons_at
 
 DATA = Path(__file__).with_name("starts-and-ends.toml")
 PAGE = Path(__file__).with_name("starts-and-ends.md")

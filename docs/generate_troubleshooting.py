@@ -15,9 +15,9 @@ from pathlib import Path
 
 from docs.generate_reasons import CORRECTED_BY, marked
 from docs.generated_page import write_or_check
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
-from tidegate_spark.reasons.registry import AREAS
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.entry import Area, Entry, Fault, Place
+from tidegate_spark.contract.reasons.registry import AREAS
 
 HERE = Path(__file__).parent
 PAGE = HERE / "guide" / "troubleshooting.md"

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from tidegate_spark.secret_shapes import without_shapes
+from tidegate_spark.contract.secret_shapes import without_shapes
 
 
 def configure_logging(form: str, level: str) -> None:

@@ -35,7 +35,7 @@ from tidegate.reference_checks import ReferenceChecks
 from tidegate.resources.platform import Platform
 from tidegate.trials import MISSING_LASTS, Trials
 from tidegate.workqueue import Key
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 log = structlog.get_logger()
 

@@ -29,8 +29,8 @@ from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.quotas import Quotas
 from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR
+from tidegate_spark.contract.reasons import Reason
 
 log = structlog.get_logger()
 

@@ -16,7 +16,7 @@ from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import SnapshotIndex, Stored
 from tidegate.part import Running
 from tidegate.workqueue import Key, WorkQueue
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 
 @dataclass(slots=True)

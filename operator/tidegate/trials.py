@@ -21,7 +21,7 @@ from tidegate.observe.index import Index
 from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.observation import Observation, Unfit
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_REPARTITION
+from tidegate_spark.contract.protocol import ROLE_REPARTITION
 
 LASTS, UNKNOWN_LASTS = 300.0, 30.0
 """Seconds for which an answer counts, and for which nobody asks again where there was none: twice as many each time."""

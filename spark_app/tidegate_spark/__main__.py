@@ -10,8 +10,8 @@ import sys
 import traceback
 
 from tidegate_spark import start_messages as messages
+from tidegate_spark.contract.secret_shapes import without_shapes
 from tidegate_spark.last_words import TERMINATION_LOG, exit_code_of, last_words
-from tidegate_spark.secret_shapes import without_shapes
 
 OLDEST_PYTHON = (3, 10)
 

@@ -22,7 +22,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from tidegate_spark import start_messages as messages
 from tidegate_spark.agent_gate import Gate
-from tidegate_spark.agent_protocol import (
+from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,
     GREETING_PATH,
     SCHEME,
@@ -32,19 +32,19 @@ from tidegate_spark.agent_protocol import (
     digest_of,
     read_header,
 )
-from tidegate_spark.control_protocol import CONTROL_COMMAND, LARGEST_CONTROL_ORDERS, ControlOrders
+from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, LARGEST_CONTROL_ORDERS, ControlOrders
+from tidegate_spark.contract.json_form import NewerOrderError
+from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, DriverConfig, ExecutorTarget, from_order, to_json
+from tidegate_spark.contract.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
 from tidegate_spark.environment import Environment
 from tidegate_spark.inside.questions import PATHS, is_question
-from tidegate_spark.json_form import NewerOrderError
 from tidegate_spark.newer_orders import why_refused
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import AGENT_NUMBER_FILE, DriverConfig, ExecutorTarget, from_order, to_json
 from tidegate_spark.redaction import Secrets, clean_report
 from tidegate_spark.serving.framing import Head, Refusal
 from tidegate_spark.serving.handler import LARGEST_BODY, Handler
 from tidegate_spark.serving.limits import Lane, Limits
 from tidegate_spark.serving.server import Server
-from tidegate_spark.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
 
 if TYPE_CHECKING:
     from tidegate_spark.inside.http import Reply

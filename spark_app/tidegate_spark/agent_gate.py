@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tidegate_spark.agent_protocol import (
+from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_SECONDS,
     Greeting,
     Launch,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     EXPECTS_NOTHING,
     EXPECTS_STATE,
     FIRST_LINEAGE,

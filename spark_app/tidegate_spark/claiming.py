@@ -23,11 +23,9 @@ from tidegate_spark.claimed import (
     opens,
 )
 from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
-from tidegate_spark.fence import Holder
-from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
-from tidegate_spark.known_batches import first_older, is_there
-from tidegate_spark.places import MANIFEST_FILE, SNAPSHOT_PREFIX
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.json_form import DamagedFormError, NewerFormatError, from_stored
+from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
+from tidegate_spark.contract.protocol import (
     APP_FILE,
     EXPECTS_NOTHING,
     EXPECTS_STATE,
@@ -41,8 +39,10 @@ from tidegate_spark.protocol import (
     Fault,
     Storage,
 )
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition_protocol import REPARTITION_PREFIX
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX
+from tidegate_spark.fence import Holder
+from tidegate_spark.known_batches import first_older, is_there
 from tidegate_spark.storage import FaultError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import claim_messages as messages
 from tidegate_spark import storage as store
-from tidegate_spark.protocol import APP_FILE, DriverConfig, Fault, Storage
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import APP_FILE, DriverConfig, Fault, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.storage import FaultError
 
 if TYPE_CHECKING:

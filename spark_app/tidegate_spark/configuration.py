@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidegate_spark.configuration_protocol import REST_DIRECTORY, REST_KEY, missing, put_together, rest_of
-from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.contract.configuration_protocol import REST_DIRECTORY, REST_KEY, missing, put_together, rest_of
+from tidegate_spark.contract.protocol import DriverConfig
 
 REST_FILE = f"{REST_DIRECTORY}/{REST_KEY}"
 

@@ -19,9 +19,9 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark import query_messages as messages
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.progress import Commit, Progress
 from tidegate_spark.queries import Entry
-from tidegate_spark.reasons import Reason
 
 CLASS = "ContinuousExecution"
 MOST_AT_ONCE = 1000

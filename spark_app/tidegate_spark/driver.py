@@ -36,6 +36,9 @@ from tidegate_spark import start_messages as messages
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.context_stop import guard_context
 from tidegate_spark.continuous import Epochs
+from tidegate_spark.contract.protocol import EXIT_CODES, FIRST_LINEAGE, DriverConfig, DriverState, Fault, Termination
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.control.driving import Control
 from tidegate_spark.empty_starts import EmptyStarts
 from tidegate_spark.ending import Budget, Ending
@@ -55,16 +58,7 @@ from tidegate_spark.outcome import Outcome
 from tidegate_spark.output_book import OutputBook
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import (
-    EXIT_CODES,
-    FIRST_LINEAGE,
-    DriverConfig,
-    DriverState,
-    Fault,
-    Termination,
-)
 from tidegate_spark.queries import Queries
-from tidegate_spark.reasons import Reason
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
 from tidegate_spark.script import (
@@ -87,7 +81,6 @@ from tidegate_spark.script_entry import Entry, Sessions
 from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
-from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.source_cleaning import SourceCleaning
 from tidegate_spark.spark_start import Files, SparkStart

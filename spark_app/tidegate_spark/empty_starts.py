@@ -22,11 +22,17 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark import query_messages as messages
 from tidegate_spark import upgrade_pin
+from tidegate_spark.contract.object_paths import (
+    EMPTY_START,
+    LEFT_AFTER,
+    checkpoint_directory,
+    number_of_start,
+    start_directory,
+)
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.file_sinks import FORMATS, SinkRefusedError
-from tidegate_spark.places import EMPTY_START, LEFT_AFTER, checkpoint_directory, number_of_start, start_directory
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.query_logs import COMMITS
 from tidegate_spark.writers import sources_of

@@ -1,7 +1,8 @@
 """Where the runtime finds things in its pod: paths, ports, addresses. Pure: reads a mapping of variables, no files.
 
-The defaults are the contract's (:mod:`tidegate_spark.protocol`). Each can be moved by an environment variable, which
-is how the tests run the real entry point on a machine that is not a pod. The operator sets one of them, for rehearsals:
+The defaults are the contract's (:mod:`tidegate_spark.contract.protocol`). Each can be moved by an environment variable,
+which is how the tests run the real entry point on a machine that is not a pod. The operator sets one of them, for
+rehearsals:
 ``TIDEGATE_MASTER``.
 """
 
@@ -11,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate_spark import protocol
-from tidegate_spark.control_protocol import CHANNEL_CREDENTIALS_DIRECTORY, LINE_FILE, LINE_VARIABLE
-from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE
+from tidegate_spark.contract import protocol
+from tidegate_spark.contract.control_protocol import CHANNEL_CREDENTIALS_DIRECTORY, LINE_FILE, LINE_VARIABLE
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE
 
 SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
 

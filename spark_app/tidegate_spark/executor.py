@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tidegate_spark import logs, storage
+from tidegate_spark.contract.protocol import EXECUTOR_CONFIG_VARIABLE, PROCESS_VARIABLE, ExecutorConfig, from_json
 from tidegate_spark.environment import Environment
 from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.protocol import EXECUTOR_CONFIG_VARIABLE, PROCESS_VARIABLE, ExecutorConfig, from_json
 from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.storage import Credentials
 

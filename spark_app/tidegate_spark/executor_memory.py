@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.contract.protocol import DriverConfig
 
 HEAP, OFF_HEAP, OFF_HEAP_SIZE = "spark.executor.memory", "spark.memory.offHeap.enabled", "spark.memory.offHeap.size"
 KEYS = frozenset({HEAP, OFF_HEAP, OFF_HEAP_SIZE})

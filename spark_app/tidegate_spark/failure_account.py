@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate_spark import start_messages as messages
+from tidegate_spark.contract.protocol import EXIT_APPLICATION, EXIT_CODES, RestartSettings
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.entry import Fault
+from tidegate_spark.contract.reasons.registry import fault_of
 from tidegate_spark.outcome import Outcome
-from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_CODES, RestartSettings
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.entry import Fault
-from tidegate_spark.reasons.registry import fault_of
 
 ACCOUNT, MARK = "failures.json", "process-runs"
 _NOTHING_RAN = frozenset({Reason.MAIN_NOT_FOUND})

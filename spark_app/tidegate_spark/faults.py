@@ -17,10 +17,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from tidegate_spark import fault_messages as messages
+from tidegate_spark.contract.protocol import LINEAGE_PREFIX
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.foreign_text import first_line, missing_module_in, names, python_error_in
 from tidegate_spark.lost_records import what_is_lost
-from tidegate_spark.protocol import LINEAGE_PREFIX
-from tidegate_spark.reasons import Reason
 from tidegate_spark.store_codes import EXPIRED_CODES, THROTTLING_CODES
 
 CHAIN_LIMIT = 20

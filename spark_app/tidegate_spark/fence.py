@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidegate_spark.json_form import DamagedFormError, NewerFormatError, from_stored
+from tidegate_spark.contract.json_form import DamagedFormError, NewerFormatError, from_stored
 
 ATTEMPTS = 5
 """Each is lost to another process's write; five in a row do not happen to live applications."""

@@ -18,11 +18,11 @@ from tidegate_spark import claim_messages as messages
 from tidegate_spark import fence, storage
 from tidegate_spark.claimed import Known
 from tidegate_spark.claiming import BehindError, faults_of, refusal_of
+from tidegate_spark.contract.json_form import DamagedFormError, NewerFormatError
+from tidegate_spark.contract.protocol import FENCE_FILE, DriverConfig, Fault, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder
-from tidegate_spark.json_form import DamagedFormError, NewerFormatError
 from tidegate_spark.outcome import Outcome
-from tidegate_spark.protocol import FENCE_FILE, DriverConfig, Fault, Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import Credentials, FaultError
 
 if TYPE_CHECKING:

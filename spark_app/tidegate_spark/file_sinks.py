@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark import query_messages as messages
-from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.reasons import Reason
 
 METADATA = "_spark_metadata"
 FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate_spark.places import EMPTY_START, checkpoint_directory
-from tidegate_spark.protocol import LINEAGE_PREFIX, Storage
+from tidegate_spark.contract.object_paths import EMPTY_START, checkpoint_directory
+from tidegate_spark.contract.protocol import LINEAGE_PREFIX, Storage
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -1,13 +1,13 @@
 """The termination message of a driver that could not even be started. Pure; standard library only.
 
-It repeats what :class:`tidegate_spark.protocol.Termination` says rather than importing it: an import that fails is one
-of the things it reports.
+It repeats what :class:`tidegate_spark.contract.protocol.Termination` says rather than importing it: an import that
+fails is one of the things it reports.
 """
 
 import json
 
 from tidegate_spark import start_messages as messages
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 TERMINATION_LOG = "/dev/termination-log"
 LONGEST_MESSAGE = 500

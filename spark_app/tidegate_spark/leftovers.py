@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.environment import Environment
 from tidegate_spark.pods_api import EXECUTORS, PodsApi, executors_of
-from tidegate_spark.protocol import DriverConfig
 
 GRACE_SECONDS = 5
 """An executor without its driver ends by itself; this is for putting its log into storage."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidegate_spark.json_form import check_format
+from tidegate_spark.contract.json_form import check_format
+from tidegate_spark.contract.protocol import LINEAGE_PREFIX
 from tidegate_spark.objects.store import SnapshotError, naming_newer
-from tidegate_spark.protocol import LINEAGE_PREFIX
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Manifest
 

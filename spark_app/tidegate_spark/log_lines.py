@@ -12,13 +12,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
     EXECUTOR_CONFIG_VARIABLE,
     LOG_FORMAT_JSON,
     LOG_FORMAT_VARIABLE,
 )
-from tidegate_spark.secret_shapes import without_shapes
+from tidegate_spark.contract.secret_shapes import without_shapes
 
 FIELDS = ("action", "reason")
 """What a line may carry beside its words, as ``extra``: what is done, and the word for why."""

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tidegate_spark.protocol import LOG_PREFIX, Storage
+from tidegate_spark.contract.protocol import LOG_PREFIX, Storage
 from tidegate_spark.redaction import Secrets, Stream
 
 if TYPE_CHECKING:

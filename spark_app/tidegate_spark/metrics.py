@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from tidegate_spark.contract.protocol import DriverConfig, QueryReport
 from tidegate_spark.progress import Commit, Observer, Progress
-from tidegate_spark.protocol import DriverConfig, QueryReport
 
 LABELS = ("namespace", "app", "query", "epoch")
 DURATIONS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)

@@ -10,7 +10,7 @@ import hashlib
 import logging
 from pathlib import Path
 
-from tidegate_spark.protocol import MAIN_DIRECTORY, MOUNTED_MAIN_DIRECTORY
+from tidegate_spark.contract.protocol import MAIN_DIRECTORY, MOUNTED_MAIN_DIRECTORY
 
 log = logging.getLogger("tidegate")
 

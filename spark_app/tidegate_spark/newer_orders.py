@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidegate_spark.json_form import NewerOrderError, from_json
-from tidegate_spark.protocol import PROTOCOL
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.contract.json_form import NewerOrderError, from_json
+from tidegate_spark.contract.protocol import PROTOCOL
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 
 
 def why_refused(error: NewerOrderError) -> str:

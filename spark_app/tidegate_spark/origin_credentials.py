@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 
 from tidegate_spark import storage_messages as messages
+from tidegate_spark.contract.protocol import Fault, StartFrom
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import Fault, StartFrom
-from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import Credentials, FaultError, mounted_credentials
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Outcome:
     adopt: tuple[int, int] = (0, 0)
     """Epoch and lineage that the storage knows, if they are not this driver's."""
     adopt_opening: bool = False
-    """As in :class:`tidegate_spark.protocol.Termination`."""
+    """As in :class:`tidegate_spark.contract.protocol.Termination`."""
     adopt_found: bool = False
     """Likewise."""
     adopted_from: str = ""

@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from tidegate_spark.json_form import from_stored, to_json
+from tidegate_spark.contract.json_form import from_stored, to_json
+from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.objects.store import naming_newer
 from tidegate_spark.outputs import Output, Outputs, refusal
-from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.snapshots.library import Library
 
 OUTPUTS_FILE = "outputs.json"

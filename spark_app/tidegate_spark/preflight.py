@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate_spark import start_messages as messages
-from tidegate_spark.protocol import PROTOCOL, DriverConfig, Fault, works_with
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import PROTOCOL, DriverConfig, Fault, works_with
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.storage import FaultError
 
 

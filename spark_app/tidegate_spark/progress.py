@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidegate_spark.control_protocol import ControlReport
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.control_protocol import ControlReport
+from tidegate_spark.contract.protocol import (
     MOST_NOTICES,
     PROTOCOL,
     AgentReport,
@@ -23,7 +23,7 @@ from tidegate_spark.protocol import (
     Notice,
     QueryReport,
 )
-from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 
 @dataclass(frozen=True)

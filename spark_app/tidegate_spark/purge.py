@@ -24,10 +24,8 @@ from typing import TYPE_CHECKING
 from tidegate_spark import claim_messages as messages
 from tidegate_spark import claiming, purged_snapshots, storage
 from tidegate_spark.claims import look_for_claim, owner_named_to
-from tidegate_spark.environment import Environment
-from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.places import INBOX_PREFIX
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.object_paths import INBOX_PREFIX
+from tidegate_spark.contract.protocol import (
     APP_FILE,
     CONFIG_VARIABLE,
     EXIT_APPLICATION,
@@ -38,7 +36,9 @@ from tidegate_spark.protocol import (
     Termination,
     from_json,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.environment import Environment
+from tidegate_spark.log_lines import log_to_stderr
 from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.storage import FaultError
 from tidegate_spark.store_codes import EXPIRED_CODES, REJECTED_CODES

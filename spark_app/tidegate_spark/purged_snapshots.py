@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from tidegate_spark import purge_messages as messages
 from tidegate_spark import storage
+from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
+from tidegate_spark.contract.protocol import DriverConfig, Fault
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.objects.store import NewerStorageError
-from tidegate_spark.places import MANIFEST_FILE, SNAPSHOT_PREFIX
-from tidegate_spark.protocol import DriverConfig, Fault
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog
 from tidegate_spark.snapshots.catalog_json import UnreadableCatalogError, decode, encode

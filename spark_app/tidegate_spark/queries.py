@@ -23,11 +23,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark import query_messages as messages
+from tidegate_spark.contract.object_paths import checkpoint_directory as checkpoint_directory  # noqa: PLC0414 - said so that importers may take it
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.file_sinks import Sink, SinkRefusedError, sink_of
 from tidegate_spark.outputs import Output, output_of
-from tidegate_spark.places import checkpoint_directory as checkpoint_directory  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.progress import Progress
-from tidegate_spark.reasons import Reason
 from tidegate_spark.same_query import Plan, note_functions, plan_of
 from tidegate_spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
 from tidegate_spark.storage import FaultError

@@ -1,7 +1,8 @@
 """What a query is called whose checkpoint's directory has another name. I/O through the object store's port.
 
-A name that is no plain word has a directory of another one (:func:`tidegate_spark.places.checkpoint_directory`), which
-does not tell the name. Whoever knows a checkpoint alone finds it here: a driver notes it when it starts the query.
+A name that is no plain word has a directory of another one
+(:func:`tidegate_spark.contract.object_paths.checkpoint_directory`), which does not tell the name. Whoever knows a
+checkpoint alone finds it here: a driver notes it when it starts the query.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import logging
 import re
 from collections.abc import Callable
 
+from tidegate_spark.contract.object_paths import NAMES_PREFIX, checkpoint_directory, directory_of_query
 from tidegate_spark.objects.app import AppObjects
-from tidegate_spark.places import NAMES_PREFIX, checkpoint_directory, directory_of_query
 
 log = logging.getLogger("tidegate")
 _MADE = re.compile(r".+-[0-9a-f]{8}")

@@ -3,7 +3,8 @@
 Whatever a process prints goes through :class:`Stream` before anybody reads it, and whatever it tells the operator
 through :meth:`Secrets.clean`. Known as secret are the variables that the operator names (they come from Secrets),
 others whose name says so, what settings and arguments of the application hold, the storage credentials and the agent's
-token. What nobody knows, and has the shape of a secret, is taken out as well (:mod:`tidegate_spark.secret_shapes`).
+token. What nobody knows, and has the shape of a secret, is taken out as well
+(:mod:`tidegate_spark.contract.secret_shapes`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
-from tidegate_spark.control_protocol import AskedMessage, ControlReport, MessageReport
-from tidegate_spark.protocol import ACCESS_KEY, SECRET_VARIABLES, AgentReport
-from tidegate_spark.secret_shapes import (
+from tidegate_spark.contract.control_protocol import AskedMessage, ControlReport, MessageReport
+from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_VARIABLES, AgentReport
+from tidegate_spark.contract.secret_shapes import (
     LONGEST,
     MARKERS,
     REDACTED,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.rehearsal_protocol import REHEARSAL_PREFIX
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.rehearsal_protocol import REHEARSAL_PREFIX
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.storage import Credentials

@@ -25,13 +25,9 @@ from tidegate_spark import (
     storage,
     storage_readiness,
 )
-from tidegate_spark import repartition_messages as messages
-from tidegate_spark.environment import Environment, inherited_variables
-from tidegate_spark.fence import Fenced, Held
-from tidegate_spark.json_form import NewerOrderError
-from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.newer_orders import why_refused
-from tidegate_spark.protocol import (
+from tidegate_spark.contract import repartition_messages as messages
+from tidegate_spark.contract.json_form import NewerOrderError
+from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
     DEPENDENCY_REASONS,
     EXIT_APPLICATION,
@@ -44,12 +40,16 @@ from tidegate_spark.protocol import (
     from_json,
     from_order,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionEnd
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.environment import Environment, inherited_variables
+from tidegate_spark.fence import Fenced, Held
+from tidegate_spark.log_lines import log_to_stderr
+from tidegate_spark.newer_orders import why_refused
 from tidegate_spark.redaction import Secrets, secret_values
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.making import cause_of, config_for_spark, end_of
-from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionEnd
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_spark.snapshots.copying import Progress
 from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.storage import Credentials, FaultError

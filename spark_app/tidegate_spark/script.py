@@ -18,11 +18,11 @@ from types import CodeType, ModuleType
 from tidegate_spark import faults
 from tidegate_spark import start_messages as messages
 from tidegate_spark.claiming import BehindError
+from tidegate_spark.contract.protocol import Fault
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.outcome import Outcome
 from tidegate_spark.preflight import Main
-from tidegate_spark.protocol import Fault
 from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
-from tidegate_spark.reasons import Reason
 from tidegate_spark.script_end import flush_output
 from tidegate_spark.script_entry import ScriptRefusedError
 from tidegate_spark.stderr_tail import StderrTail

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tidegate_spark import entry_messages as messages
 from tidegate_spark import executor_memory, s3a_settings, sparkconf
-from tidegate_spark.protocol import DriverConfig, is_reserved_label
+from tidegate_spark.contract.protocol import DriverConfig, is_reserved_label
 from tidegate_spark.redaction import values_of_launch
 
 DRIVER_HEAP = "spark.driver.memory"

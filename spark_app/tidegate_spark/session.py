@@ -17,13 +17,13 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark import entry_messages, launching, sparkconf
 from tidegate_spark import start_messages as messages
+from tidegate_spark.contract.owned_settings import for_executors_alone
+from tidegate_spark.contract.protocol import DriverConfig, Fault
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.environment import Environment
 from tidegate_spark.fence import Held
 from tidegate_spark.head_start import HeadStart
-from tidegate_spark.owned_settings import for_executors_alone
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import DriverConfig, Fault
-from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import without_secrets
 from tidegate_spark.storage import FaultError
 

@@ -14,9 +14,8 @@ from enum import Enum
 from typing import Union
 
 from tidegate_spark import snapshot_messages as messages
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_faults import Trouble
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import (
     AdoptOrder,
     ExportOrder,
     SnapshotOrder,
@@ -26,6 +25,7 @@ from tidegate_spark.snapshot_protocol import (
     VerifyOrder,
     export_format,
 )
+from tidegate_spark.snapshot_faults import Trouble
 from tidegate_spark.snapshots.catalog import is_id
 
 ENDED = frozenset(

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport
 from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.snapshot_metrics import SnapshotFigures
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport
 
 if TYPE_CHECKING:
     from tidegate_spark.snapshot_keeper import SnapshotKeeper

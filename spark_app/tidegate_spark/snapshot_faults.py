@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from tidegate_spark import snapshot_messages as messages
 from tidegate_spark import storage as store
+from tidegate_spark.contract.protocol import Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.objects.store import MismatchError, NewerStorageError, NotDeletedError, SnapshotError, VanishedError
 from tidegate_spark.order_errors import OrderFailedError
-from tidegate_spark.protocol import Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.catalog import (
     DisposedError,
     HeldError,

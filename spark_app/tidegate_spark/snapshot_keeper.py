@@ -14,11 +14,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tidegate_spark import snapshot_book as book
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_book import Job, OrderBook, Task
-from tidegate_spark.snapshot_faults import Trouble, trouble_of
-from tidegate_spark.snapshot_messages import RESTORE_FILES
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import (
     AdoptOrder,
     ExportOrder,
     SnapshotOrder,
@@ -27,6 +24,9 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
     VerifyOrder,
 )
+from tidegate_spark.snapshot_book import Job, OrderBook, Task
+from tidegate_spark.snapshot_faults import Trouble, trouble_of
+from tidegate_spark.snapshot_messages import RESTORE_FILES
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.copying import Progress
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.snapshot_protocol import SNAPSHOT_FAILURES, SnapshotReport, SnapshotState
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.snapshot_protocol import SNAPSHOT_FAILURES, SnapshotReport, SnapshotState
 
 LABELS = ("namespace", "app", "epoch")
 DURATIONS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)

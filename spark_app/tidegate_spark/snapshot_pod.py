@@ -18,12 +18,8 @@ from typing import Any
 from tidegate_spark import claim_messages as messages
 from tidegate_spark import claiming, snapshot_progress, storage
 from tidegate_spark.claimed import CLAIMED_SPARK
-from tidegate_spark.environment import Environment
-from tidegate_spark.json_form import NewerOrderError
-from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.newer_orders import refused_reports
-from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.json_form import NewerOrderError
+from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
     EXIT_APPLICATION,
     EXIT_DEPENDENCY,
@@ -34,17 +30,21 @@ from tidegate_spark.protocol import (
     from_order,
     to_json,
 )
-from tidegate_spark.reasons import Reason
-from tidegate_spark.redaction import Secrets, secret_values
-from tidegate_spark.snapshot_book import ENDED
-from tidegate_spark.snapshot_keeper import SnapshotKeeper
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import (
     ORDERS_VARIABLE,
     SnapshotOrders,
     SnapshotReport,
     SnapshotReports,
     SnapshotState,
 )
+from tidegate_spark.environment import Environment
+from tidegate_spark.log_lines import log_to_stderr
+from tidegate_spark.newer_orders import refused_reports
+from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.redaction import Secrets, secret_values
+from tidegate_spark.snapshot_book import ENDED
+from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_work import Carrier, Export
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.storage import FaultError

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable
 from typing import ClassVar
 
-from tidegate_spark.protocol import to_json
+from tidegate_spark.contract.protocol import to_json
+from tidegate_spark.contract.snapshot_protocol import PROGRESS_PATH, SnapshotReport, SnapshotReports
 from tidegate_spark.serving.handler import Handler
 from tidegate_spark.serving.limits import Limits
 from tidegate_spark.serving.server import Server
-from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SnapshotReport, SnapshotReports
 
 Reports = Callable[[], "tuple[SnapshotReport, ...]"]
 log = logging.getLogger("tidegate")

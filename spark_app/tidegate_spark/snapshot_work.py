@@ -14,10 +14,9 @@ from typing import Any
 
 from tidegate_spark import lineage_mark, rehearsal_place, upgrade_pin
 from tidegate_spark import snapshot_messages as messages
-from tidegate_spark.order_errors import OrderFailedError
-from tidegate_spark.protocol import LINEAGE_PREFIX, DriverConfig
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.protocol import LINEAGE_PREFIX, DriverConfig
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import (
     LONGEST_OFFSETS,
     AdoptOrder,
     ExportOrder,
@@ -28,6 +27,7 @@ from tidegate_spark.snapshot_protocol import (
     StateFacts,
     VerifyOrder,
 )
+from tidegate_spark.order_errors import OrderFailedError
 from tidegate_spark.snapshots import catalog, collect, layout, manifest, missing, reentry
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress

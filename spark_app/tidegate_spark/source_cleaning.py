@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import query_messages as messages
+from tidegate_spark.contract.object_paths import checkpoint_directory
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.objects.app import AppObjects
-from tidegate_spark.places import checkpoint_directory
-from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.reasons import Reason
 from tidegate_spark.writers import leaves_of
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from py4j.protocol import Py4JError
 from tidegate_spark import entry_messages as messages
 from tidegate_spark import faults, last_script, s3a_settings, script_settings, storage
 from tidegate_spark import session as spark_session
+from tidegate_spark.contract.protocol import ACCESS_KEY, EXIT_STOPPED, SECRET_KEY, SESSION_TOKEN, DriverConfig
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.ending import Ending
 from tidegate_spark.environment import Environment
 from tidegate_spark.kept_command import OF_ONE_PROCESS
 from tidegate_spark.last_script import Asked
 from tidegate_spark.outcome import Outcome
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import ACCESS_KEY, EXIT_STOPPED, SECRET_KEY, SESSION_TOKEN, DriverConfig
 from tidegate_spark.queries import DriverStoppingError
-from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import values_of_launch
 from tidegate_spark.script import outcome_of
 from tidegate_spark.script_entry import Host, ScriptRefusedError

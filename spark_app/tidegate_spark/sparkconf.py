@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tidegate_spark import executor_memory, s3a_settings
-from tidegate_spark.environment import Environment
-from tidegate_spark.owned_settings import remedy_of
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.owned_settings import remedy_of
+from tidegate_spark.contract.protocol import (
     FENCE_FILE,
     LINEAGE_PREFIX,
     PROCESS_VARIABLE,
@@ -21,6 +20,7 @@ from tidegate_spark.protocol import (
     is_reserved_label,
     label_set_by,
 )
+from tidegate_spark.environment import Environment
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"

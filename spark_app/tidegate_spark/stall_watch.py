@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark import query_messages as messages
 from tidegate_spark.continuous import seconds_between_epochs
+from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import QueryReport
 from tidegate_spark.queries import Entry, Queries
 from tidegate_spark.stall import Look, StallDetector
 

@@ -25,12 +25,8 @@ from tidegate_spark import start_messages as messages
 from tidegate_spark import storage as store
 from tidegate_spark.claimed import Claim, Known
 from tidegate_spark.claiming import BehindError
-from tidegate_spark.control_log import keeping
-from tidegate_spark.json_form import from_stored
-from tidegate_spark.objects.store import NewerStorageError, SnapshotError, naming_newer
-from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
-from tidegate_spark.outputs import Outputs
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.json_form import from_stored
+from tidegate_spark.contract.protocol import (
     APP_FILE,
     LINEAGE_PREFIX,
     OPENS_EMPTY,
@@ -40,9 +36,13 @@ from tidegate_spark.protocol import (
     to_json,
     topic_offsets,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
+from tidegate_spark.control_log import keeping
+from tidegate_spark.objects.store import NewerStorageError, SnapshotError, naming_newer
+from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
+from tidegate_spark.outputs import Outputs
 from tidegate_spark.repartition import attempts
-from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import layout as spark_layout
 from tidegate_spark.snapshots import restore

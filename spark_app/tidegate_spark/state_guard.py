@@ -19,10 +19,10 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from tidegate_spark import query_messages as messages
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.faults import explain
 from tidegate_spark.foreign_text import first_line
 from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots import operator_files
 from tidegate_spark.snapshots.operator_files import STATE
 from tidegate_spark.snapshots.query_logs import COMMITS, OFFSETS, settings_of

@@ -6,9 +6,9 @@ import bisect
 import dataclasses
 import logging
 
-from tidegate_spark.protocol import TERMINATION_MESSAGE_LIMIT, Termination, to_json
+from tidegate_spark.contract.protocol import TERMINATION_MESSAGE_LIMIT, Termination, to_json
+from tidegate_spark.contract.repartition_protocol import without_last
 from tidegate_spark.redaction import Secrets
-from tidegate_spark.repartition_protocol import without_last
 
 log = logging.getLogger("tidegate")
 

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tidegate_spark import query_messages as messages
-from tidegate_spark.json_form import from_stored, to_json
+from tidegate_spark.contract.json_form import from_stored, to_json
+from tidegate_spark.contract.object_paths import EMPTY_START, NAMES_PREFIX
+from tidegate_spark.contract.protocol import Fault
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.objects.store import NewerStorageError, naming_newer
-from tidegate_spark.places import EMPTY_START, NAMES_PREFIX
-from tidegate_spark.protocol import Fault
-from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import FaultError
 
 UNNAMED = "main"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 
-from tidegate_spark.json_form import check_format
+from tidegate_spark.contract.json_form import check_format
+from tidegate_spark.contract.object_paths import left_after, of_queries_that_continue
+from tidegate_spark.contract.protocol import UPGRADE_PREFIX
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
 from tidegate_spark.objects.store import Entry, SnapshotError, naming_newer
-from tidegate_spark.places import left_after, of_queries_that_continue
-from tidegate_spark.protocol import UPGRADE_PREFIX
-from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots import layout as spark_layout
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.reader import Layout

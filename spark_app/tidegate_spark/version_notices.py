@@ -12,9 +12,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tidegate_spark.json_form import from_stored, to_json
+from tidegate_spark.contract.json_form import from_stored, to_json
+from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.objects.app import AppObjects
-from tidegate_spark.protocol import DriverConfig
 
 NOTES_FILE = "notices.json"
 MOST_KEPT = 200

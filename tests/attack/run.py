@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 
 from tests.attack import oracle
 from tests.attack.report import Result, Taken, spread
+from tidegate_spark.contract.protocol import StartFrom
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_spark.exports.checkpoint_copy import bones_of, fetch, stores_of
-from tidegate_spark.protocol import StartFrom
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.manifest import Manifest

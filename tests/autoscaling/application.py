@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tests.autoscaling.traces import Trace
-from tidegate_spark.protocol import AgentReport, DriverState, QueryReport
+from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport
 
 LATE = 60.0
 """Seconds of age of the oldest waiting row that nobody minds."""

@@ -14,9 +14,9 @@ from typing import Any, cast
 from aiohttp import web
 
 from tidegate.agent.keys import OperatorKeys
-from tidegate_spark import protocol
 from tidegate_spark.agent_gate import Gate
-from tidegate_spark.agent_protocol import (
+from tidegate_spark.contract import protocol
+from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,
     GREETING_PATH,
     SIGNATURE_HEADER,

@@ -28,7 +28,7 @@ from tests.bench.control_figures import KINDS, LOGS, LONG, Burst, Latency, Windo
 from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
-from tidegate_spark.control_protocol import CONTROL_COMMAND, RELOAD_CONFIG
+from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, RELOAD_CONFIG
 from tidegate_testing.commit_log import CommitWatch
 from tidegate_testing.driver_process import DriverProcess
 from tidegate_testing.local_apps import LocalApps

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from devcluster import kafka
 from tests.bench.control_figures import KAFKA, STORAGE, WITH, InForce, Use, in_force, uses_in
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     CONTROL_COMMAND,
     RELOAD_CONFIG,
     ChannelSettings,

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.bench.load import AT_ONCE, Load
 from tidegate.settings import Settings
-from tidegate_spark.protocol import FINALIZER
+from tidegate_spark.contract.protocol import FINALIZER
 
 PREFIX = "floor-"
 

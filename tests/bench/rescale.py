@@ -21,15 +21,15 @@ from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
 from tidegate_spark import fencing, lineage_mark, storage_readiness
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE
+from tidegate_spark.contract.repartition_protocol import Repartition
+from tidegate_spark.contract.snapshot_protocol import SnapshotState
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.exports import state_reader
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE
 from tidegate_spark.repartition import attempts, job
 from tidegate_spark.repartition.making import config_for_spark
-from tidegate_spark.repartition_protocol import Repartition
-from tidegate_spark.snapshot_protocol import SnapshotState
 from tidegate_spark.snapshots import manifest, restore
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_testing.local_apps import LocalApps, until_committed

@@ -19,7 +19,7 @@ from tests.bench.batch_files import BatchFiles
 from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.manifest import Manifest
 from tidegate_spark.storage import Credentials, connect

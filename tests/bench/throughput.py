@@ -22,7 +22,7 @@ from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
 from tidegate.spark.settings import spark_settings
-from tidegate_spark.protocol import SPARK_SECRET_SETTINGS
+from tidegate_spark.contract.protocol import SPARK_SECRET_SETTINGS
 
 SCRIPT = Path(__file__).parent / "scripts" / "shuffling.py"
 WAYS = OPEN, CLOSED, SIGNED = "open", "closed", "signed"

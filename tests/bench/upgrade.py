@@ -19,7 +19,7 @@ from tests.bench.floor import bare
 from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
-from tidegate_spark.protocol import CONFIG_VARIABLE
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.commit_log import Batch, CommitWatch
 from tidegate_testing.live_cluster import APPS, LiveCluster, live_cluster, operator_replicas, scale_operator
 from tidegate_testing.waiting import wait_for

@@ -1,8 +1,8 @@
 """What each act of a pattern waits for and asserts of a driver."""
 
 from tests.compatibility.patterns import Pattern
-from tidegate_spark.protocol import EXIT_STOPPED, QueryReport
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import EXIT_STOPPED, QueryReport
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess
 from tidegate_testing.waiting import wait_for
 

@@ -6,8 +6,8 @@ from tests.compatibility.acts import queries_of
 from tests.compatibility.conftest import Run
 from tests.compatibility.patterns import Outcome, Pattern
 from tests.compatibility.selection import cases
-from tidegate_spark.protocol import EXIT_OK
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import EXIT_OK
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess
 from tidegate_testing.waiting import wait_for
 

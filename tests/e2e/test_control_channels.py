@@ -16,8 +16,8 @@ import pytest
 
 from devcluster import rabbitmq
 from devcluster.cluster import Cluster
+from tidegate_spark.contract.object_paths import Storage, application_uri
 from tidegate_spark.control_writer import Credentials
-from tidegate_spark.places import Storage, application_uri
 from tidegate_testing import own_cluster
 from tidegate_testing.channels import event
 from tidegate_testing.inbox_scene import InboxScene

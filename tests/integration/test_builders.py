@@ -17,7 +17,7 @@ from tidegate.resources.event import build_event
 from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.resources.platform import Platform
 from tidegate.resources.purge import build_purge_pod
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.kubectl import Kubectl
 
 PLATFORM = Platform(operator_image="example/tidegate-operator:1")

@@ -26,8 +26,8 @@ from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import collection_of
 from tidegate.metrics.figures import Figures
 from tidegate.resources.access import DRIVER_RULES, build_access
-from tidegate_spark.protocol import to_json
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
+from tidegate_spark.contract.protocol import to_json
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_testing import audit_log
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.helm import Helm

@@ -14,7 +14,7 @@ from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.metadata import labels
 from tidegate.resources.platform import Platform
-from tidegate_spark.protocol import COMMAND_PORT, ROLE_SNAPSHOT, STATUS_PORT
+from tidegate_spark.contract.protocol import COMMAND_PORT, ROLE_SNAPSHOT, STATUS_PORT
 from tidegate_testing.helm import Helm
 from tidegate_testing.policy_world import Pod, Reached, World, enforce
 from tidegate_testing.values import app

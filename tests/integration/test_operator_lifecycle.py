@@ -13,8 +13,8 @@ from typing import Any, TextIO
 import pytest
 
 from devcluster.apiserver import ApiServer
-from tidegate_spark.protocol import Termination, to_json
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import Termination, to_json
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing import audit_log, plain_yaml
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.crd import changed, install_crds

@@ -24,11 +24,11 @@ from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.message_snapshot import build_message_snapshot
 from tidegate.resources.spark_auth import spark_auth_mounts
 from tidegate.spark.settings import CLOSED_PORTS
-from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageState
-from tidegate_spark.json_form import from_order, to_json
-from tidegate_spark.protocol import CONFIG_VARIABLE, PROTOCOL, ROLE_EXECUTOR, ExecutorTarget
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotReports
+from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders, MessageState
+from tidegate_spark.contract.json_form import from_order, to_json
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, PROTOCOL, ROLE_EXECUTOR, ExecutorTarget
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotReports
 from tidegate_testing import previous_runtime
 from tidegate_testing.control_observations import APP, message, observe_running, offered, report, said
 from tidegate_testing.observations import KEYS, PLATFORM, app_with, launched, running_driver

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from devcluster.apiserver import ApiServer
-from tidegate_spark import protocol
-from tidegate_spark.agent_protocol import GREETING_PATH
-from tidegate_spark.protocol import AgentReport, DriverConfig, DriverState, from_json, to_json
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract import protocol
+from tidegate_spark.contract.agent_protocol import GREETING_PATH
+from tidegate_spark.contract.protocol import AgentReport, DriverConfig, DriverState, from_json, to_json
+from tidegate_spark.contract.snapshot_protocol import (
     SNAPSHOT_COMMAND,
     QueryPin,
     SnapshotOrders,

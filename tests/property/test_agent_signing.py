@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 import pytest
 
 from tidegate_spark.agent_gate import MOST_NONCES, Gate
-from tidegate_spark.agent_protocol import (
+from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_SECONDS,
     GENERATOR,
     PRIME,

@@ -14,7 +14,7 @@ from tidegate.autoscaling.messages import explain
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Obstacle, Quota, Situation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import NOW, measured, situation
 from tidegate_testing.examples import gate_share
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.intake import Broker, Intake
 from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
@@ -13,9 +15,7 @@ from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log.entries import Kind
-from tidegate_spark.control_protocol import ControlOrder, ControlOrders
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened

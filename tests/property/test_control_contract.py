@@ -30,8 +30,8 @@ from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.workqueue import RetryLaterError
+from tidegate_spark.contract.control_protocol import ControlOrders
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_protocol import ControlOrders
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.control_application import Application, Draw
 from tidegate_testing.control_log import Clock, opened

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import InboxSettings
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import storage
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.intake import Broker, Intake
@@ -22,11 +24,9 @@ from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log import taken as memories
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_protocol import InboxSettings
 from tidegate_spark.control_writer import ControlWriter, Pace
 from tidegate_spark.control_writer import writer as writers
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened

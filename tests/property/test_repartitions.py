@@ -12,7 +12,7 @@ from tidegate.decide.upgrades.record import UNDER_WAY, is_pending, version_held
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.observations import app_with
 from tidegate_testing.plans import written

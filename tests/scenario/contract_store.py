@@ -8,8 +8,8 @@ from botocore.exceptions import ClientError
 
 from tests.scenario.object_store import FencePort
 from tidegate_spark import fence
+from tidegate_spark.contract.protocol import FENCE_FILE, Storage
 from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.protocol import FENCE_FILE, Storage
 from tidegate_spark.storage import create_object, read_object, replace_object, status_of, write_object_if
 
 ME = Holder(uid="app-1", epoch=1, lineage=1, pod_uid="pod-1", process="a")

@@ -10,7 +10,7 @@ from tests.scenario.rehearsals import PLACES
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.versions import version_in_force
 from tests.scenario.world import BUCKET, INNER, NAMESPACE, ORDERS, World
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,
     FINALIZER,

@@ -20,12 +20,8 @@ from tests.scenario.object_store import FencePort, StoreClient, root_of
 from tests.scenario.surroundings import Surroundings, given_config
 from tidegate_spark import claiming, fence, storage, storage_readiness
 from tidegate_spark.agent import Commands
-from tidegate_spark.control_protocol import ControlOrders
-from tidegate_spark.ending import Budget
-from tidegate_spark.failure_account import COUNTED, FailureAccount
-from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.outcome import Outcome
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.control_protocol import ControlOrders
+from tidegate_spark.contract.protocol import (
     ANNOTATION_SPEC_HASH,
     EXIT_CODES,
     AgentReport,
@@ -37,9 +33,13 @@ from tidegate_spark.protocol import (
     Termination,
     to_json,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
+from tidegate_spark.ending import Budget
+from tidegate_spark.failure_account import COUNTED, FailureAccount
+from tidegate_spark.fence import Fenced, Held, Holder
+from tidegate_spark.outcome import Outcome
 from tidegate_spark.script import outcome_of_behind
-from tidegate_spark.snapshot_protocol import SnapshotOrders
 from tidegate_spark.storage import FaultError
 
 

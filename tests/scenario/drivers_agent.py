@@ -9,9 +9,9 @@ from typing import Any
 from tests.scenario.api_server import Body
 from tidegate_spark.agent import CommandHandler, Commands, Token
 from tidegate_spark.agent_gate import Gate
-from tidegate_spark.agent_protocol import Launch
+from tidegate_spark.contract.agent_protocol import Launch
+from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, AGENT_TOKEN_FILE, AgentReport, DriverConfig
 from tidegate_spark.inside.http import Reply
-from tidegate_spark.protocol import AGENT_NUMBER_FILE, AGENT_TOKEN_FILE, AgentReport, DriverConfig
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.serving.framing import Head, Reading
 from tidegate_spark.serving.handler import refusal_of

@@ -10,8 +10,14 @@ from tests.scenario.cluster import Container
 from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings
 from tidegate_spark import storage
-from tidegate_spark.control_protocol import ControlOrder, ControlOrders, ControlReport, MessageReport, MessageState
-from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.contract.control_protocol import (
+    ControlOrder,
+    ControlOrders,
+    ControlReport,
+    MessageReport,
+    MessageState,
+)
+from tidegate_spark.contract.protocol import DriverConfig
 
 LOG = "control/segments/"
 

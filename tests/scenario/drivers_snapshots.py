@@ -15,15 +15,15 @@ from tests.scenario.surroundings import Surroundings
 from tidegate_spark import storage
 from tidegate_spark.claimed import Known
 from tidegate_spark.claiming import BehindError
+from tidegate_spark.contract.protocol import APP_FILE, OPENS_EMPTY, DriverConfig, Fault, StartFrom
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import rehearsal_place
+from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.fence import Holder
 from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.outcome import Outcome
-from tidegate_spark.protocol import APP_FILE, OPENS_EMPTY, DriverConfig, Fault, StartFrom
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import rehearsal_place
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.clearing import clear_left
-from tidegate_spark.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.starting_point import left_to_fill
 from tidegate_spark.storage import FaultError
 

@@ -22,9 +22,8 @@ from tests.scenario.restart_rules import RestartRules, reason_of
 from tests.scenario.versions import stands_still_for_an_edit, version_in_force, went_on_beside_an_edit
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import decode_app
-from tidegate_spark.configuration_protocol import REST_KEY
-from tidegate_spark.fence import Holder
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.configuration_protocol import REST_KEY
+from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,
     LABEL_APP,
@@ -40,7 +39,8 @@ from tidegate_spark.protocol import (
     DriverConfig,
     RestartSettings,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.fence import Holder
 
 _RETRIED = tuple(
     f'"reason":"{reason.value}"'

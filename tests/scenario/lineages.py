@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate_spark import storage
-from tidegate_spark.places import MANIFEST_FILE, SNAPSHOT_PREFIX
-from tidegate_spark.protocol import LINEAGE_PREFIX, Storage
+from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
+from tidegate_spark.contract.protocol import LINEAGE_PREFIX, Storage
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.catalog_json import decode, encode

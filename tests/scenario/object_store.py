@@ -12,7 +12,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from tidegate_spark.protocol import FENCE_FILE, Storage
+from tidegate_spark.contract.protocol import FENCE_FILE, Storage
 from tidegate_spark.storage import read_object, write_object_if
 
 PRECONDITION_FAILED = 412

@@ -51,7 +51,7 @@ from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.trials import Trials
 from tidegate.workqueue import Key, RetryLaterError, WorkQueue
-from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_testing.chart_rules import grant_for, grants, rules_of
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from tests.scenario.api_server import Body
 from tests.scenario.cluster import Container
 from tests.scenario.drivers_executors import DriversExecutors, Surroundings
 from tests.scenario.small_processes import ExecutorProcess
+from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.executors import Scale
-from tidegate_spark.protocol import DriverConfig
 
 REGISTERS_AFTER = 3.0
 

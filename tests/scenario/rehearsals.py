@@ -8,9 +8,9 @@ from tests.scenario.cluster import Container, Ended
 from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings, given_config
 from tidegate_spark import storage
-from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, EXIT_CODES, Termination, to_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult
+from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, EXIT_CODES, Termination, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalResult
 
 PLACES = "/rehearsals/"
 PASSED = (Reason.COMPLETED, RehearsalResult.PASSED, Reason.NONE)

@@ -17,17 +17,17 @@ from tests.scenario.lineages import LineageLibrary
 from tests.scenario.object_store import FencePort, StoreClient, root_of
 from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark import claiming, fence, storage
-from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.protocol import DEPENDENCY_REASONS, Fault, Termination, from_json, to_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition import attempts
-from tidegate_spark.repartition.making import end_of
-from tidegate_spark.repartition_protocol import (
+from tidegate_spark.contract.protocol import DEPENDENCY_REASONS, Fault, Termination, from_json, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import (
     REPARTITION_VARIABLE,
     Repartition,
     RepartitionedQuery,
     RepartitionEnd,
 )
+from tidegate_spark.fence import Fenced, Held, Holder
+from tidegate_spark.repartition import attempts
+from tidegate_spark.repartition.making import end_of
 from tidegate_spark.storage import FaultError
 
 _HOW_MANY_DIE = 0.3

@@ -21,8 +21,8 @@ from tests.scenario.restart_rules import FOR_GOOD, reason_of
 from tests.scenario.weather import Pair
 from tests.scenario.world import NAMESPACE, World
 from tidegate.decide.status import FIGURES_INTERVAL
-from tidegate_spark import agent_protocol
-from tidegate_spark.protocol import APP_FILE, FENCE_FILE
+from tidegate_spark.contract import agent_protocol
+from tidegate_spark.contract.protocol import APP_FILE, FENCE_FILE
 
 Note = Callable[[float, str, str], None]
 

@@ -10,9 +10,9 @@ from tests.scenario import drivers_executors
 from tests.scenario.api_server import Body
 from tests.scenario.cluster import Container
 from tests.scenario.object_store import ObjectStore
-from tidegate_spark import configuration_protocol
+from tidegate_spark.contract import configuration_protocol
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, RestartSettings, from_json
 from tidegate_spark.fence import Holder
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, RestartSettings, from_json
 
 
 class Ledger(Protocol):

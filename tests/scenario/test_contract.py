@@ -12,7 +12,7 @@ from tests.scenario.contract_store import ObjectStoreContract, Place
 from tests.scenario.object_store import ObjectStore, StoreClient
 from tests.scenario.operators import OperatorProcess, World
 from tests.scenario.weather import Weather
-from tidegate_spark.protocol import Storage
+from tidegate_spark.contract.protocol import Storage
 
 _numbers = itertools.count(1)
 

@@ -19,7 +19,7 @@ from tests.scenario.test_pods_that_do_not_start import create
 from tests.scenario.world import NAMESPACE, ORDERS, World
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.resources import configuration
-from tidegate_spark import configuration_protocol
+from tidegate_spark.contract import configuration_protocol
 
 SEEDS = range(30)
 SECONDS = 900

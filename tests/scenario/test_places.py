@@ -13,7 +13,7 @@ from tests.scenario.schedule import misfortune, run_course
 from tidegate.decide import start_from
 from tidegate.decide.upgrades import adoption
 from tidegate.resources import driver_config
-from tidegate_spark.protocol import EXPECTS_NOTHING
+from tidegate_spark.contract.protocol import EXPECTS_NOTHING
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(40)

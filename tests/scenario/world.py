@@ -26,9 +26,8 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import API_VERSION
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import DEFAULT_ACCOUNT, access_name
-from tidegate_spark.configuration_protocol import ConfigurationChangedError
-from tidegate_spark.fence import Holder
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.configuration_protocol import ConfigurationChangedError
+from tidegate_spark.contract.protocol import (
     APP_FILE,
     LABEL_ROLE,
     ROLE_EXECUTOR,
@@ -37,6 +36,7 @@ from tidegate_spark.protocol import (
     ROLE_REPARTITION,
     DriverConfig,
 )
+from tidegate_spark.fence import Holder
 
 START = 1_800_000_000.0
 NAMESPACE = "shop"

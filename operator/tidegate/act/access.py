@@ -21,7 +21,7 @@ from tidegate.observe.index import Index
 from tidegate.resources.access import build_access
 from tidegate.resources.names import SHARED_ACCESS_NAME
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.contract.protocol import LABEL_MANAGED_BY, MANAGED_BY
 
 log = structlog.get_logger()
 

@@ -41,9 +41,9 @@ from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resources.configuration import secret_for
 from tidegate.resources.names import access_name, driver_pod_name, purge_pod_name
 from tidegate.workqueue import Key, RetryLaterError
-from tidegate_spark.protocol import FINALIZER, store_identity
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotOrders
+from tidegate_spark.contract.protocol import FINALIZER, store_identity
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 
 QUICK = 600.0
 """Seconds a driver must have lived for its loss not to count as another one in quick succession."""

@@ -15,7 +15,7 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.resources.names import agent_secret_name, spark_secret_name
 from tidegate.resources.platform import Platform
-from tidegate_spark.agent_protocol import Launch
+from tidegate_spark.contract.agent_protocol import Launch
 
 
 class LaunchSecrets:

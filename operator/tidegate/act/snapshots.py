@@ -37,8 +37,8 @@ from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource
 from tidegate.resources.names import access_name
 from tidegate.workqueue import Key, RetryLaterError
-from tidegate_spark.protocol import SNAPSHOT_FINALIZER
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.contract.reasons import Reason
 
 _BOOKKEEPING = (about_snapshots.WriteSnapshotStatus, about_snapshots.ForgetRefusal, do.PublishEvent)
 log = structlog.get_logger()

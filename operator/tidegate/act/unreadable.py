@@ -23,8 +23,8 @@ from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
 from tidegate.kube.paths import item
 from tidegate.model.streaming_app import KIND, Metadata, StreamingApp
 from tidegate.workqueue import Key, RetryLaterError
-from tidegate_spark.reasons import Reason
-from tidegate_spark.secret_shapes import without_shapes
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.secret_shapes import without_shapes
 
 _REMEMBERED = 4096
 _LONGEST_PROBLEM = 500

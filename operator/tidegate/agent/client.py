@@ -23,11 +23,11 @@ from tidegate.leadership import NotLeadingError
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.resources.names import agent_secret_name
 from tidegate.workqueue import Key
-from tidegate_spark.agent_protocol import GREETING_PATH
-from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrders
-from tidegate_spark.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget, to_order
-from tidegate_spark.secret_shapes import bytes_without_shapes, without_shapes
-from tidegate_spark.snapshot_protocol import PROGRESS_PATH, SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReports
+from tidegate_spark.contract.agent_protocol import GREETING_PATH
+from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, ControlOrders
+from tidegate_spark.contract.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget, to_order
+from tidegate_spark.contract.secret_shapes import bytes_without_shapes, without_shapes
+from tidegate_spark.contract.snapshot_protocol import PROGRESS_PATH, SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReports
 
 T = TypeVar("T")
 _SECONDS = 3.0

@@ -15,7 +15,7 @@ from tidegate.agent.keys import KEY_BYTES, OperatorKeys
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, NotFound
 from tidegate.kube.paths import collection_of, item
-from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.contract.protocol import LABEL_MANAGED_BY, MANAGED_BY
 
 KEY = "key"
 PAUSE_SECONDS = 2.0

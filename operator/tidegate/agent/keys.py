@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 
-from tidegate_spark.agent_protocol import Launch, order_key, public_number
+from tidegate_spark.contract.agent_protocol import Launch, order_key, public_number
 
 KEY_BYTES = 32
 

@@ -26,8 +26,8 @@ from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import Key, WorkQueue
-from tidegate_spark.protocol import AgentReport, DriverState
-from tidegate_spark.snapshot_protocol import SnapshotState
+from tidegate_spark.contract.protocol import AgentReport, DriverState
+from tidegate_spark.contract.snapshot_protocol import SnapshotState
 
 PACES = {"running": (5.0, 30.0, 1.5), "starting": (2.0, 10.0, 1.25), "silent": (2.0, 60.0, 2.0)}
 """First and longest interval in seconds, and the factor from one to the next, as long as the answer is of a kind.

@@ -15,7 +15,7 @@ import msgspec
 from tidegate.agent import messages
 from tidegate.agent.keys import OperatorKeys
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.agent_protocol import (
+from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,
     SIGNATURE_HEADER,
     Greeting,

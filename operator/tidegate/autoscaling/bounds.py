@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.settings import TOLERANCE, Settings
 from tidegate.autoscaling.situation import Situation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 LIMITS = (
     Reason.AT_MAXIMUM,

@@ -18,7 +18,7 @@ from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import ROUNDING, TOLERANCE, UNSEEN, Mode, Settings
 from tidegate.autoscaling.situation import Obstacle, Situation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 _NO_RATE = 1e-6
 _LEAST_PACKING = 0.05

@@ -13,7 +13,7 @@ from tidegate.autoscaling.measured import Measured, settled_after
 from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.settings import Settings
 from tidegate.autoscaling.situation import Obstacle, Situation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 _MORE = (Reason.SCALE_UP, Reason.SCALE_UP_SOON, *LIMITS)
 _FEWER = (Reason.SCALE_DOWN, Reason.SCALE_DOWN_SOON, Reason.STEADY)

@@ -13,7 +13,7 @@ from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.samples import History, take_sample
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Obstacle, Quota, Shortage, Situation
-from tidegate_spark.protocol import AgentReport
+from tidegate_spark.contract.protocol import AgentReport
 
 
 @dataclass(frozen=True, slots=True)

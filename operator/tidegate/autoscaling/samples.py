@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate_spark.protocol import AgentReport, QueryReport
+from tidegate_spark.contract.protocol import AgentReport, QueryReport
 
 KEPT_SECONDS = 1800.0
 """Samples that are older than this say nothing of now, also of an application whose batches are long."""

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from tidegate.model.streaming_app import StreamingAppStatus
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.reasons import AnyReason
-from tidegate_spark.snapshot_protocol import SnapshotOrders
+from tidegate_spark.contract.reasons import AnyReason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 
 
 @dataclass(frozen=True, slots=True)

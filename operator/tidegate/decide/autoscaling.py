@@ -26,7 +26,7 @@ from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.status import AutoscalingMetrics, AutoscalingStatus, LastScale
 from tidegate.model.times import fault_of
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason, reason_from
+from tidegate_spark.contract.reasons import Reason, reason_from
 
 TOLD_ONCE = frozenset(LIMITS) - {Reason.EXECUTORS_MISSING}
 """What keeps executors away that are needed: told by an event when it begins. Of those that are missing Ready tells."""

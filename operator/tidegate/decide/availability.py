@@ -13,7 +13,7 @@ from tidegate.decide.upgrades.record import UNDER_WAY
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Condition, Phase, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import AnyReason, Reason
+from tidegate_spark.contract.reasons import AnyReason, Reason
 
 AVAILABLE = "Available"
 """Type of the condition."""

@@ -8,8 +8,8 @@ from tidegate.decide.verdict import Verdict
 from tidegate.model.status import ControlStatus
 from tidegate.model.streaming_app import ChannelType, Condition, Phase
 from tidegate.observe.observation import Observation
-from tidegate_spark.control_protocol import ChannelReport, MessageState
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.control_protocol import ChannelReport, MessageState
+from tidegate_spark.contract.reasons import Reason
 
 CONTROL_CHANNEL = "ControlChannelConnected"
 """Type of the condition."""

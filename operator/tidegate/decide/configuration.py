@@ -14,7 +14,7 @@ from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 
 def provide_again(o: Observation) -> tuple[Action, ...]:

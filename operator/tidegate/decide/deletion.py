@@ -33,8 +33,8 @@ from tidegate.observe.pods import PodRecord
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.purge import build_purge_pod
-from tidegate_spark.protocol import FINALIZER
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import FINALIZER
+from tidegate_spark.contract.reasons import Reason
 
 
 def leave_released_alone(o: Observation, now: float) -> Verdict | None:

@@ -9,8 +9,8 @@ from tidegate.model.streaming_app import Phase, RestartPolicy
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name
-from tidegate_spark.protocol import Termination
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import Termination
+from tidegate_spark.contract.reasons import Reason
 
 
 def ended_for_good(driver: PodRecord) -> bool:

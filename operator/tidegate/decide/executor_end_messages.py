@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 
 from tidegate.decide.fault_messages import sentence
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import remedy_of
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.registry import remedy_of
 
 _MEMORY = "spec.executor.resources.requests.memory"
 _DISRUPTIONS = {

@@ -18,9 +18,9 @@ from tidegate.decide.faults import (
 from tidegate.foreign_text import last_lines, names_full_disk
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit, PodRecord, of_driver
-from tidegate_spark.protocol import DriverState
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import is_of_version
+from tidegate_spark.contract.protocol import DriverState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.registry import is_of_version
 
 LIVES_SECONDS = 120.0
 """An executor that has run for so long shows that executors of its version can."""

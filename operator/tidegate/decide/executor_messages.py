@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.decide.fault_messages import OLDER_RUNTIME, logs
-from tidegate_spark.protocol import COMMAND_PORT, PROTOCOL
+from tidegate_spark.contract.protocol import COMMAND_PORT, PROTOCOL
 
 
 def rescaled(before: int, wanted: int) -> str:

@@ -24,10 +24,10 @@ from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.names import SHARED_ACCESS_NAME, driver_pod_name
 from tidegate.resources.refused_pod import complaint_of
-from tidegate_spark.control_protocol import MessageState
-from tidegate_spark.protocol import PROTOCOL, ROLE_EXECUTOR, AgentReport, DriverState, works_with
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotState
+from tidegate_spark.contract.control_protocol import MessageState
+from tidegate_spark.contract.protocol import PROTOCOL, ROLE_EXECUTOR, AgentReport, DriverState, works_with
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotState
 
 SILENT_SECONDS = 180.0
 """The same of executors whose pods run: an image that is large, or a busy node, keeps them for a while."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import entry_of
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.registry import entry_of
 
 
 def with_remedy(reason: Reason, text: str, pod: str = "", namespace: str = "") -> str:

@@ -13,8 +13,8 @@ from tidegate.decide import fault_messages
 from tidegate.observe.pods import Exit, PodRecord, Waiting
 from tidegate.observe.start_delay import Obstacle, StartDelay
 from tidegate.resources.names import EXPORT_CONTAINER, PURGE_CONTAINER, RUNTIME_CONTAINER, SNAPSHOT_CONTAINER
-from tidegate_spark import protocol
-from tidegate_spark.protocol import (
+from tidegate_spark.contract import protocol
+from tidegate_spark.contract.protocol import (
     EXIT_DEPENDENCY,
     EXIT_STOPPED,
     ROLE_EXECUTOR,
@@ -25,8 +25,8 @@ from tidegate_spark.protocol import (
     ROLE_SNAPSHOT,
     Termination,
 )
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import is_of_version, outlasts_rollback
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.registry import is_of_version, outlasts_rollback
 
 IMAGE_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _REFUSED_REASONS = frozenset(

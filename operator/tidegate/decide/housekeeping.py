@@ -16,8 +16,8 @@ from tidegate.decide.configuration import provide_again
 from tidegate.decide.upgrades.copying import order_copies
 from tidegate.observe.observation import Observation, has_other_key, lacks_access, pods_of
 from tidegate.observe.pods import PodRecord, of_driver
-from tidegate_spark.protocol import FINALIZER, MOST_NOTICES
-from tidegate_spark.reasons import reason_from
+from tidegate_spark.contract.protocol import FINALIZER, MOST_NOTICES
+from tidegate_spark.contract.reasons import reason_from
 
 VOLUME_PATIENCE = 30.0
 """Seconds from a pod's creation after which what it wants to mount is looked after."""

@@ -16,7 +16,7 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.decide.executors import is_autoscaled
 from tidegate.model.streaming_app import AutoscalingBasis, Condition, StreamingApp
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 INSTANCES_IGNORED = "InstancesIgnored"
 """Type of the condition, and reason of the event."""

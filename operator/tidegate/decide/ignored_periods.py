@@ -13,7 +13,7 @@ from tidegate.decide.actions import PublishEvent
 from tidegate.model.streaming_app import Condition, StreamingApp
 from tidegate.model.times import fault_of
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 PERIODS_IGNORED = "ExcludedPeriodsIgnored"
 """Type of the condition."""

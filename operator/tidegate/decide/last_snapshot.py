@@ -11,7 +11,7 @@ from tidegate.model.stream_snapshot import SnapshotPhase, owner_uid
 from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_last, last_name
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 
 def take_last_snapshot(o: Observation, now: float) -> Verdict | None:

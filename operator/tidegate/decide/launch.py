@@ -35,8 +35,8 @@ from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.names import driver_pod_name
 from tidegate.resources.refused_pod import complaint_of, field_behind
-from tidegate_spark.protocol import FINALIZER, ROLE_DRIVER, ROLE_EXECUTOR, ROLE_REPARTITION
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import FINALIZER, ROLE_DRIVER, ROLE_EXECUTOR, ROLE_REPARTITION
+from tidegate_spark.contract.reasons import Reason
 
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""

@@ -23,7 +23,7 @@ from tidegate.observe.observation import Observation, lacks_access
 from tidegate.resources.driver_config import fork_holder
 from tidegate.resources.names import release_pod_name
 from tidegate.resources.release_pod import build_release_pod
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 PATIENCE = 300.0
 """Seconds from the deletion until it is given up: the origin's storage may be gone for good."""

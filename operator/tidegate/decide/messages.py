@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.decide.fault_messages import logs, out_of_service, sentence
-from tidegate_spark.protocol import COMMAND_PORT
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import remedy_of
+from tidegate_spark.contract.protocol import COMMAND_PORT
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.registry import remedy_of
 
 FINISHED = "The application has finished."
 QUERIES_RUN = "The queries run."

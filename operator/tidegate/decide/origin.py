@@ -9,8 +9,8 @@ from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imp
 from tidegate.model.streaming_app import SnapshotBatch, StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.resources.driver_config import app_storage
-from tidegate_spark.protocol import FIRST_LINEAGE
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import FIRST_LINEAGE
+from tidegate_spark.contract.reasons import Reason
 
 UNKNOWN_LINEAGE = 0
 """Of a launch that asks the storage for it: no application runs in it."""

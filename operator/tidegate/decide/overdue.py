@@ -8,7 +8,7 @@ from tidegate.decide import fault_messages
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 OVERDUE = 60.0
 """Seconds after the end of its grace period at which a pod that is still there is called stuck."""

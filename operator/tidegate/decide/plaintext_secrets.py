@@ -14,7 +14,7 @@ from tidegate.model.plain_secrets import ARGUMENTS, CHANNEL, SETTINGS, STORAGE, 
 from tidegate.model.spec_hash import version_of
 from tidegate.model.streaming_app import Condition, StreamingApp
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 PLAINTEXT_SECRETS = "PlaintextSecrets"
 """Type of the condition."""

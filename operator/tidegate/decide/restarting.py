@@ -21,7 +21,7 @@ from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
 from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pods import time_from_seconds
-from tidegate_spark.reasons import Reason, reason_from
+from tidegate_spark.contract.reasons import Reason, reason_from
 
 _FINAL: dict[str, Callable[[str], str]] = {
     Reason.RESTART_BUDGET_EXHAUSTED: messages.budget_exhausted,

@@ -45,8 +45,8 @@ from tidegate.model.streaming_app import Phase, UpgradePhase
 from tidegate.model.times import growing_pause
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
-from tidegate_spark.protocol import AgentReport, DriverState
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import AgentReport, DriverState
+from tidegate_spark.contract.reasons import Reason
 
 AGENT_PATIENCE = 10.0
 """Seconds for the agent of a driver that has just become ready to tell more than the kubelet: one write, not two."""

@@ -29,8 +29,8 @@ from tidegate.model.streaming_app import QueryStatus, ScheduleStatus, SnapshotsS
 from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_scheduled, scheduled_name
-from tidegate_spark.protocol import QueryReport
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import QueryReport
+from tidegate_spark.contract.reasons import Reason
 
 REFUSED_PAUSE = 300.0
 """Seconds until a StreamSnapshot is made again that the API server did not take."""
@@ -117,7 +117,7 @@ def is_unchanged(o: Observation) -> bool:
 
 
 def _taken_batches(queries: Sequence[QueryStatus | QueryReport]) -> dict[str, int]:
-    """Return what a snapshot would hold now; as :func:`tidegate_spark.places.of_queries_that_continue`."""
+    """Return what a snapshot would hold now; as :func:`of_queries_that_continue`."""
     committed = [query for query in queries if query.batch_id is not None and query.batch_id >= 0]
     continued = [query for query in committed if not query.starts_empty]
     taken = {query.name: query.batch_id for query in continued or committed if query.batch_id is not None}

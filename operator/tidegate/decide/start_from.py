@@ -13,8 +13,8 @@ from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.stream_snapshot import SnapshotPhase
 from tidegate.model.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
 from tidegate.observe.observation import Observation
-from tidegate_spark.protocol import FINALIZER, DriverState
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import FINALIZER, DriverState
+from tidegate_spark.contract.reasons import Reason
 
 
 def wait_for_origin(o: Observation, now: float) -> Verdict | None:

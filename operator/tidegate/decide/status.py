@@ -43,7 +43,7 @@ from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, time_from_seconds
 from tidegate.resources.metadata import executor_selector
 from tidegate.resources.names import driver_pod_name
-from tidegate_spark.protocol import FIRST_LINEAGE, AgentReport, QueryReport, store_identity
+from tidegate_spark.contract.protocol import FIRST_LINEAGE, AgentReport, QueryReport, store_identity
 
 FIGURES_INTERVAL = 60.0
 """Seconds between two writes of nothing but progress."""

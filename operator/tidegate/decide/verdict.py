@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tidegate.decide.actions import Action
 from tidegate.model.streaming_app import Phase
-from tidegate_spark.reasons import AnyReason, Reason
+from tidegate_spark.contract.reasons import AnyReason, Reason
 
 
 class Health(Enum):

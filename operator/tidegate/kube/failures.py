@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tidegate import foreign_text
-from tidegate_spark.secret_shapes import without_shapes
+from tidegate_spark.contract.secret_shapes import without_shapes
 
 
 @dataclass(frozen=True, slots=True)

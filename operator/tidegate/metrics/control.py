@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.metrics.app_names import AppNames
 from tidegate.model.control_message import ControlMessage, MessagePhase
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 Key = tuple[str, str]
 """Namespace and name."""

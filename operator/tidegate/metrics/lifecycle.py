@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from tidegate.model.status import Phase, StreamingAppStatus, UpgradePhase
 from tidegate.model.stops import stop_was_asked_for
-from tidegate_spark.protocol import EXIT_CODES
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import EXIT_CODES
+from tidegate_spark.contract.reasons import Reason
 
 RESUMED = "Resumed"
 _TOLD = frozenset(EXIT_CODES)

@@ -15,8 +15,8 @@ from tidegate.model.spec import LocalReference
 from tidegate.model.status import Condition
 from tidegate.model.status_bounds import within_bounds
 from tidegate.model.streaming_app import Metadata, unreadable_because
-from tidegate_spark.control_protocol import DEEPEST_PAYLOAD, DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT, is_deeper
-from tidegate_spark.protocol import ANNOTATION_APP_UID
+from tidegate_spark.contract.control_protocol import DEEPEST_PAYLOAD, DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT, is_deeper
+from tidegate_spark.contract.protocol import ANNOTATION_APP_UID
 
 CONTROL_KIND = "ControlMessage"
 CONTROL_PLURAL = "controlmessages"

@@ -14,8 +14,15 @@ from functools import lru_cache
 from typing import Any
 
 from tidegate.model import messages
-from tidegate_spark.protocol import CONFIG_VARIABLE
-from tidegate_spark.secret_shapes import REDACTED, is_literal, names_a_secret, secrets_of, split_shapes, without_shapes
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE
+from tidegate_spark.contract.secret_shapes import (
+    REDACTED,
+    is_literal,
+    names_a_secret,
+    secrets_of,
+    split_shapes,
+    without_shapes,
+)
 
 CHANNEL, STORAGE = "control.channel.", "storage."
 SETTINGS, ARGUMENTS = "sparkConf", "application.args"

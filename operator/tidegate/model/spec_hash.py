@@ -13,8 +13,8 @@ from tidegate.model.errors import SpecError
 from tidegate.model.plain_secrets import with_secrets, without_secrets
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.streaming_app import Resources, StableSpec, StreamingApp, StreamingAppSpec
-from tidegate_spark.protocol import store_identity
-from tidegate_spark.secret_shapes import REDACTED
+from tidegate_spark.contract.protocol import store_identity
+from tidegate_spark.contract.secret_shapes import REDACTED
 
 _PARTITIONS = "state.partitions"
 """Of another class, and still part of what makes a version: what runs on one number does not run on another."""

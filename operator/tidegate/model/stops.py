@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.model.status import Phase, StreamingAppStatus
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 _ASKED_FOR = frozenset(
     {

@@ -14,7 +14,7 @@ from tidegate.model.spec import DeletionPolicy, LocalReference, Resources
 from tidegate.model.status import Condition
 from tidegate.model.status_bounds import within_bounds
 from tidegate.model.streaming_app import Metadata, unreadable_because
-from tidegate_spark.protocol import ANNOTATION_APP_UID
+from tidegate_spark.contract.protocol import ANNOTATION_APP_UID
 
 SNAPSHOT_KIND = "StreamSnapshot"
 SNAPSHOT_PLURAL = "streamsnapshots"

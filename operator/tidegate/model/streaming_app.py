@@ -72,7 +72,7 @@ from tidegate.model.status import (
     UpgradeStatus,
     encode_status,
 )
-from tidegate_spark.control_protocol import is_deeper
+from tidegate_spark.contract.control_protocol import is_deeper
 
 __all__ = [
     "API_VERSION",

@@ -10,7 +10,7 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import AgentReport
+from tidegate_spark.contract.protocol import AgentReport
 
 
 @dataclass(frozen=True, slots=True)

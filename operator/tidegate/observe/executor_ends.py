@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.observe.pods import PodRecord
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_EXECUTOR
+from tidegate_spark.contract.protocol import ROLE_EXECUTOR
 
 MOST_ENDS = 16
 """Kept of each application: enough to tell one loss from executors that end again and again."""

@@ -14,7 +14,7 @@ from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ROLE_DRIVER,
     ROLE_EXECUTOR,
     ROLE_PURGE,

@@ -11,7 +11,7 @@ from tidegate.observe.pods import process_of
 from tidegate.resources.names import driver_pod_name
 from tidegate.spark.settings import task_slots
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_DRIVER, AgentReport, DriverState
+from tidegate_spark.contract.protocol import ROLE_DRIVER, AgentReport, DriverState
 
 _COMES_FIRST = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK})
 

@@ -14,7 +14,7 @@ from tidegate.observe.open_resources import OpenCount
 from tidegate.resources.message_snapshot import message_snapshot_name
 from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_DRIVER
+from tidegate_spark.contract.protocol import ROLE_DRIVER
 
 FindSnapshot = Callable[[Key], StreamSnapshot | None]
 

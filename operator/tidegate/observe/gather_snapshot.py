@@ -13,7 +13,7 @@ from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.names import driver_pod_name, export_pod_prefix, snapshot_pod_name, verify_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
+from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
 
 
 def observe_snapshot(

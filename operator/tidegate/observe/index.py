@@ -28,7 +28,7 @@ from tidegate.observe.versions import Departed, version_number
 from tidegate.resources.floors import NO_FLOORS, Floors
 from tidegate.resources.platform import Platform
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
+from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
 
 
 @dataclass(frozen=True, slots=True)

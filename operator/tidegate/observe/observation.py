@@ -15,8 +15,8 @@ from tidegate.observe.snapshot_observation import PodProgress
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.references import Reference
-from tidegate_spark.protocol import AgentReport
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import AgentReport
+from tidegate_spark.contract.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)

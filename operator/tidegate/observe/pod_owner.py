@@ -15,7 +15,7 @@ from typing import Protocol
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND
 from tidegate.model.streaming_app import API_VERSION, KIND
 from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ROLE_DRIVER,
     ROLE_EXECUTOR,
     ROLE_EXPORT,

@@ -25,8 +25,8 @@ from tidegate.resources.names import (
     SNAPSHOT_CONTAINER,
 )
 from tidegate.spark.settings import task_slots
-from tidegate_spark import protocol
-from tidegate_spark.secret_shapes import without_shapes
+from tidegate_spark.contract import protocol
+from tidegate_spark.contract.secret_shapes import without_shapes
 
 _MAIN_CONTAINERS = frozenset(
     {DRIVER_CONTAINER, EXECUTOR_CONTAINER, PURGE_CONTAINER, SNAPSHOT_CONTAINER, EXPORT_CONTAINER, REPARTITION_CONTAINER}
@@ -200,7 +200,7 @@ class _Rest(msgspec.Struct):
 
 
 class Launch(msgspec.Struct):
-    """What is read of :class:`tidegate_spark.protocol.DriverConfig`, with its defaults."""
+    """What is read of :class:`tidegate_spark.contract.protocol.DriverConfig`, with its defaults."""
 
     app: str = ""
     namespace: str = ""

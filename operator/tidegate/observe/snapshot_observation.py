@@ -12,9 +12,9 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.platform import Platform
-from tidegate_spark.protocol import AgentReport
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.contract.protocol import AgentReport
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from enum import Enum
 import msgspec
 
 from tidegate import foreign_text
-from tidegate_spark.secret_shapes import without_shapes
+from tidegate_spark.contract.secret_shapes import without_shapes
 
 LONGEST_TEXT = 400
 """Characters of an event that are repeated: whoever may create events can write a book into one."""

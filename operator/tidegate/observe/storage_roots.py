@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from tidegate.model.spec_hash import store_of
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import application_uri, store_identity
+from tidegate_spark.contract.protocol import application_uri, store_identity
 
 Root = tuple[str, ...]
 """The namespace, the store, the bucket, then the parts of the prefix."""

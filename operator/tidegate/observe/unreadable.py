@@ -7,7 +7,7 @@ from tidegate.observe.index import Index, UnreadableApp
 from tidegate.observe.observation import Observation
 from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.platform import Platform
-from tidegate_spark.protocol import ROLE_EXECUTOR, ROLE_REHEARSAL, ROLE_REPARTITION
+from tidegate_spark.contract.protocol import ROLE_EXECUTOR, ROLE_REHEARSAL, ROLE_REPARTITION
 
 
 def observe_unreadable(index: Index, known: UnreadableApp, platform: Platform) -> Observation:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tidegate.model.errors import SpecError
 from tidegate.resources import messages
-from tidegate_spark.protocol import has_detour
+from tidegate_spark.contract.protocol import has_detour
 
 
 def refuse_detours(uri: str, field: str) -> None:

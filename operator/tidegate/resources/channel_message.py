@@ -18,8 +18,8 @@ from tidegate.model.control_message import (
     channel_message_name,
 )
 from tidegate.model.streaming_app import API_VERSION, ChannelType, StreamingApp
-from tidegate_spark.control_protocol import DUMP_STATE, AskedMessage
-from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.contract.control_protocol import DUMP_STATE, AskedMessage
+from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 
 LONGEST_WORD = 512
 _CHANNELS = {"kafka": ChannelType.KAFKA, "rabbitmq": ChannelType.RABBITMQ, "storage": ChannelType.STORAGE}

@@ -16,7 +16,7 @@ from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER, configuration_secret_name
 from tidegate.resources.pod_parts import literal
 from tidegate.spark.settings import TASK_CPUS
-from tidegate_spark.configuration_protocol import (
+from tidegate_spark.contract.configuration_protocol import (
     LONGEST_IN_VARIABLE,
     REST_DIRECTORY,
     REST_KEY,
@@ -24,7 +24,7 @@ from tidegate_spark.configuration_protocol import (
     divide,
     with_rest,
 )
-from tidegate_spark.protocol import ANNOTATION_APP_UID, DriverConfig, to_json
+from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, DriverConfig, to_json
 
 LONGEST_SECRET = 1024 * 1024
 """Bytes that the API server lets a Secret have (MaxSecretSize in pkg/apis/core/types.go)."""

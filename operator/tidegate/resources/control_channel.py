@@ -7,7 +7,7 @@ from typing import Any
 from tidegate.model.quantity import parse_quantity
 from tidegate.model.spec import ChannelSpec, StartingOffsets
 from tidegate.model.streaming_app import StreamingApp
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     CHANNEL_CREDENTIALS_DIRECTORY,
     ChannelSettings,
     ControlSettings,
@@ -16,7 +16,7 @@ from tidegate_spark.control_protocol import (
     ModelSettings,
     RabbitSettings,
 )
-from tidegate_spark.protocol import Storage
+from tidegate_spark.contract.protocol import Storage
 
 _VOLUME = "tidegate-control-credentials"
 

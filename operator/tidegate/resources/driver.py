@@ -22,7 +22,7 @@ from tidegate.resources.pod_template import DRIVER_FIELD, lay_over
 from tidegate.resources.spark_auth import spark_auth_mounts, spark_auth_volumes
 from tidegate.resources.starting_offsets import refuse_unreadable_offsets
 from tidegate.resources.version_limit import refuse_large_version
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     AGENT_TOKEN_FILE,
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,

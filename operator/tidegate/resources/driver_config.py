@@ -24,7 +24,7 @@ from tidegate.resources.pod_parts import is_injected
 from tidegate.resources.reserved_labels import refuse_in_settings
 from tidegate.spark.memory import split_memory
 from tidegate.spark.settings import spark_settings
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     EXPECTS_BEGINNING,
     EXPECTS_NOTHING,
     EXPECTS_STATE,

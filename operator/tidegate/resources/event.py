@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from tidegate.model.streaming_app import API_VERSION, KIND, Metadata
-from tidegate_spark.protocol import LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
-from tidegate_spark.reasons import AnyReason
-from tidegate_spark.secret_shapes import without_shapes
+from tidegate_spark.contract.protocol import LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.contract.reasons import AnyReason
+from tidegate_spark.contract.secret_shapes import without_shapes
 
 COMPONENT = "tidegate"
 MESSAGE_LIMIT = 1024

@@ -17,7 +17,7 @@ from tidegate.resources.names import EXECUTOR_CONTAINER, executor_prefix
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import EXECUTOR_FIELD, lay_over
 from tidegate.resources.spark_auth import spark_auth_env, spark_auth_mounts, spark_auth_volumes
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
     EXECUTOR_CONFIG_VARIABLE,
     ROLE_EXECUTOR,

@@ -17,8 +17,8 @@ from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_errand, remembered_app
 from tidegate.resources.storage_pod import SparkContainer, build_storage_pod, hash_of_taken
 from tidegate.spark.memory import split_memory
-from tidegate_spark.protocol import ROLE_EXPORT
-from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrders, StateChoice
+from tidegate_spark.contract.protocol import ROLE_EXPORT
+from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotOrders, StateChoice
 
 _STATE_SETTINGS = ("spark.sql.streaming.stateStore.", "spark.io.compression.")
 """How Spark settings begin without which state may not be read that was written with them."""

@@ -9,7 +9,7 @@ from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.names import agent_secret_name, spark_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.spark_auth import SPARK_SECRET_KEY
-from tidegate_spark.protocol import AGENT_NUMBER_FILE, AGENT_TOKEN_FILE, ANNOTATION_APP_UID
+from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, AGENT_TOKEN_FILE, ANNOTATION_APP_UID
 
 TOKEN_KEY, NUMBER_KEY = (path.rpartition("/")[2] for path in (AGENT_TOKEN_FILE, AGENT_NUMBER_FILE))
 

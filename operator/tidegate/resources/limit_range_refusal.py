@@ -22,7 +22,7 @@ from tidegate.resources.names import (
     RUNTIME_CONTAINER,
     SNAPSHOT_CONTAINER,
 )
-from tidegate_spark.protocol import LABEL_ROLE, ROLE_REHEARSAL
+from tidegate_spark.contract.protocol import LABEL_ROLE, ROLE_REHEARSAL
 
 _FIELDS = {
     RUNTIME_CONTAINER: HELPERS_FIELD,

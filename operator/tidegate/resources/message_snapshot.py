@@ -19,9 +19,9 @@ from tidegate.model.stream_snapshot import (
     ExportFormat,
 )
 from tidegate.model.streaming_app import API_VERSION, DeletionPolicy, StreamingApp
-from tidegate_spark.control_protocol import DUMP_STATE
-from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
-from tidegate_spark.snapshot_protocol import export_format
+from tidegate_spark.contract.control_protocol import DUMP_STATE
+from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.contract.snapshot_protocol import export_format
 
 _LONGEST_NAME = 54
 _EXPORT_FIELDS = ("format", "states", "cores", "resources", "timeoutSeconds")

@@ -14,7 +14,7 @@ from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import COMMON_FIELD, lay_over
 from tidegate.resources.reserved_env import refuse_reserved
 from tidegate.resources.reserved_labels import refuse_in_template
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ACCESS_KEY,
     CREDENTIALS_DIRECTORY,
     LOG_FORMAT_JSON,

@@ -9,7 +9,7 @@ from tidegate.resources.metadata import owner_reference
 from tidegate.resources.names import PURGE_CONTAINER, purge_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, build_storage_pod
-from tidegate_spark.protocol import ROLE_PURGE
+from tidegate_spark.contract.protocol import ROLE_PURGE
 
 
 def build_purge_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:

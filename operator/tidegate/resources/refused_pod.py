@@ -18,7 +18,7 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import messages
 from tidegate.resources.limit_range_refusal import containers_refused, explained, field_of
 from tidegate.resources.pod_template import COMMON_FIELD, DRIVER_FIELD, EXECUTOR_FIELD, find_item
-from tidegate_spark.protocol import ROLE_EXECUTOR, ROLE_REPARTITION
+from tidegate_spark.contract.protocol import ROLE_EXECUTOR, ROLE_REPARTITION
 
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _FOUND = {"string": str, "number": int | float, "bool": bool, "object": Mapping, "array": list}

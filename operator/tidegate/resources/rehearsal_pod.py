@@ -24,8 +24,8 @@ from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.names import DRIVER_CONTAINER, rehearsal_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.spark.settings import without_secret_files
-from tidegate_spark.configuration_protocol import REST_DIRECTORY
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.configuration_protocol import REST_DIRECTORY
+from tidegate_spark.contract.protocol import (
     AGENT_TOKEN_FILE,
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,
@@ -36,7 +36,7 @@ from tidegate_spark.protocol import (
     RestartSettings,
     StartFrom,
 )
-from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE, REHEARSAL_MODULE, Rehearsal, rehearsal_place
+from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE, REHEARSAL_MODULE, Rehearsal, rehearsal_place
 
 STOP_SECONDS = 30
 """For its end: no batch of it is needed."""

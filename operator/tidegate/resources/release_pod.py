@@ -12,8 +12,8 @@ from tidegate.resources.metadata import owner_reference
 from tidegate.resources.names import SNAPSHOT_CONTAINER, release_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, build_storage_pod
-from tidegate_spark.protocol import ROLE_SNAPSHOT, Storage, to_order
-from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders
+from tidegate_spark.contract.protocol import ROLE_SNAPSHOT, Storage, to_order
+from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders
 
 
 def build_release_pod(app: StreamingApp, platform: Platform) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from tidegate.resources.names import REPARTITION_CONTAINER, repartition_pod_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, SparkContainer, build_storage_pod
 from tidegate.spark.memory import split_memory
-from tidegate_spark.protocol import LABEL_EPOCH, POD_UID_VARIABLE, ROLE_REPARTITION, to_order
-from tidegate_spark.rehearsal_protocol import MASTER_VARIABLE
-from tidegate_spark.repartition_protocol import REPARTITION_MODULE, REPARTITION_VARIABLE, Repartition
+from tidegate_spark.contract.protocol import LABEL_EPOCH, POD_UID_VARIABLE, ROLE_REPARTITION, to_order
+from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE
+from tidegate_spark.contract.repartition_protocol import REPARTITION_MODULE, REPARTITION_VARIABLE, Repartition
 
 _SETTINGS = ("spark.sql.streaming.stateStore.", "spark.io.compression.", "spark.hadoop.")
 """How Spark settings begin without which state may not be read, or the storage not be reached."""

@@ -12,7 +12,7 @@ from typing import Any
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import messages
-from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN
+from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN
 
 PREFIX = "TIDEGATE_"
 CREDENTIALS = (ACCESS_KEY, SECRET_KEY, SESSION_TOKEN)

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.model.errors import SpecError
 from tidegate.resources import messages
-from tidegate_spark.protocol import LABEL_MANAGED_BY, OWN_LABELS, is_reserved_label, label_set_by
+from tidegate_spark.contract.protocol import LABEL_MANAGED_BY, OWN_LABELS, is_reserved_label, label_set_by
 
 _NAMING = frozenset({"spark.kubernetes.executor.decommissionLabel"})
 """Settings whose values are names of labels: Spark puts this one on an executor that is to go."""

@@ -40,8 +40,8 @@ from tidegate.resources.names import (
 )
 from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, build_storage_pod, hash_of_taken
-from tidegate_spark.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_order
-from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
+from tidegate_spark.contract.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_order
+from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 
 
 def _account(storage: SnapshotStorage) -> str:

@@ -13,7 +13,7 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources.names import spark_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.spark.settings import authenticates
-from tidegate_spark.protocol import SPARK_SECRET_FILE
+from tidegate_spark.contract.protocol import SPARK_SECRET_FILE
 
 _DIRECTORY, _, SPARK_SECRET_KEY = SPARK_SECRET_FILE.rpartition("/")
 _VOLUME = "tidegate-spark-auth"

@@ -6,7 +6,7 @@ The CRD refuses most of them when a resource is applied; JSON it cannot read.
 from __future__ import annotations
 
 from tidegate.model.errors import SpecError
-from tidegate_spark.protocol import topic_offsets
+from tidegate_spark.contract.protocol import topic_offsets
 
 FIELD = "spec.startFrom.startingOffsets"
 

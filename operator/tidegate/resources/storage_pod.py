@@ -30,7 +30,7 @@ from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER, SHARED_ACCESS_NAME
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import driver_template
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,
     CONFIG_VARIABLE,

@@ -16,7 +16,7 @@ from tidegate.model.stream_snapshot import (
     Retention,
 )
 from tidegate.model.streaming_app import API_VERSION, DeletionPolicy, StreamingApp
-from tidegate_spark.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 
 
 def keep_text(app: StreamingApp) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate_spark.owned_settings import for_executors_alone
-from tidegate_spark.protocol import SPARK_SECRET_FILE, SPARK_SECRET_SETTINGS
+from tidegate_spark.contract.owned_settings import for_executors_alone
+from tidegate_spark.contract.protocol import SPARK_SECRET_FILE, SPARK_SECRET_SETTINGS
 
 TASK_CPUS = "spark.task.cpus"
 _MOST_DIGITS = 9

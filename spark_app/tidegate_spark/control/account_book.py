@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tidegate_spark.contract.json_form import NewerFormatError, from_stored, to_json
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control_log.entries import ControlLogError, Entry, unreadable
 from tidegate_spark.control_log.log_objects import ACKS
-from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
 from tidegate_spark.snapshots.library import Library
 
 PAGE = 256

@@ -7,10 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidegate_spark.control import messages
-from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_log.fold import Verdict
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     CLEAR_CACHES,
     DUMP_STATE,
     LONGEST_ERROR,
@@ -24,7 +21,10 @@ from tidegate_spark.control_protocol import (
     MessageState,
     QueryAcknowledgement,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.control import messages
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.fold import Verdict
 
 OF_THE_DRIVER = frozenset({PAUSE, RESUME, SET_LOG_LEVEL})
 """What no query has to take part in."""

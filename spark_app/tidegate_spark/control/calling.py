@@ -7,11 +7,11 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.deadlines import Deadlines, OverdueError
 from tidegate_spark.control.handlers import FAIL, Handler, message_of
 from tidegate_spark.control_log.entries import ControlLogError, Entry
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 
 log = logging.getLogger("tidegate")

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate_spark.control import messages
-from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     BUILT_IN_TYPES,
     DEEPEST_PAYLOAD,
     DUMP_STATE,
@@ -19,8 +17,10 @@ from tidegate_spark.control_protocol import (
     SET_LOG_LEVEL,
     is_deeper,
 )
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import EXPORT_FORMATS
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS
+from tidegate_spark.control import messages
+from tidegate_spark.control_log.entries import Entry, Kind
 
 LOG_LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
 _SHA256_DIGITS = 64

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport, MessageReport
 from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.accounts import Attendance, BatchAccount, needs_of, within_bounds
 from tidegate_spark.control.calling import call_handlers
@@ -29,7 +30,6 @@ from tidegate_spark.control.reports import Telling, entry_at, messages_between, 
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, message_of
 from tidegate_spark.control_log.fold import State, Verdict
 from tidegate_spark.control_log.log import ControlLog
-from tidegate_spark.control_protocol import ControlOrders, ControlReport, MessageReport
 from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.snapshots.library import Library
 

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import storage
 from tidegate_spark.continuous import is_continuous
+from tidegate_spark.contract.control_protocol import LINE_FILE, RELOAD_MODEL, ChannelSettings, ControlReport
+from tidegate_spark.contract.object_paths import checkpoint_directory, directory_of_query
+from tidegate_spark.contract.protocol import DriverConfig, DriverState
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control import messages, program
 from tidegate_spark.control.channels import making
 from tidegate_spark.control.channels.book import Ended
@@ -28,15 +32,11 @@ from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_
 from tidegate_spark.control.works import DriverWorks
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.offsets import SOURCE, Positions, joins_late
-from tidegate_spark.control_protocol import LINE_FILE, RELOAD_MODEL, ChannelSettings, ControlReport
 from tidegate_spark.environment import Environment
 from tidegate_spark.logs import within
-from tidegate_spark.places import checkpoint_directory, directory_of_query
 from tidegate_spark.progress import Commit, Progress
-from tidegate_spark.protocol import DriverConfig, DriverState
 from tidegate_spark.queries import Entry as Query
 from tidegate_spark.queries import Queries
-from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets, clean_message
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshots.reach import connector

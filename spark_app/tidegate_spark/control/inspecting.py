@@ -11,13 +11,13 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.checking import checked, rejected
 from tidegate_spark.control.deadlines import Attempt, Deadlines, OverdueError
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.ports import Works
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.log import ControlLog
-from tidegate_spark.reasons import Reason
 
 log = logging.getLogger("tidegate")
 

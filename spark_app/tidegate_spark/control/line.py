@@ -14,7 +14,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark.control_protocol import LINE_VARIABLE
+from tidegate_spark.contract.control_protocol import LINE_VARIABLE
 
 ADDRESS_PROPERTY, TOKEN_PROPERTY = "tidegate.control.address", "tidegate.control.token"
 QUERY_PROPERTY = "tidegate.control.query"

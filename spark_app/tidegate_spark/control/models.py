@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from tidegate_spark import storage
+from tidegate_spark.contract.control_protocol import ModelSettings
+from tidegate_spark.contract.object_paths import Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control import messages
 from tidegate_spark.control.checking import rejected
 from tidegate_spark.control.model_places import PlaceError, is_within, parts_of
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import Model
-from tidegate_spark.control_protocol import ModelSettings
-from tidegate_spark.places import Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import status_of
 
 if TYPE_CHECKING:

@@ -18,6 +18,10 @@ from typing import Any, ClassVar
 
 from pyspark import cloudpickle
 
+from tidegate_spark.contract.control_protocol import ControlSettings
+from tidegate_spark.contract.json_form import to_json
+from tidegate_spark.contract.object_paths import Storage
+from tidegate_spark.contract.secret_shapes import without_shapes
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.line import APPLIED, MESSAGES, POSITION, STATE, Line
@@ -26,10 +30,6 @@ from tidegate_spark.control_log.entries import VERSION, Entry, Segment
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
-from tidegate_spark.control_protocol import ControlSettings
-from tidegate_spark.json_form import to_json
-from tidegate_spark.places import Storage
-from tidegate_spark.secret_shapes import without_shapes
 from tidegate_spark.serving.framing import Head, Refusal
 from tidegate_spark.serving.handler import Handler
 from tidegate_spark.serving.limits import Limits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tidegate_spark.contract.control_protocol import MessageReport, QueryAcknowledgement
 from tidegate_spark.control import accounts
 from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.accounts import needs_of
@@ -13,7 +14,6 @@ from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.fold import Verdict, in_force
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
-from tidegate_spark.control_protocol import MessageReport, QueryAcknowledgement
 from tidegate_spark.snapshots.library import Library
 
 MOST_LATE = 64

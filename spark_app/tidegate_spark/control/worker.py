@@ -18,6 +18,9 @@ from typing import Any
 
 from pyspark import SparkContext, TaskContext, cloudpickle
 
+from tidegate_spark.contract.control_protocol import ControlSettings
+from tidegate_spark.contract.json_form import from_json
+from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.control import models, program
 from tidegate_spark.control.deadlines import Deadlines
 from tidegate_spark.control.handlers import FAIL, Handler, message_of
@@ -35,9 +38,6 @@ from tidegate_spark.control.line import (
 from tidegate_spark.control.shared_lock import SharedLock
 from tidegate_spark.control_log.entries import Entry, Segment
 from tidegate_spark.control_log.fold import Model, State
-from tidegate_spark.control_protocol import ControlSettings
-from tidegate_spark.json_form import from_json
-from tidegate_spark.places import Storage
 
 BATCH_PROPERTY = "streaming.sql.batchId"
 """Spark's own."""

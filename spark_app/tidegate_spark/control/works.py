@@ -11,6 +11,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tidegate_spark import query_messages
+from tidegate_spark.contract.control_protocol import (
+    CLEAR_CACHES,
+    DUMP_STATE,
+    PAUSE,
+    SET_LOG_LEVEL,
+    SNAPSHOT,
+    QueryAcknowledgement,
+)
+from tidegate_spark.contract.object_paths import checkpoint_directory
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.secret_shapes import without_shapes
+from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_spark.control import messages
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.cluster_part import asked_id
@@ -19,20 +31,8 @@ from tidegate_spark.control.log_level import LogLevel
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.offsets import Positions
-from tidegate_spark.control_protocol import (
-    CLEAR_CACHES,
-    DUMP_STATE,
-    PAUSE,
-    SET_LOG_LEVEL,
-    SNAPSHOT,
-    QueryAcknowledgement,
-)
-from tidegate_spark.places import checkpoint_directory
 from tidegate_spark.progress import Progress
-from tidegate_spark.reasons import Reason
-from tidegate_spark.secret_shapes import without_shapes
 from tidegate_spark.snapshot_desk import SnapshotDesk
-from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_spark.snapshots.library import Library
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from tidegate_spark.control_protocol import ControlOrder
-from tidegate_spark.json_form import NewerFormatError, from_stored, to_json
+from tidegate_spark.contract.control_protocol import ControlOrder
+from tidegate_spark.contract.json_form import NewerFormatError, from_stored, to_json
 from tidegate_spark.objects.store import NewerStorageError, SnapshotError
 
 VERSION = 1

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from tidegate_spark.contract.control_protocol import PAUSE, RELOAD_CONFIG, RELOAD_MODEL, RESUME, SET_LOG_LEVEL
 from tidegate_spark.control_log.entries import Entry, Kind, is_by_writer
-from tidegate_spark.control_protocol import PAUSE, RELOAD_CONFIG, RELOAD_MODEL, RESUME, SET_LOG_LEVEL
 
 MOST_BEFORE = 3
 """Versions of one model, and messages of one type, that are kept beside the newest."""

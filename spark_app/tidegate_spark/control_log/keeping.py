@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tidegate_spark.contract.control_protocol import DUMP_STATE, PAUSE, RESUME, SNAPSHOT
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control_log import messages
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.offsets import position_in
-from tidegate_spark.control_protocol import DUMP_STATE, PAUSE, RESUME, SNAPSHOT
 from tidegate_spark.objects.app import AppObjects
-from tidegate_spark.reasons import Reason
 
 OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
 """What an application was told to do itself, once: nobody has told it to one that starts from its snapshot."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, decode, encode, unreadable
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.taken import Known, Writer
-from tidegate_spark.json_form import from_stored, to_json
 from tidegate_spark.objects.app import AppObjects
 
 PREFIX = "control"

@@ -6,13 +6,13 @@ import datetime
 import json
 from typing import Any
 
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.envelope import SPEC_VERSION, entry_of
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.checking import RejectedError, Vocabulary, check
 from tidegate_spark.control_log.entries import Kind
 from tidegate_spark.control_writer import messages
 from tidegate_spark.control_writer.errors import InvalidMessageError
-from tidegate_spark.reasons import Reason
 
 Expires = float | datetime.timedelta | datetime.datetime | None
 """Seconds from now, or a time that knows its zone; None: never."""

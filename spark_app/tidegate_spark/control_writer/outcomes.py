@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate_spark.control_protocol import MessageState
+from tidegate_spark.contract.control_protocol import MessageState
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from collections import OrderedDict
 from types import TracebackType
 from typing import Any
 
+from tidegate_spark.contract.object_paths import INBOX_PREFIX, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.inbox import reply_in, reply_name
 from tidegate_spark.control_log.entries import WRITERS
 from tidegate_spark.control_writer import messages
@@ -21,8 +23,6 @@ from tidegate_spark.control_writer.events import Expires, event_of
 from tidegate_spark.control_writer.outbox import Outbox, Pace
 from tidegate_spark.control_writer.outcomes import Outcome, outcome_of
 from tidegate_spark.objects.store import ObjectStore
-from tidegate_spark.places import INBOX_PREFIX, Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.storage import Credentials, connect, fault_of
 
 SOURCE = "/control-writer"

@@ -15,14 +15,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
+from tidegate_spark.contract.object_paths import has_detour
+from tidegate_spark.contract.protocol import EXPORT_VARIABLE
 from tidegate_spark.exports import formats, messages, source_offsets, use
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import MANIFEST_FILE, ExportedQuery, ExportedTable, ExportManifest, parse
 from tidegate_spark.exports.tables import LIST, MAP, TIMERS, TIMERS_NAME, VALUE, has_named_state
 from tidegate_spark.exports.use import Part
 from tidegate_spark.foreign_text import first_line
-from tidegate_spark.places import has_detour
-from tidegate_spark.protocol import EXPORT_VARIABLE
 
 _EXPIRES = "ttlExpirationMs"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.order_errors import OrderFailedError
-from tidegate_spark.reasons import Reason
 
 
 class ExportError(OrderFailedError):

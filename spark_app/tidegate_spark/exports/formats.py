@@ -24,9 +24,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS, export_format
 from tidegate_spark.exports.errors import ExportError, FormatUnfitError
 from tidegate_spark.exports.tables import LIST, MAP, TIMERS, VALUE
-from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, export_format
 
 JSON_LINES, CSV, PARQUET = EXPORT_FORMATS
 SUFFIXES = {JSON_LINES: "jsonl", CSV: "csv", PARQUET: "parquet"}

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from tidegate_spark.contract.snapshot_protocol import ExportOrder, export_format
 from tidegate_spark.exports import formats, parquet_footer, state_reader
 from tidegate_spark.exports.checkpoint_copy import bones_of, fetch, operators_of, stores_of
 from tidegate_spark.exports.errors import ExportExistsError, FormatUnfitError, StateUnreadableError
@@ -31,7 +32,6 @@ from tidegate_spark.exports.manifest import (
 )
 from tidegate_spark.exports.tables import Table, check_choices, chosen, tables_of
 from tidegate_spark.foreign_text import last_cause
-from tidegate_spark.snapshot_protocol import ExportOrder, export_format
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library

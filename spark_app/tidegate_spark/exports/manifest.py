@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+from tidegate_spark.contract.json_form import from_stored
+from tidegate_spark.contract.object_paths import is_below
 from tidegate_spark.exports.errors import ExportError
-from tidegate_spark.json_form import from_stored
-from tidegate_spark.places import is_below
 
 VERSION = 1
 EXPORT_PREFIX = "exports"

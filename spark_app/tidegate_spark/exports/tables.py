@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate_spark.contract.snapshot_protocol import StateChoice
 from tidegate_spark.exports.errors import ExportError, StateNotFoundError
-from tidegate_spark.snapshot_protocol import StateChoice
 
 VALUE, LIST, MAP, TIMERS, ROWS = "value", "list", "map", "timers", "rows"
 TIMERS_NAME = "$timers"

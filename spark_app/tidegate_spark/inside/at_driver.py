@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.inside.figures import LastProgress
-from tidegate_spark.protocol import DriverConfig
 from tidegate_spark.queries import Queries
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.sparkconf import lineage_uri

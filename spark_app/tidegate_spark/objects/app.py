@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate_spark.contract.protocol import LINEAGE_PREFIX
 from tidegate_spark.objects.store import ObjectStore
-from tidegate_spark.protocol import LINEAGE_PREFIX
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class AppObjects:
 
     store: ObjectStore
     prefix: str
-    """Without slashes at its ends, as :attr:`tidegate_spark.protocol.Storage.prefix`."""
+    """Without slashes at its ends, as :attr:`tidegate_spark.contract.protocol.Storage.prefix`."""
 
     def key(self, *parts: str) -> str:
         """Return the key of ``parts`` below the application's prefix."""

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tidegate_spark.contract.protocol import Storage, store_identity
 from tidegate_spark.objects.store import (
     PART_BYTES,
     Digest,
@@ -25,7 +26,6 @@ from tidegate_spark.objects.store import (
     VanishedError,
     agree,
 )
-from tidegate_spark.protocol import Storage, store_identity
 from tidegate_spark.storage import Credentials, connect, read_object, status_of, write_object_if
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tidegate_spark.json_form import NewerFormatError
+from tidegate_spark.contract.json_form import NewerFormatError
 
 
 class SnapshotError(Exception):

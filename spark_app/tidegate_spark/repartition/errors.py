@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 
 class RepartitionError(Exception):

@@ -21,24 +21,24 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidegate_spark import lineage_mark, query_names, upgrade_pin
-from tidegate_spark import repartition_messages as messages
-from tidegate_spark.exports import state_reader
-from tidegate_spark.exports.tables import StoreMetadata
-from tidegate_spark.foreign_text import last_cause
-from tidegate_spark.objects.store import Entry, SnapshotError, VanishedError
-from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition import attempts, fingerprints
-from tidegate_spark.repartition.errors import RepartitionError
-from tidegate_spark.repartition.fingerprints import Contents
-from tidegate_spark.repartition_protocol import (
+from tidegate_spark.contract import repartition_messages as messages
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import (
     Repartition,
     RepartitionedQuery,
     is_divided_otherwise,
     second_way,
     why_unfit,
 )
-from tidegate_spark.snapshot_protocol import StateFacts
+from tidegate_spark.contract.snapshot_protocol import StateFacts
+from tidegate_spark.exports import state_reader
+from tidegate_spark.exports.tables import StoreMetadata
+from tidegate_spark.foreign_text import last_cause
+from tidegate_spark.objects.store import Entry, SnapshotError, VanishedError
+from tidegate_spark.repartition import attempts, fingerprints
+from tidegate_spark.repartition.errors import RepartitionError
+from tidegate_spark.repartition.fingerprints import Contents
 from tidegate_spark.snapshot_work import Carrier, state_facts
 from tidegate_spark.snapshots import layout as spark_layout
 from tidegate_spark.snapshots import manifest, restore

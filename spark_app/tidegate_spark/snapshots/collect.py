@@ -14,8 +14,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX
 from tidegate_spark.objects.store import NewerStorageError
-from tidegate_spark.places import SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import catalog, manifest, reentry
 from tidegate_spark.snapshots.catalog import Catalog, State
 from tidegate_spark.snapshots.copying import list_keys

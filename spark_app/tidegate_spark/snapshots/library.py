@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.places import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import messages
 from tidegate_spark.snapshots.catalog import Catalog, violations
 from tidegate_spark.snapshots.catalog_json import decode, encode

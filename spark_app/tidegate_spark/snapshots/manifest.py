@@ -9,10 +9,10 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate_spark.contract.json_form import from_stored, to_json
+from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX, is_below
 from tidegate_spark.control_log.keeping import Kept
-from tidegate_spark.json_form import from_stored, to_json
 from tidegate_spark.objects.store import SnapshotError, naming_newer
-from tidegate_spark.places import SNAPSHOT_PREFIX, is_below
 from tidegate_spark.snapshots.catalog import (
     Catalog,
     NotReadyError,

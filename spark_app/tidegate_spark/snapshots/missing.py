@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX
 from tidegate_spark.objects.store import Entry
-from tidegate_spark.places import SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import manifest, messages
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot
 from tidegate_spark.snapshots.copying import list_keys

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tidegate_spark.contract.protocol import DriverConfig, Fault, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.objects import s3
-from tidegate_spark.protocol import DriverConfig, Fault, Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots import messages
 from tidegate_spark.snapshots.copying import USUAL
 from tidegate_spark.snapshots.library import Library

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.objects.store import Entry, NewerStorageError
-from tidegate_spark.places import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import catalog, manifest
 from tidegate_spark.snapshots.catalog import Catalog, NotReadyError, UnknownSnapshotError
 from tidegate_spark.snapshots.copying import list_keys

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate_spark.named_offsets import TopicOffsets, topics_of, with_offsets
+from tidegate_spark.contract.named_offsets import TopicOffsets, topics_of, with_offsets
 from tidegate_spark.objects.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 from tidegate_spark.snapshots import catalog, manifest, reentry
 from tidegate_spark.snapshots.checkpoint import CHECKSUM_SUFFIX

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tidegate_spark import query_names
+from tidegate_spark.contract.object_paths import left_after, of_queries_that_continue
 from tidegate_spark.control_log.keeping import kept_at
 from tidegate_spark.objects.store import Entry, Found, Place, SnapshotError, VanishedError
-from tidegate_spark.places import left_after, of_queries_that_continue
 from tidegate_spark.snapshots import catalog, manifest, messages, reentry
 from tidegate_spark.snapshots.catalog import Catalog, DisposedError, NotBeingTakenError, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, in_parallel, list_keys

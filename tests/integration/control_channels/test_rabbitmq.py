@@ -5,8 +5,8 @@ import json
 import pytest
 
 from devcluster.site import LocalSite
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.ports import ChannelError, Reply
-from tidegate_spark.reasons import Reason
 from tidegate_testing.channel_contract import Application, ChannelContract, Scene, messages, opened, received, until
 from tidegate_testing.channels import event
 from tidegate_testing.rabbitmq_scene import RabbitScene

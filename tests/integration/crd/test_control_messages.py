@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.model.control_message import decode_message, payload_text
 from tidegate.resources.channel_message import build_channel_message
-from tidegate_spark.control_protocol import AskedMessage, MessageReport, MessageState
+from tidegate_spark.contract.control_protocol import AskedMessage, MessageReport, MessageState
 from tidegate_testing.crd import REMOVED, create
 from tidegate_testing.kubectl import Kubectl, KubectlError
 from tidegate_testing.values import app

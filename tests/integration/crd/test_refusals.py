@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS
+from tidegate_spark.contract.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS
 from tidegate_testing.crd import REMOVED, changed, create
 from tidegate_testing.kubectl import Kubectl, KubectlError
 

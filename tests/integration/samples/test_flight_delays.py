@@ -24,9 +24,15 @@ from devcluster.demo.replay import create_topics
 from devcluster.demo.snapshot_cut import read_records
 from devcluster.demo.watch import Once
 from tests.integration.spark_runtime.conftest import ACCESS, SECRET, StartDriver
-from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrder, ControlOrders, MessageReport, MessageState
-from tidegate_spark.protocol import EXIT_OK, to_json
-from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrders
+from tidegate_spark.contract.control_protocol import (
+    CONTROL_COMMAND,
+    ControlOrder,
+    ControlOrders,
+    MessageReport,
+    MessageState,
+)
+from tidegate_spark.contract.protocol import EXIT_OK, to_json
+from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotOrders
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.snapshot_pods import run_pod
 from tidegate_testing.waiting import wait_for

@@ -17,7 +17,7 @@ from tidegate.kube.connection import connect
 from tidegate.kube.failures import Invalid, NotFound
 from tidegate.metrics.figures import Figures
 from tidegate.reference_checks import ReferenceChecks
-from tidegate_spark.protocol import Storage
+from tidegate_spark.contract.protocol import Storage
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.observations import observe
 from tidegate_testing.pod_refusals import WRONG, Wrong

@@ -11,8 +11,8 @@ import pytest
 
 from devcluster import s3
 from devcluster.site import LocalSite
+from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.objects.s3 import reach
-from tidegate_spark.protocol import Storage
 from tidegate_spark.snapshots import collect, restore, take
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library

@@ -16,7 +16,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from devcluster import tools
 from devcluster.control import free_port
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
     LOG_PREFIX,
     DriverConfig,
@@ -25,7 +25,7 @@ from tidegate_spark.protocol import (
     from_json,
     to_json,
 )
-from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders, SnapshotReport, SnapshotReports
+from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders, SnapshotReport, SnapshotReports
 from tidegate_spark.storage import Credentials
 from tidegate_testing import class_archive
 from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config

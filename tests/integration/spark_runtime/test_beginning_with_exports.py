@@ -17,9 +17,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from devcluster import kafka
 from devcluster.site import LocalSite
 from tidegate_spark import initial_state, starting_offsets
-from tidegate_spark.protocol import EXIT_OK
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrder, SnapshotOrders, SnapshotState
+from tidegate_spark.contract.protocol import EXIT_OK
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_spark.sparkconf import ROCKSDB_CLASS
 from tidegate_testing import spark_jars
 from tidegate_testing.driver_process import DriverProcess, ObjectStore

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.protocol import EXIT_OK, Storage
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import EXIT_OK, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.store_front import Request, Rule, StoreFront
 from tidegate_testing.waiting import wait_for

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     CONTROL_COMMAND,
     ControlOrder,
     ControlOrders,
@@ -20,8 +20,8 @@ from tidegate_spark.control_protocol import (
     MessageState,
     QueryAcknowledgement,
 )
-from tidegate_spark.protocol import EXIT_OK, AgentReport, StartFrom, Storage, to_json
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import EXIT_OK, AgentReport, StartFrom, Storage, to_json
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.waiting import wait_for
 

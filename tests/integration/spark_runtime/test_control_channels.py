@@ -16,10 +16,10 @@ import pytest
 
 from devcluster import kafka, rabbitmq
 from devcluster.site import LocalSite
-from tidegate_spark.control_protocol import ChannelReport, ChannelSettings, InboxSettings
+from tidegate_spark.contract.control_protocol import ChannelReport, ChannelSettings, InboxSettings
+from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.control_writer import Credentials, Pace
 from tidegate_spark.control_writer.__main__ import UNAPPLIED, WRITTEN
-from tidegate_spark.protocol import Storage
 from tidegate_testing.channels import event
 from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore
 from tidegate_testing.inbox_scene import InboxScene

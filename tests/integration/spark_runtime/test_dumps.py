@@ -14,11 +14,11 @@ import pytest
 from botocore.exceptions import ClientError
 from pyspark.sql import SparkSession
 
-from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrder, ControlOrders, MessageState
+from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, ControlOrder, ControlOrders, MessageState
+from tidegate_spark.contract.protocol import Storage, to_json
+from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS, ExportOrder
 from tidegate_spark.exports.job import Exporter
 from tidegate_spark.exports.manifest import EXPORT_PREFIX
-from tidegate_spark.protocol import Storage, to_json
-from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, ExportOrder
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.sparkconf import ROCKSDB_CLASS

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.protocol import EXIT_OK, Pin, StartFrom
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalResult, rehearsal_place
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
+from tidegate_spark.contract.protocol import EXIT_OK, Pin, StartFrom
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import Rehearsal, RehearsalResult, rehearsal_place
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.line_server import serving_lines
 from tidegate_testing.local_apps import await_end, order

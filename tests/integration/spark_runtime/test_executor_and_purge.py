@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidegate_spark import claiming
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ACCESS_KEY,
     CONFIG_VARIABLE,
     EXECUTOR_CONFIG_VARIABLE,
@@ -24,7 +24,7 @@ from tidegate_spark.protocol import (
     from_json,
     to_json,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.driver_process import SOURCES, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for
 

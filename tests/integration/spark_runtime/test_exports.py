@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidegate_spark import exported_state, initial_state
+from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS, StateChoice
 from tidegate_spark.exports import formats, parquet_footer
 from tidegate_spark.exports.errors import (
     ExportError,
@@ -29,7 +30,6 @@ from tidegate_spark.exports.errors import (
     StateNotFoundError,
     StateUnreadableError,
 )
-from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, StateChoice
 from tidegate_spark.snapshots.manifest import DamagedError
 from tidegate_testing.exports import SnapshotOf
 from tidegate_testing.streaming_queries import Bench

@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.integration.spark_runtime.conftest import ACCESS, SECRET, StartDriver
 from tests.integration.spark_runtime.stateful_kinds import KINDS, grouped, in_one_place
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, Termination, from_json, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import OPERATORS, REPARTITION_VARIABLE, Repartition, why_unfit
 from tidegate_spark.exports import state_reader
-from tidegate_spark.protocol import CONFIG_VARIABLE, Termination, from_json, to_json
-from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import fingerprints, job
 from tidegate_spark.repartition.fingerprints import Contents
-from tidegate_spark.repartition_protocol import OPERATORS, REPARTITION_VARIABLE, Repartition, why_unfit
 from tidegate_spark.snapshot_work import state_facts
 from tidegate_spark.snapshots.manifest import QueryAt
 from tidegate_testing.driver_process import DriverProcess, ObjectStore

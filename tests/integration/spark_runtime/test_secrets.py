@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, SECRET_VARIABLES
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, SECRET_VARIABLES
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.driver_process import TOKEN, DriverProcess, ObjectStore
 
 from .conftest import SECRET, StartDriver

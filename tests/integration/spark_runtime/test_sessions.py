@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegate_spark.protocol import EXIT_OK, EXIT_STOPPED
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import EXIT_OK, EXIT_STOPPED
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.waiting import wait_for
 
 from .conftest import StartDriver

@@ -13,8 +13,8 @@ from devcluster.demo.oracle import expected_decisions
 from devcluster.demo.replay import create_topics
 from devcluster.demo.scenario import Reading, Scenario, Setting, encode
 from devcluster.site import LocalSite
-from tidegate_spark.control_protocol import CONTROL_COMMAND, ControlOrder, ControlOrders, MessageState
-from tidegate_spark.protocol import to_json
+from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, ControlOrder, ControlOrders, MessageState
+from tidegate_spark.contract.protocol import to_json
 from tidegate_testing.driver_process import DriverProcess
 from tidegate_testing.waiting import wait_for
 

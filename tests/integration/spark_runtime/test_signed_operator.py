@@ -10,7 +10,7 @@ import pytest
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import launch_of
-from tidegate_spark.protocol import AgentReport, Storage
+from tidegate_spark.contract.protocol import AgentReport, Storage
 from tidegate_testing.driver_process import DriverProcess, driver_config
 from tidegate_testing.observations import KEYS, app_with, launched, running_driver
 from tidegate_testing.waiting import wait_for

@@ -8,16 +8,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tidegate_spark.protocol import (
-    EXIT_DEPENDENCY,
-    EXIT_OK,
-    DriverConfig,
-    StartFrom,
-    Storage,
-    to_json,
-)
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.protocol import EXIT_DEPENDENCY, EXIT_OK, DriverConfig, StartFrom, Storage, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import (
     LARGEST_ORDERS,
     SNAPSHOT_COMMAND,
     AdoptOrder,

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tidegate.resources.driver_config import app_storage, build_driver_config
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.platform import Platform
-from tidegate_spark.protocol import SPARK_SECRET_FILE
+from tidegate_spark.contract.protocol import SPARK_SECRET_FILE
 from tidegate_testing.values import app
 
 PLATFORM = Platform(operator_image="tidegate/operator:1")

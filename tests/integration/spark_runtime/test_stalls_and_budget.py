@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.protocol import EXIT_APPLICATION, EXIT_OK, RestartSettings
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import EXIT_APPLICATION, EXIT_OK, RestartSettings
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.driver_process import ObjectStore
 from tidegate_testing.waiting import wait_for
 

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from tests.integration.spark_runtime.stateful_kinds import COUNTED, KINDS, CounterOfFrames, keyed, numbers, timed
 from tests.integration.spark_runtime.test_rehearsals import below, copy_state, rehearse
-from tidegate_spark.protocol import EXIT_OK, Pin
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import RehearsalResult
+from tidegate_spark.contract.protocol import EXIT_OK, Pin
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
 from tidegate_spark.sparkconf import CHECKPOINT_FILES, ROCKSDB_CLASS
 from tidegate_spark.state_guard import CHECK, StateGuard
 from tidegate_testing.driver_process import DriverProcess, ObjectStore

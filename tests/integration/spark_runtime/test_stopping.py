@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.protocol import EXIT_STOPPED, AgentReport, DriverState
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import EXIT_STOPPED, AgentReport, DriverState
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.slow_clients import SlowClients
 from tidegate_testing.waiting import wait_for

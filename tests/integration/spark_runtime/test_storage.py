@@ -13,7 +13,7 @@ import pytest
 from tidegate_spark import logs, purge, storage, storage_readiness
 from tidegate_spark.claimed import Known
 from tidegate_spark.claiming import BehindError
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ACCESS_KEY,
     EXIT_CODES,
     EXIT_STOPPED,
@@ -28,7 +28,7 @@ from tidegate_spark.protocol import (
     Fault,
     Storage,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for

@@ -6,8 +6,8 @@ makes.
 
 import pytest
 
-from tidegate_spark.protocol import EXIT_OK, Notice, Pin, StartFrom
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import EXIT_OK, Notice, Pin, StartFrom
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.waiting import wait_for
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tidegate_spark import storage_readiness
-from tidegate_spark.protocol import ACCESS_KEY, EXIT_DEPENDENCY, SECRET_KEY, Storage
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import ACCESS_KEY, EXIT_DEPENDENCY, SECRET_KEY, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.storage import FaultError
 from tidegate_testing.driver_process import ObjectStore, driver_config
 from tidegate_testing.store_front import Request, Rule, StoreFront

@@ -13,8 +13,8 @@ from tests.scenario.happenings.people import UNDER_WAY, phase_of_upgrade
 from tests.scenario.object_store import root_of
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.world import BILLING, NAMESPACE, ORDERS, World
-from tidegate_spark.protocol import APP_FILE
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import APP_FILE
+from tidegate_spark.contract.reasons import Reason
 
 _PATIENCE = 2.0
 """Seconds until people check again whether an application runs, or whether it has stopped."""

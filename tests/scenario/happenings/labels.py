@@ -3,7 +3,7 @@
 from tests.scenario.api_server import PODS
 from tests.scenario.happenings.pods import path_of
 from tests.scenario.world import World
-from tidegate_spark.protocol import LABEL_APP, LABEL_EPOCH, LABEL_MANAGED_BY, LABEL_ROLE, ROLE_DRIVER
+from tidegate_spark.contract.protocol import LABEL_APP, LABEL_EPOCH, LABEL_MANAGED_BY, LABEL_ROLE, ROLE_DRIVER
 
 _OURS = (LABEL_APP, LABEL_EPOCH, LABEL_MANAGED_BY, LABEL_ROLE)
 

@@ -4,9 +4,9 @@ from tests.scenario.api_server import Body
 from tests.scenario.happenings.registry import happening
 from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate.resources.names import access_name
+from tidegate_spark.contract.protocol import APP_FILE, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.outcome import Outcome
-from tidegate_spark.protocol import APP_FILE, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
-from tidegate_spark.reasons import Reason
 
 UNUSABLE = {"spark.driver.memory": "64g"}
 """Spark settings of a spec of which no pod can be made: its container is smaller."""

@@ -3,7 +3,7 @@
 from tests.scenario.api_server import Body
 from tests.scenario.happenings.registry import happening
 from tests.scenario.world import BILLING, INNER, NAMESPACE, ORDERS, World
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,
     LABEL_APP,

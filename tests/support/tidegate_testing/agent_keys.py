@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 
 from tidegate_spark.agent_gate import Gate
-from tidegate_spark.agent_protocol import Launch, SignedRequest, digest_of, order_key, public_number
+from tidegate_spark.contract.agent_protocol import Launch, SignedRequest, digest_of, order_key, public_number
 from tidegate_spark.serving.framing import Head, Reading
 
 LAUNCH = Launch("shop", "orders", "u-1", 3)

@@ -9,7 +9,7 @@ from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.samples import History, take_sample
 from tidegate.autoscaling.settings import Settings
 from tidegate.autoscaling.situation import Situation
-from tidegate_spark.protocol import AgentReport, DriverState, QueryReport
+from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport
 
 NOW = 1_800_000_000.0
 STEADY = 5_000.0

@@ -30,6 +30,10 @@ from tidegate.observe.pods import PodRecord
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.workqueue import Key, RetryLaterError
+from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport
+from tidegate_spark.contract.json_form import from_json, to_json
+from tidegate_spark.contract.protocol import AgentReport, DriverState
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.intake import Broker, Intake
@@ -40,11 +44,7 @@ from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.works import failed, snapshot_id
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
-from tidegate_spark.control_protocol import ControlOrders, ControlReport
-from tidegate_spark.json_form import from_json, to_json
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
-from tidegate_spark.protocol import AgentReport, DriverState
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.channels import MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock

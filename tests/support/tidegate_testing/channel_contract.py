@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.envelope import entry_of
 from tidegate_spark.control.channels.intake import Broker, Intake
@@ -30,7 +31,6 @@ from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.objects.memory import Buckets
-from tidegate_spark.reasons import Reason
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import library_in
 from tidegate_testing.control_works import FakeWorks

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.ports import (
     ChannelError,
     Delivery,
     Received,
     Reply,
 )
-from tidegate_spark.reasons import Reason
 
 TOPIC, QUEUE = "topic", "queue"
 MOST_AT_ONCE = 4

@@ -15,7 +15,7 @@ from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.observation import Memory, Observation, Refusal, TimedReport
 from tidegate.observe.pods import PodRecord, Waiting
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ANNOTATION_SPEC_HASH,
     FINALIZER,
     LABEL_EPOCH,
@@ -25,8 +25,8 @@ from tidegate_spark.protocol import (
     AgentReport,
     DriverState,
 )
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotOrders
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_testing.observations import NOW, PLATFORM, deleted, driver_of, ended_with, executor_of
 
 DRIVER, PURGE = "orders-driver", "orders-purge"

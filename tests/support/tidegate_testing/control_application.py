@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegate.observe.pods import PodRecord
+from tidegate_spark.contract.protocol import DriverState, Storage
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
@@ -12,7 +13,6 @@ from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import DriverState, Storage
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_observations import APP

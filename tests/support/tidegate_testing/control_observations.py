@@ -17,8 +17,8 @@ from tidegate.model.control_message import (
 )
 from tidegate.model.streaming_app import LocalReference, Metadata, Phase
 from tidegate.observe.control_observation import ControlObservation
-from tidegate_spark.control_protocol import ControlReport, MessageReport, MessageState, QueryAcknowledgement
-from tidegate_spark.protocol import AgentReport, DriverState
+from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState, QueryAcknowledgement
+from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.observations import NOW, UID, app_with, launched, running_driver
 
 TIME = datetime.datetime.fromtimestamp(NOW, datetime.UTC)

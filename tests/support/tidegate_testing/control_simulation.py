@@ -19,8 +19,8 @@ from tidegate.model.streaming_app import Phase, StreamingApp
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.observe.pods import process_of
-from tidegate_spark.control_protocol import ControlOrders, ControlReport, MessageReport, MessageState
-from tidegate_spark.protocol import AgentReport, DriverState
+from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport, MessageReport, MessageState
+from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.control_observations import message
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 

@@ -20,14 +20,14 @@ from mypy_boto3_s3 import S3Client
 from devcluster.control import free_port
 from devcluster.processes import ProcessIdentity, descendants
 from tidegate_spark import storage
-from tidegate_spark.configuration_protocol import (
+from tidegate_spark.contract.configuration_protocol import (
     LONGEST_IN_VARIABLE,
     REST_FILE_VARIABLE,
     REST_KEY,
     divide,
     with_rest,
 )
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     ACCESS_KEY,
     CONFIG_VARIABLE,
     SECRET_KEY,

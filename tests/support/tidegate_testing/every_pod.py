@@ -18,7 +18,7 @@ from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 from tidegate.resources.release_pod import build_release_pod
 from tidegate.resources.repartition_pod import build_repartition_pod
 from tidegate.resources.snapshot_pod import build_snapshot_pod
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, VerifyOrder
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, VerifyOrder
 from tidegate_testing.observations import PLATFORM, app_with, launched
 from tidegate_testing.rehearsals import rehearsing
 from tidegate_testing.snapshot_observations import ID, begun, snapshot

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tidegate_spark.contract.snapshot_protocol import ExportOrder, StateChoice
 from tidegate_spark.exports.job import Exporter, Made
 from tidegate_spark.exports.manifest import EXPORT_PREFIX
 from tidegate_spark.objects.memory import Buckets, MemoryStore
-from tidegate_spark.snapshot_protocol import ExportOrder, StateChoice
 from tidegate_spark.snapshots import layout
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library

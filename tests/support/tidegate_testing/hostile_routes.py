@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from devcluster.kubeapi import RequestFailedError
-from tidegate_spark.protocol import CONFIG_VARIABLE
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.hostile import hostile_documents, nested
 from tidegate_testing.kubectl import Kubectl

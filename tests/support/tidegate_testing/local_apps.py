@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from devcluster import s3
 from devcluster.site import LocalSite
-from tidegate_spark.protocol import Storage, application_uri, to_json
-from tidegate_spark.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.contract.protocol import Storage, application_uri, to_json
+from tidegate_spark.contract.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.storage import Credentials

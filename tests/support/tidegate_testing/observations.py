@@ -13,8 +13,8 @@ from tidegate.observe.observation import Memory, Observation, TimedReport
 from tidegate.observe.pods import Exit, PodRecord, Waiting
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
-from tidegate_spark.protocol import FINALIZER, AgentReport, DriverState, Termination, to_json
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import FINALIZER, AgentReport, DriverState, Termination, to_json
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.values import body
 
 NOW = 1_800_000_000.0

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient
-from tidegate_spark.agent_protocol import GREETING_PATH
+from tidegate_spark.contract.agent_protocol import GREETING_PATH
 from tidegate_testing.observations import KEYS
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -23,7 +23,7 @@ from typing import Any, Self
 
 from devcluster.apiclient import ApiClient, ApiRefusedError
 from devcluster.processes import ProcessIdentity, descendants
-from tidegate_spark import protocol
+from tidegate_spark.contract import protocol
 from tidegate_testing.driver_process import SOURCES
 
 NODE = "here"

@@ -9,9 +9,9 @@ from tidegate.decide.actions import Plan
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.observe.pods import Exit, PodRecord
-from tidegate_spark.protocol import DriverConfig, Termination, from_json, to_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult
+from tidegate_spark.contract.protocol import DriverConfig, Termination, from_json, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalResult
 from tidegate_testing.observations import NOW, app_with, driver_of
 from tidegate_testing.upgrades import BEGUN, IMAGE, A, runs, under_test
 

@@ -13,15 +13,15 @@ import msgspec
 from tidegate.decide import actions as do
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import Exit, PodRecord
-from tidegate_spark.protocol import DriverConfig, Termination, from_json, to_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition_protocol import (
+from tidegate_spark.contract.protocol import DriverConfig, Termination, from_json, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import (
     REPARTITION_VARIABLE,
     Repartition,
     RepartitionedQuery,
     RepartitionEnd,
 )
-from tidegate_spark.snapshot_protocol import QueryPin, SnapshotState, StateFacts
+from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotState, StateFacts
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.upgrade_simulation import UpgradeCluster
 

@@ -22,14 +22,9 @@ from tidegate.observe.pods import Exit, PodRecord
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.snapshot_pod import storage_of
 from tidegate.resources.storage_pod import hash_of_taken
-from tidegate_spark.protocol import SNAPSHOT_FINALIZER, AgentReport, DriverState, to_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import (
-    QueryPin,
-    SnapshotReport,
-    SnapshotReports,
-    SnapshotState,
-)
+from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER, AgentReport, DriverState, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_testing.observations import NOW, PLATFORM, UID, app_with, driver_of, launched, running_driver
 
 SNAPSHOT_UID = "aabbccdd-0000"

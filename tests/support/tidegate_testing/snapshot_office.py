@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidegate_spark import upgrade_pin
-from tidegate_spark.protocol import StartFrom, Storage
-from tidegate_spark.snapshot_protocol import AdoptOrder, SnapshotOrder
+from tidegate_spark.contract.protocol import StartFrom, Storage
+from tidegate_spark.contract.snapshot_protocol import AdoptOrder, SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.catalog import State

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json, to_json
-from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders, SnapshotReport, SnapshotReports
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json, to_json
+from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders, SnapshotReport, SnapshotReports
 from tidegate_testing.driver_process import SOURCES
 
 

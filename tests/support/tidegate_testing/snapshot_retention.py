@@ -12,8 +12,8 @@ from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshot
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.stream_snapshot import ANNOTATION_KEEP, LABEL_SCHEDULED, StreamSnapshot, snapshot_id
 from tidegate.model.streaming_app import DeletionPolicy
-from tidegate_spark.protocol import ANNOTATION_APP_UID, from_json
-from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
+from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, from_json
+from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 from tidegate_testing.observations import NOW
 from tidegate_testing.snapshot_observations import deleted, observe, ready_snapshot
 

@@ -16,9 +16,9 @@ from tidegate.model.stream_snapshot import ANNOTATION_KEEP, ExportSpec, StreamSn
 from tidegate.model.streaming_app import DeletionPolicy, Phase, StreamingApp
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
-from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, LABEL_ROLE, SNAPSHOT_FINALIZER
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, LABEL_ROLE, SNAPSHOT_FINALIZER
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (
     ID,

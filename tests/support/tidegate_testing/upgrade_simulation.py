@@ -13,7 +13,7 @@ import msgspec
 from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import Exit, PodRecord
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
     ROLE_REHEARSAL,
     AgentReport,
@@ -23,14 +23,9 @@ from tidegate_spark.protocol import (
     StartFrom,
     from_json,
 )
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult
-from tidegate_spark.snapshot_protocol import (
-    QueryPin,
-    SnapshotOrders,
-    SnapshotReport,
-    SnapshotState,
-)
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalResult
+from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_testing.cluster_simulation import DRIVER, Cluster
 from tidegate_testing.observations import ended_with
 from tidegate_testing.rehearsals import FAILED, PASSED, config_of, words

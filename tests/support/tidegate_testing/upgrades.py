@@ -17,8 +17,8 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
-from tidegate_spark.protocol import ANNOTATION_SPEC_HASH, DriverConfig, QueryReport, from_json
-from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, DriverConfig, QueryReport, from_json
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 from tidegate_testing.observations import NOW, app_with, launched, report_of, running_driver
 from tidegate_testing.plans import status_of
 

@@ -18,7 +18,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
 from devcluster.processes import ProcessIdentity, descendants
-from tidegate_spark.control_protocol import LINE_FILE, LINE_VARIABLE
+from tidegate_spark.contract.control_protocol import LINE_FILE, LINE_VARIABLE
 from tidegate_testing import class_archive, spark_jars
 from tidegate_testing.waiting import wait_for
 

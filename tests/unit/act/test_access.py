@@ -14,7 +14,7 @@ from tidegate.observe.gather import ACCESS_AGE
 from tidegate.observe.index import Index
 from tidegate.resources.access import build_access
 from tidegate.resources.names import SHARED_ACCESS_NAME
-from tidegate_spark.protocol import LABEL_MANAGED_BY, MANAGED_BY
+from tidegate_spark.contract.protocol import LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_testing.observations import NOW, app_with, running_driver
 
 KEY = ("shop", "orders")

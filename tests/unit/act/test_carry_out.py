@@ -46,8 +46,8 @@ from tidegate.resources.names import agent_secret_name, spark_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.stream_snapshot import build_scheduled
 from tidegate.workqueue import Key, RetryLaterError
-from tidegate_spark.reasons import ForeignReason, Reason
-from tidegate_spark.snapshot_protocol import SnapshotOrders
+from tidegate_spark.contract.reasons import ForeignReason, Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched, running_driver
 

@@ -22,8 +22,14 @@ from tidegate.observe.observation import TimedReport
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_control import NO_APP, ControlReconciler
 from tidegate.workqueue import Key, RetryLaterError
-from tidegate_spark.control_protocol import AskedMessage, ControlOrders, ControlReport, MessageReport, MessageState
-from tidegate_spark.protocol import AgentReport, DriverState
+from tidegate_spark.contract.control_protocol import (
+    AskedMessage,
+    ControlOrders,
+    ControlReport,
+    MessageReport,
+    MessageState,
+)
+from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.control_observations import APP, SENT, agent, ended, message, report
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, UID, running_driver

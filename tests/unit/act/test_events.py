@@ -11,7 +11,7 @@ import pytest
 from tidegate.act.events import BURST, REFILL_SECONDS, WAITING, EventPublisher
 from tidegate.decide.actions import PublishEvent
 from tidegate.leadership import NotLeadingError
-from tidegate_spark.reasons import ForeignReason
+from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with
 
 ABOUT = app_with().metadata

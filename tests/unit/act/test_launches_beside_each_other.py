@@ -11,8 +11,8 @@ from tidegate.decide.actions import Plan, RecordLaunch
 from tidegate.kube.failures import Conflict
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import store_identity
-from tidegate_spark.reasons import ForeignReason
+from tidegate_spark.contract.protocol import store_identity
+from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with
 
 STORE = store_identity("", "")

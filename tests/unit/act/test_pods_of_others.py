@@ -21,7 +21,7 @@ from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.purge import build_purge_pod
-from tidegate_spark.reasons import ForeignReason
+from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched
 

@@ -24,8 +24,8 @@ from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.workqueue import Key
-from tidegate_spark.protocol import SNAPSHOT_FINALIZER
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.limit_ranges import Floored
 from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, running_driver

@@ -18,7 +18,7 @@ from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.large_apps import MOST_OF_NAMESPACE, LargeApp
 from tidegate.reconcile import Reconciler
 from tidegate.workqueue import RetryLaterError
-from tidegate_spark.protocol import FINALIZER
+from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, executor_of, running_driver
 from tidegate_testing.values import body
 

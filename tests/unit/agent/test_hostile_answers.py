@@ -16,9 +16,9 @@ from tidegate.agent import client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import TimedReport
-from tidegate_spark.protocol import AgentReport
-from tidegate_spark.secret_shapes import bytes_without_shapes
-from tidegate_spark.snapshot_protocol import SnapshotReports
+from tidegate_spark.contract.protocol import AgentReport
+from tidegate_spark.contract.secret_shapes import bytes_without_shapes
+from tidegate_spark.contract.snapshot_protocol import SnapshotReports
 from tidegate_testing.hostile import hostile_documents
 from tidegate_testing.observations import NOW, UID, app_with, launched, observe, running_driver
 from tidegate_testing.older_agent import older_agent

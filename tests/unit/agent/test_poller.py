@@ -20,9 +20,9 @@ from tidegate.observe.index import Index
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import PodRecord
 from tidegate.workqueue import WorkQueue
-from tidegate_spark.control_protocol import ControlReport, MessageReport, MessageState
-from tidegate_spark.protocol import AgentReport, DriverState, QueryReport, to_json
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
+from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport, to_json
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.hostile import nested
 from tidegate_testing.observations import KEYS, NOW, UID, app_with, launched, running_driver
 from tidegate_testing.older_agent import older_agent

@@ -20,9 +20,9 @@ from tidegate.agent.client import OTHER_KEY, AgentClient, Unanswered
 from tidegate.agent.keys import KEY_BYTES, OperatorKeys
 from tidegate.agent.session import launch_of
 from tidegate.leadership import NotLeadingError
-from tidegate_spark.agent_protocol import CHALLENGE_SECONDS, GREETING_PATH
-from tidegate_spark.control_protocol import ControlOrder, ControlOrders
-from tidegate_spark.protocol import AgentReport, DriverState
+from tidegate_spark.contract.agent_protocol import CHALLENGE_SECONDS, GREETING_PATH
+from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders
+from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.agent_keys import Clock
 from tidegate_testing.observations import KEYS, UID, app_with, launched, running_driver

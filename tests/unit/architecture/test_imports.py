@@ -103,8 +103,8 @@ MISTAKES = {
     ),
     "more of the runtime than the protocol": Mistake(
         PROTOCOL,
-        "tidegate.resources.names -> tidegate_spark.places",
-        {"tidegate.resources.names": "import tidegate_spark.places"},
+        "tidegate.resources.names -> tidegate_spark.contract.object_paths",
+        {"tidegate.resources.names": "import tidegate_spark.contract.object_paths"},
     ),
     "the operator below the runtime": Mistake(
         RUNTIME, "tidegate_spark.fence -> tidegate.version", {"tidegate_spark.fence": "import tidegate.version"}

@@ -30,7 +30,9 @@ def test_the_standard_library_operator_is_found_from_the_checkout() -> None:
 
 
 def test_the_protocol_needs_only_the_standard_library() -> None:
-    code = "import sys; import tidegate_spark.protocol; print(sorted({m.partition('.')[0] for m in sys.modules}))"
+    code = (
+        "import sys; import tidegate_spark.contract.protocol; print(sorted({m.partition('.')[0] for m in sys.modules}))"
+    )
     loaded = subprocess.run(
         [sys.executable, "-S", "-c", code],
         env={"PYTHONPATH": str(ROOT / "spark_app")},

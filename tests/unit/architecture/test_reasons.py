@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
-from tidegate_spark.reasons.registry import AREAS, entry_of
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.entry import Area, Entry, Fault, Place
+from tidegate_spark.contract.reasons.registry import AREAS, entry_of
 
 ROOT = Path(__file__).parents[3]
-_REGISTRY = "spark_app/tidegate_spark/reasons/"
+_REGISTRY = "spark_app/tidegate_spark/contract/reasons/"
 _NOT_IN_ANCHORS = re.compile(r"[^\w -]")
 _PLACES = {
     "Problem": 0,
@@ -156,8 +156,8 @@ def test_every_reason_is_used_and_nothing_else_is_taken_for_one() -> None:
         ),
         ("operator/tidegate/decide/channel_status", {Place.CHANNEL}),
         ("spark_app/tidegate_spark/control/", {Place.MESSAGE, Place.REPLY, Place.CHANNEL, Place.EVENT}),
-        ("spark_app/tidegate_spark/protocol", {Place.LAST_EXIT}),
-        ("spark_app/tidegate_spark/snapshot_protocol", {Place.SNAPSHOT, Place.EXPORT}),
+        ("spark_app/tidegate_spark/contract/protocol", {Place.LAST_EXIT}),
+        ("spark_app/tidegate_spark/contract/snapshot_protocol", {Place.SNAPSHOT, Place.EXPORT}),
     ],
 )
 def test_a_reason_is_documented_where_it_stands(folder: str, places: set[Place]) -> None:

@@ -11,7 +11,7 @@ from tidegate.autoscaling.evaluate import evaluate
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.messages import explain
 from tidegate.autoscaling.past import Past
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 
 

@@ -9,7 +9,7 @@ from tidegate.autoscaling.evaluate import evaluate, need
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.settings import Mode, Settings
 from tidegate.autoscaling.situation import Obstacle, Quota, Shortage
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 
 

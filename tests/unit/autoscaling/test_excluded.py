@@ -10,7 +10,7 @@ from tidegate.autoscaling.recommend import Sight, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import ExcludedPeriod, Settings
 from tidegate.model.times import ScheduleError
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import query, report
 
 MORNINGS = (ExcludedPeriod("0 8 * * MON-FRI", 7200.0),)

@@ -9,7 +9,7 @@ from tidegate.autoscaling.evaluate import evaluate, need
 from tidegate.autoscaling.large_batches import LargeBatches, remember, usable_rate
 from tidegate.autoscaling.measured import Measured
 from tidegate.autoscaling.past import Past
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import SETTINGS, Autoscaled, measured, situation
 
 LARGE = LargeBatches(rate=100.0, rows=1000.0, shares=(1.0,))

@@ -14,8 +14,8 @@ from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.situation import Obstacle
 from tidegate.observe.gather_autoscaling import see
 from tidegate.observe.index import Index
-from tidegate_spark.protocol import AgentReport, QueryReport
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import AgentReport, QueryReport
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, STEADY, Autoscaled, measured, query, report, situation
 from tidegate_testing.observations import app_with, launched, report_of, running_driver
 

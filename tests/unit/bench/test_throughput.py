@@ -4,7 +4,7 @@ import pytest
 
 from tests.bench.throughput import CLOSED, OPEN, SIGNED, Trial, figures, settings_of
 from tidegate.spark.settings import CLOSED_PORTS
-from tidegate_spark.protocol import SPARK_SECRET_SETTINGS
+from tidegate_spark.contract.protocol import SPARK_SECRET_SETTINGS
 
 
 def trial(way: str, *batches: tuple[float, int]) -> Trial:

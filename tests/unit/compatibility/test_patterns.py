@@ -9,7 +9,7 @@ import pytest
 from docs import generate_compatibility as generator
 from tests.compatibility.patterns import DATA, Elsewhere, Outcome, Pattern, Topic, load, read
 from tests.gate.promises import look_up
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 PATTERNS = load()
 PLACES = {"input", "output", "port", "brokers", "topic", "folder"}

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from devcluster.control import free_port
 from tidegate_spark.agent import Agent
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     CONTROL_COMMAND,
     LARGEST_CONTROL_ORDERS,
     ControlOrder,
@@ -19,9 +19,9 @@ from tidegate_spark.control_protocol import (
     MessageState,
     QueryAcknowledgement,
 )
+from tidegate_spark.contract.protocol import AgentReport, Storage, from_json, to_json
 from tidegate_spark.environment import Environment
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import AgentReport, Storage, from_json, to_json
 from tidegate_spark.redaction import Secrets
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.driver_process import driver_config

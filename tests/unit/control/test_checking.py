@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.control.checking import RejectedError, Vocabulary, check, checked
 from tidegate_spark.control_log.entries import Kind
-from tidegate_spark.control_protocol import LARGEST_PAYLOAD
 from tidegate_testing.control_log import message
 
 SHA = "0" * 64

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tidegate_spark.control import desk
-from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.handlers import Declared, Handler, Message
-from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     ControlOrder,
     ControlOrders,
     MessageReport,
     MessageState,
     QueryAcknowledgement,
 )
-from tidegate_spark.json_form import to_json
+from tidegate_spark.contract.json_form import to_json
+from tidegate_spark.control import desk
+from tidegate_spark.control.desk import ControlDesk
+from tidegate_spark.control.handlers import Declared, Handler, Message
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
 from tidegate_spark.objects.memory import Buckets, Call
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, opened
 from tidegate_testing.control_works import FakeWorks, at_work, await_work

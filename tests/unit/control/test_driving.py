@@ -9,12 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidegate_spark.control import driving, models, program
-from tidegate_spark.control.channels.book import Ended
-from tidegate_spark.control.driving import Control
-from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
-from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     LINE_VARIABLE,
     ChannelSettings,
     ControlReport,
@@ -23,13 +18,18 @@ from tidegate_spark.control_protocol import (
     MessageState,
     RabbitSettings,
 )
+from tidegate_spark.contract.protocol import DriverState, Storage
+from tidegate_spark.contract.rehearsal_protocol import Rehearsal
+from tidegate_spark.control import driving, models, program
+from tidegate_spark.control.channels.book import Ended
+from tidegate_spark.control.driving import Control
+from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
+from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.progress import Commit, Progress
-from tidegate_spark.protocol import DriverState, Storage
 from tidegate_spark.queries import Queries
 from tidegate_spark.redaction import Secrets
-from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in, message

@@ -11,6 +11,8 @@ from typing import Any, BinaryIO
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from tidegate_spark.contract.control_protocol import ModelSettings
+from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.control.models import (
     MOST_KEPT,
     RECENT_SECONDS,
@@ -23,8 +25,6 @@ from tidegate_spark.control.models import (
 )
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.fold import Model
-from tidegate_spark.control_protocol import ModelSettings
-from tidegate_spark.places import Storage
 from tidegate_testing.control_log import message
 
 SETTINGS = ModelSettings(("s3://models/", "file:///opt/models/"), 1 << 20)

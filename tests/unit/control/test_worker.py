@@ -12,6 +12,16 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark import control
+from tidegate_spark.contract.control_protocol import (
+    ControlOrder,
+    ControlOrders,
+    ControlSettings,
+    MessageReport,
+    MessageState,
+)
+from tidegate_spark.contract.json_form import to_json
+from tidegate_spark.contract.object_paths import Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control import program
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.desk import ControlDesk
@@ -23,12 +33,8 @@ from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
-from tidegate_spark.control_protocol import ControlOrder, ControlOrders, ControlSettings, MessageReport, MessageState
 from tidegate_spark.faults import Link, classify
-from tidegate_spark.json_form import to_json
 from tidegate_spark.objects.memory import Buckets
-from tidegate_spark.places import Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in

@@ -6,23 +6,18 @@ from typing import Any, cast
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import QueryAcknowledgement
+from tidegate_spark.contract.protocol import DriverState, Storage
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.deadlines import MOST_AT_WORK
 from tidegate_spark.control.works import DriverWorks, snapshot_id
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
-from tidegate_spark.control_protocol import QueryAcknowledgement
 from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.progress import Commit, Progress
-from tidegate_spark.protocol import DriverState, Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_desk import SnapshotDesk
-from tidegate_spark.snapshot_protocol import (
-    SnapshotOrder,
-    SnapshotOrders,
-    SnapshotReport,
-    SnapshotState,
-)
 from tidegate_testing.control_log import library_in
 from tidegate_testing.control_works import await_work
 from tidegate_testing.driver_process import driver_config

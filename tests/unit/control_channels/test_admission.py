@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import LONGEST_ASKED, MOST_ASKED
 from tidegate_spark.control.channels.admission import of_allowed_types, within_limit
 from tidegate_spark.control.channels.cluster_part import asked_id, has_part
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_protocol import LONGEST_ASKED, MOST_ASKED
 
 
 def draft(name: str, kind: str = "snapshot", origin: str = "kafka:control/0", payload: str = "null") -> Entry:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from pika import exceptions
 
+from tidegate_spark.contract.control_protocol import ChannelSettings, InboxSettings, KafkaSettings, RabbitSettings
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import kafka, making, rabbitmq
 from tidegate_spark.control.channels.credentials import ChannelSecret, read_secret
 from tidegate_spark.control.channels.kafka import KafkaChannel, client_settings, records_in
@@ -16,9 +18,7 @@ from tidegate_spark.control.channels.ports import (
     Received,
 )
 from tidegate_spark.control.channels.rabbitmq import RabbitChannel, parameters
-from tidegate_spark.control_protocol import ChannelSettings, InboxSettings, KafkaSettings, RabbitSettings
 from tidegate_spark.faults import KAFKA_ERRORS, Link
-from tidegate_spark.reasons import Reason
 
 TOPIC = KafkaSettings("broker:9092", "control", "replies")
 QUEUE = RabbitSettings("amqp://broker/shop", "control", "replies")

@@ -5,11 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tidegate_spark.control.channels.cluster_part import asked_id
-from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.handlers import Declared
-from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     MOST_ASKED,
     AskedMessage,
     ControlOrders,
@@ -18,9 +14,13 @@ from tidegate_spark.control_protocol import (
     MessageReport,
     MessageState,
 )
-from tidegate_spark.json_form import from_json, to_json
+from tidegate_spark.contract.json_form import from_json, to_json
+from tidegate_spark.contract.protocol import AgentReport, DriverState
+from tidegate_spark.control.channels.cluster_part import asked_id
+from tidegate_spark.control.desk import ControlDesk
+from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.objects.memory import Buckets
-from tidegate_spark.protocol import AgentReport, DriverState
 from tidegate_spark.redaction import Secrets, clean_report
 from tidegate_testing.control_log import Clock, library_in
 from tidegate_testing.control_works import FakeWorks

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import MessageReport, MessageState, QueryAcknowledgement
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.intake import Broker, Intake
 from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_protocol import MessageReport, MessageState, QueryAcknowledgement
-from tidegate_spark.reasons import Reason
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import Clock
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import InboxSettings
+from tidegate_spark.contract.object_paths import INBOX_PREFIX
 from tidegate_spark.control.channels import storage
 from tidegate_spark.control.channels.inbox import LARGEST_OBJECT, BatchName, body_of
 from tidegate_spark.control.channels.ports import Delivery, Reply
 from tidegate_spark.control.channels.storage import StorageChannel
-from tidegate_spark.control_protocol import InboxSettings
 from tidegate_spark.objects.memory import Call, MemoryStore
-from tidegate_spark.places import INBOX_PREFIX
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.fold import OtherBranchError, State, Verdict, fold, in_force, verdicts
-from tidegate_spark.json_form import from_json, to_json
 
 
 def config(sequence: int, payload: Any, expires: float = 0.0) -> Entry:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from tidegate_spark.contract.object_paths import INBOX_PREFIX
 from tidegate_spark.control.channels.inbox import batch_of, messages_in, with_replies
 from tidegate_spark.control_writer import (
     BufferFullError,
@@ -25,7 +26,6 @@ from tidegate_spark.control_writer import (
 from tidegate_spark.control_writer import writer as writers
 from tidegate_spark.control_writer.__main__ import UNAPPLIED, UNTOLD, UNWRITTEN, USAGE, WRITTEN, main
 from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
-from tidegate_spark.places import INBOX_PREFIX
 from tidegate_testing.control_log import BUCKET, PREFIX
 from tidegate_testing.driver_process import SOURCES
 from tidegate_testing.inbox_scene import refused

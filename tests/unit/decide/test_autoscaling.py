@@ -19,8 +19,8 @@ from tidegate.decide.plan import decide
 from tidegate.metrics.figures import Figures
 from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.streaming_app import AutoscalingStatus, Phase, StreamingApp
-from tidegate_spark.protocol import DriverConfig, from_json
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import DriverConfig, from_json
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import measured
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 

@@ -21,8 +21,8 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.observation import Observation
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, QueryReport, StartFrom, Storage, from_json
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, QueryReport, StartFrom, Storage, from_json
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing import snapshot_observations as snapshots
 from tidegate_testing.observations import (
     NOW,

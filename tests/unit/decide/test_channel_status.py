@@ -9,8 +9,8 @@ from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.status import ControlStatus
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
-from tidegate_spark.control_protocol import ChannelReport, ControlReport
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.control_protocol import ChannelReport, ControlReport
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 
 RUNNING = Verdict(Phase.RUNNING, Health.READY, Reason.RUNNING, "It runs.")

@@ -20,8 +20,8 @@ from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import Exit, PodRecord, Waiting
-from tidegate_spark.protocol import Termination, to_json
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import Termination, to_json
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,

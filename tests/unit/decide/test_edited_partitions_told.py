@@ -16,7 +16,7 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, running_driver
 from tidegate_testing.plans import status_of, written
 from tidegate_testing.upgrades import (

@@ -14,8 +14,8 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Memory, Observation
 from tidegate.observe.pods import Exit
-from tidegate_spark.protocol import DriverState
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import DriverState
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,

@@ -13,10 +13,10 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Memory, Observation
 from tidegate.observe.pods import process_of
-from tidegate_spark.control_protocol import ControlReport, MessageReport, MessageState
-from tidegate_spark.protocol import PROTOCOL, DriverState
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
+from tidegate_spark.contract.protocol import PROTOCOL, DriverState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, executor_of, launched, observe, report_of, running_driver
 from tidegate_testing.plans import verdict_of
 from tidegate_testing.upgrades import launch_of, runs_with, under_test

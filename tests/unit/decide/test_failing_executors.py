@@ -10,10 +10,10 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import RollbackPolicy, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit, PodRecord
-from tidegate_spark.protocol import EXIT_CODES, DriverState, Termination, to_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.entry import Fault
-from tidegate_spark.reasons.registry import fault_of
+from tidegate_spark.contract.protocol import EXIT_CODES, DriverState, Termination, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.entry import Fault
+from tidegate_spark.contract.reasons.registry import fault_of
 from tidegate_testing.observations import (
     NOW,
     driver_of,

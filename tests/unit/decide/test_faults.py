@@ -5,9 +5,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 
 from tidegate.decide.faults import name_end, name_reported
 from tidegate.observe.pods import Exit
-from tidegate_spark.protocol import Storage
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import entry_of
+from tidegate_spark.contract.protocol import Storage
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.registry import entry_of
 from tidegate_spark.storage import fault_of
 from tidegate_testing.observations import NOW, app_with, driver_of, ended_with
 

@@ -10,7 +10,7 @@ from tidegate.decide.actions import Action, PublishEvent, SetExecutors, WriteSta
 from tidegate.decide.ignored_instances import INSTANCES_IGNORED
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import AutoscalingBasis, AutoscalingStatus, Condition, Phase, StreamingApp
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 
 BEGAN = AutoscalingBasis(instances=2, min_executors=1, max_executors=12)

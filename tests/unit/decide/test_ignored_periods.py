@@ -11,7 +11,7 @@ from tidegate.decide.ignored_periods import PERIODS_IGNORED
 from tidegate.decide.plan import decide
 from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.streaming_app import Condition, Phase, StreamingApp
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 
 GOOD = {"schedule": "0 8 * * *", "durationSeconds": 7200}

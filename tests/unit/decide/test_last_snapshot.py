@@ -16,7 +16,7 @@ from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.model.streaming_app import Condition, Phase, QueryStatus, StreamingApp
 from tidegate.observe.observation import Memory, Observation, SnapshotRefusal
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing import snapshot_observations as snapshots
 from tidegate_testing.observations import (
     NOW,

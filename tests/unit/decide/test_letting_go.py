@@ -15,9 +15,9 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import StartedFrom, StreamingApp
 from tidegate.observe.observation import Memory, Observation, Refusal
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders
 from tidegate_testing.observations import (
     NOW,
     app_with,

@@ -13,7 +13,7 @@ from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import Exit, PodRecord
 from tidegate.observe.start_delay import Obstacle, StartDelay
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,

@@ -24,7 +24,7 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
     EXPECTS_BEGINNING,
     EXPECTS_NOTHING,
@@ -37,7 +37,7 @@ from tidegate_spark.protocol import (
     from_json,
     to_json,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
 from tidegate_testing.plans import acts, settled, status_of, verdict_of, written
 from tidegate_testing.snapshot_observations import begun, deleted, ready_snapshot, snapshot

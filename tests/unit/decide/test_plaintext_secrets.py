@@ -12,7 +12,7 @@ from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import recorded_version, spec_hash, version_of
 from tidegate.model.streaming_app import Phase, StableSpec, StreamingApp, UpgradePhase, encode_status
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, report_of, running_driver
 from tidegate_testing.plans import status_of, written
 from tidegate_testing.upgrades import BEGUN, IMAGE, PIN, A, B, edited, launch_of, record, runs, upgrading

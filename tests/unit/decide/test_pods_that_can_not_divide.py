@@ -18,7 +18,7 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.observation import Memory, Observation, Refusal, Unfit
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, driver_of, launched, observe
 from tidegate_testing.plans import acts, verdict_of
 from tidegate_testing.pod_refusals import OVER_THE_LIMIT

@@ -17,8 +17,8 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, running_driver
 from tidegate_testing.plans import status_of, written
 from tidegate_testing.upgrades import (

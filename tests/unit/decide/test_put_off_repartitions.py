@@ -11,10 +11,10 @@ from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.observe.pods import Exit
-from tidegate_spark.control_protocol import ControlReport
-from tidegate_spark.protocol import QueryReport, Termination, to_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition_protocol import RepartitionEnd
+from tidegate_spark.contract.control_protocol import ControlReport
+from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import RepartitionEnd
 from tidegate_testing.observations import NOW, driver_of, observe
 from tidegate_testing.plans import acts, status_of, verdict_of
 from tidegate_testing.upgrades import (

@@ -17,7 +17,7 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.observation import Memory, Observation, Refusal, Unfit
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, running_driver
 from tidegate_testing.plans import acts, status_of, verdict_of, written
 from tidegate_testing.pod_refusals import WRONG

@@ -11,9 +11,9 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import RehearsalEnd, RehearsalResult
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalResult
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, deleted, driver_of, observe, running_driver, waiting
 from tidegate_testing.plans import acts, settled, status_of, verdict_of
 from tidegate_testing.rehearsals import (

@@ -21,15 +21,15 @@ from tidegate.model.streaming_app import (
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import Exit, PodRecord
 from tidegate.observe.snapshot_observation import PodProgress
-from tidegate_spark.protocol import Termination, from_json, to_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition_protocol import (
+from tidegate_spark.contract.protocol import Termination, from_json, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import (
     REPARTITION_VARIABLE,
     Repartition,
     RepartitionedQuery,
     RepartitionEnd,
 )
-from tidegate_spark.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState, StateFacts
+from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState, StateFacts
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe, running_driver
 from tidegate_testing.plans import status_of, written
 from tidegate_testing.upgrades import (

@@ -21,8 +21,8 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Memory, Observation
 from tidegate.observe.pods import Exit, time_from_seconds
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, Termination, from_json, to_json
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, Termination, from_json, to_json
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,

@@ -18,8 +18,8 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.observation import Memory, Refusal
-from tidegate_spark.protocol import EarlierPin, Pin, QueryReport, StartFrom, Storage
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import EarlierPin, Pin, QueryReport, StartFrom, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,

@@ -17,9 +17,9 @@ from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase, StreamingApp
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import Exit, PodRecord
-from tidegate_spark.control_protocol import ControlReport
-from tidegate_spark.protocol import MOST_NOTICES, DriverState, Fault, Notice
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.control_protocol import ControlReport
+from tidegate_spark.contract.protocol import MOST_NOTICES, DriverState, Fault, Notice
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,

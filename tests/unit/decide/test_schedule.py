@@ -15,8 +15,8 @@ from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, Stream
 from tidegate.model.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
 from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Memory, Observation, SnapshotRefusal
-from tidegate_spark.protocol import QueryReport
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import QueryReport
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.observations import NOW, app_with, deleted, launched, observe, report_of, running_driver
 from tidegate_testing.snapshot_observations import begun, ready_snapshot, snapshot

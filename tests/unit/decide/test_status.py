@@ -18,8 +18,8 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit
-from tidegate_spark.protocol import QueryReport, Termination, to_json
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,

@@ -8,7 +8,7 @@ import pytest
 from tidegate.decide.actions import ConfirmDriverGone, CreateDriver, DeleteDriver, DeleteExecutor, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     app_with,

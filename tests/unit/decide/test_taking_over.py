@@ -18,7 +18,7 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.pods import Exit
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
     OPENS_EMPTY,
     OPENS_FROM_SNAPSHOT,
@@ -30,7 +30,7 @@ from tidegate_spark.protocol import (
     from_json,
     to_json,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, UID, app_with, driver_of, launched, observe, report_of, running_driver
 from tidegate_testing.plans import acts, status_of, written
 from tidegate_testing.upgrades import COPY, IMAGE, PIN, B, old_app, runs, under_test, upgraded

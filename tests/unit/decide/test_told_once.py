@@ -6,7 +6,7 @@ from tidegate.decide.actions import Plan, PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, driver_of, ended_with, observe, running_driver
 from tidegate_testing.plans import written
 from tidegate_testing.upgrades import IMAGE, B, edited, made_unusable, new_app, old_app, record, runs

@@ -19,9 +19,9 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.pods import Exit
-from tidegate_spark.protocol import QueryReport, Termination, to_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
+from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
     NOW,
     app_with,

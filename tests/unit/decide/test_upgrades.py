@@ -19,10 +19,10 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Memory
 from tidegate.observe.pods import process_of
-from tidegate_spark.protocol import Pin, QueryReport
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import remedy_of
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.contract.protocol import Pin, QueryReport
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.registry import remedy_of
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
     NOW,
     app_with,

@@ -22,7 +22,7 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting
 from tidegate_testing.plans import acts, status_of, verdict_of, written
 from tidegate_testing.upgrades import (

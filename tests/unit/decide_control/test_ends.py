@@ -14,7 +14,7 @@ from tidegate.decide.control.reporting import _MEANINGS
 from tidegate.model.control_message import FINAL, ControlMessage, MessagePhase
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.observe.open_resources import OpenCount
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     LARGEST_PAYLOAD,
     LONGEST_ERROR,
     MOST_ERRORS,

@@ -14,7 +14,7 @@ from tidegate.model.status import Condition
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.observe.pods import process_of
 from tidegate.resources.channel_message import build_channel_message
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     LONGEST_ASKED,
     MOST_ASKED,
     AskedMessage,
@@ -23,7 +23,7 @@ from tidegate_spark.control_protocol import (
     MessageReport,
     MessageState,
 )
-from tidegate_spark.protocol import AgentReport, DriverState
+from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.control_observations import (
     ANOTHER,
     APP,

@@ -21,7 +21,7 @@ from tidegate.model.stream_snapshot import (
 from tidegate.model.streaming_app import LocalReference, Metadata
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.resources.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
-from tidegate_spark.control_protocol import MessageState
+from tidegate_spark.contract.control_protocol import MessageState
 from tidegate_testing.control_observations import (
     APP,
     TIME,

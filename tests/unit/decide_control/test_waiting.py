@@ -11,8 +11,8 @@ from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
 from tidegate.model.control_message import MessagePhase
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.control_observation import ControlMemory
-from tidegate_spark.control_protocol import LARGEST_CONTROL_ORDERS, LARGEST_PAYLOAD, MessageState
-from tidegate_spark.protocol import DriverState
+from tidegate_spark.contract.control_protocol import LARGEST_CONTROL_ORDERS, LARGEST_PAYLOAD, MessageState
+from tidegate_spark.contract.protocol import DriverState
 from tidegate_testing.control_observations import (
     ANOTHER,
     APP,

@@ -13,8 +13,8 @@ from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.model.streaming_app import DeletionPolicy
 from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (
     APP,

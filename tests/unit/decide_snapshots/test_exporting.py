@@ -25,9 +25,9 @@ from tidegate.model.stream_snapshot import (
 from tidegate.observe.pods import Exit, process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
 from tidegate.resources.export_pod import hash_of_export
-from tidegate_spark.protocol import from_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.protocol import from_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import (
     ORDERS_VARIABLE,
     SnapshotOrders,
     SnapshotReport,

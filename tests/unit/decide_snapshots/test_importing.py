@@ -20,9 +20,9 @@ from tidegate.model.stream_snapshot import (
 )
 from tidegate.model.streaming_app import DeletionPolicy, LocalReference
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import (
     ORDERS_VARIABLE,
     AdoptOrder,
     ReleaseOrder,

@@ -28,10 +28,10 @@ from tidegate.model.stream_snapshot import (
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory, SnapshotObservation
-from tidegate_spark.protocol import DriverState
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import remedy_of
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
+from tidegate_spark.contract.protocol import DriverState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.registry import remedy_of
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver, waiting
 from tidegate_testing.observations import deleted as deleted_app
 from tidegate_testing.snapshot_observations import (

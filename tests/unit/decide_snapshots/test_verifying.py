@@ -21,8 +21,8 @@ from tidegate.model.stream_snapshot import (
 )
 from tidegate.observe.pods import process_of
 from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotReport, SnapshotState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, waiting
 from tidegate_testing.snapshot_observations import (
     APP,

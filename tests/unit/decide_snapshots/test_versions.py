@@ -13,7 +13,7 @@ from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.stream_snapshot import SnapshotVersion
 from tidegate.model.streaming_app import StableSpec, StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.snapshot_protocol import LONGEST_SPEC, SnapshotState
+from tidegate_spark.contract.snapshot_protocol import LONGEST_SPEC, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (
     APP,

@@ -13,7 +13,7 @@ from devcluster.demo.messages import Messages
 from devcluster.demo.replay import Replay
 from devcluster.demo.scenario import Reading, Record, Scenario, Setting, encode
 from devcluster.demo.setting_messages import SettingMessages, build_payload, complaints
-from tidegate_spark.control_protocol import LARGEST_PAYLOAD
+from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 
 APPLICATION = build_application(image="i", endpoint="http://e", options={}, file=BY_MESSAGES)
 SCENARIO = Scenario(readings=4_800)

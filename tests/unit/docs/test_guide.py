@@ -13,8 +13,8 @@ from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.model.control_message import CONTROL_KIND, ControlMessageSpec
 from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshotSpec
 from tidegate.model.streaming_app import KIND, Phase, StreamingAppSpec
-from tidegate_spark.control_protocol import BUILT_IN_TYPES
-from tidegate_spark.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS
+from tidegate_spark.contract.control_protocol import BUILT_IN_TYPES
+from tidegate_spark.contract.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS
 
 ROOT = Path(__file__).parents[3]
 PAGES = {path.name: path.read_text() for path in sorted((ROOT / "docs" / "guide").glob("*.md"))}

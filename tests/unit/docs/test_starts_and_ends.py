@@ -7,7 +7,7 @@ import pytest
 
 from docs import generate_starts_and_ends as generator
 from tests.gate.promises import look_up
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 ROOT = Path(__file__).parents[3]
 TABLES = generator.read(generator.DATA.read_text())

@@ -3,7 +3,7 @@
 import pytest
 
 from docs import generate_troubleshooting as generator
-from tidegate_spark.reasons.registry import AREAS
+from tidegate_spark.contract.reasons.registry import AREAS
 
 
 def test_every_reason_that_calls_for_somebody_has_one_row() -> None:

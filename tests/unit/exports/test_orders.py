@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.protocol import EXIT_OK, Storage
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.export_guard import refusal_of
 from tidegate_spark.exports import checkpoint_copy, errors, use
 from tidegate_spark.exports.manifest import ExportedQuery, ExportedTable, ExportManifest
 from tidegate_spark.exports.use import Part, Uses
 from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.objects.store import SnapshotError, VanishedError
-from tidegate_spark.protocol import EXIT_OK, Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_pod import carry_out
-from tidegate_spark.snapshot_protocol import ExportOrder, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library

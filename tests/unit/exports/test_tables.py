@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate_spark.contract.snapshot_protocol import StateChoice
 from tidegate_spark.exports.errors import ExportError, StateNotFoundError
 from tidegate_spark.exports.tables import StoreMetadata, Table, check_choices, chosen, plain, tables_of
-from tidegate_spark.snapshot_protocol import StateChoice
 
 VARIABLES = [
     {"stateName": "total", "stateVariableType": "ValueState", "ttlEnabled": True},

@@ -20,7 +20,7 @@ from tidegate.model.bounded_json import (
     is_fit,
     why_cut,
 )
-from tidegate_spark.control_protocol import is_deeper
+from tidegate_spark.contract.control_protocol import is_deeper
 
 
 def nested(levels: int, inner: bytes = b"1") -> bytes:

@@ -17,7 +17,7 @@ from tidegate.model.plain_secrets import (
 )
 from tidegate.model.spec_hash import held_version, recorded_version, spec_hash, version_of
 from tidegate.model.streaming_app import StableSpec, StreamingApp
-from tidegate_spark.secret_shapes import REDACTED
+from tidegate_spark.contract.secret_shapes import REDACTED
 from tidegate_testing.observations import app_with
 
 SIDECAR = {"name": "side", "env": [{"name": "SIDE_SECRET", "value": "side-secret-1"}], "args": ["--token", "side-tok"]}

@@ -14,7 +14,7 @@ from tidegate.model.control_message import ControlMessageSpec, ControlMessageSta
 from tidegate.model.stream_snapshot import StreamSnapshotSpec, StreamSnapshotStatus
 from tidegate.model.streaming_app import StreamingAppSpec, StreamingAppStatus
 from tidegate.resources.reserved_env import CREDENTIALS, PREFIX, PREFIX_REMEDY, SPARKS, SPARKS_REMEDY
-from tidegate_spark.owned_settings import OWNED_KEYS, OWNED_STARTS, keys_set_apart
+from tidegate_spark.contract.owned_settings import OWNED_KEYS, OWNED_STARTS, keys_set_apart
 from tidegate_testing import plain_yaml
 
 CRD: dict[str, Any] = plain_yaml.load(generate_reference.SOURCE.read_text())

@@ -34,7 +34,7 @@ from tidegate.model.status_bounds import (
     within_bounds,
 )
 from tidegate.model.stream_snapshot import encode_snapshot_status
-from tidegate_spark.snapshot_protocol import QueryPin, SnapshotState
+from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotState
 from tidegate_testing import plain_yaml
 from tidegate_testing.observations import NOW
 from tidegate_testing.snapshot_observations import begun, observe_running, report, snapshot, status_of

@@ -8,9 +8,9 @@ import pytest
 from botocore.exceptions import ClientError, FlexibleChecksumError, ResponseStreamingError
 from botocore.stub import ANY, Stubber
 
+from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.objects.s3 import ATTEMPTS, S3Store, reach
 from tidegate_spark.objects.store import Entry, Found, MismatchError, NotDeletedError, Place, VanishedError
-from tidegate_spark.protocol import Storage
 from tidegate_spark.storage import Credentials, connect, moment_of
 
 ETAG, OTHER = '"d41d8cd98f00b204e9800998ecf8427e"', '"c4ca4238a0b923820dcc509a6f75849b"'

@@ -8,8 +8,8 @@ from tidegate.observe.gather import ACCESS_AGE, REPORT_AGE, access_is_due, obser
 from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.protocol import DriverState
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import DriverState
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
     PLATFORM,

@@ -13,8 +13,8 @@ from tidegate.observe.executor_ends import MOST_ENDS
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.pods import Exit
 from tidegate.observe.storage_roots import roots_of
-from tidegate_spark.protocol import FINALIZER
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import FINALIZER
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import app_with, driver_of, ended_with, executor_of, launched, running_driver
 from tidegate_testing.values import body
 

@@ -13,7 +13,7 @@ from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.control_observations import message
 from tidegate_testing.observations import NOW, PLATFORM
 from tidegate_testing.snapshot_observations import APP, TIME, snapshot

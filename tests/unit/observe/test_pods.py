@@ -10,7 +10,7 @@ import pytest
 from tidegate.observe.pods import Pod, PodRecord, Waiting, build_record
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.metadata import owner_reference
-from tidegate_spark.protocol import CONFIG_VARIABLE
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.observations import PLATFORM, app_with
 
 

@@ -6,7 +6,7 @@ from tests.unit.observe.test_index import elsewhere
 from tidegate.model.spec_hash import version_of
 from tidegate.model.streaming_app import StableSpec, StreamingApp
 from tidegate.observe.index import Index
-from tidegate_spark.protocol import store_identity
+from tidegate_spark.contract.protocol import store_identity
 from tidegate_testing.observations import driver_of
 
 AWS, OTHER = store_identity("", ""), "other:9000"

@@ -21,8 +21,8 @@ from tidegate.observe.observation import TimedReport
 from tidegate.observe.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.workqueue import WorkQueue
-from tidegate_spark.protocol import AgentReport
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import AgentReport
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import STEADY, query
 from tidegate_testing.observations import NOW, app_with, launched, report_of, running_driver
 from tidegate_testing.upgrades import under_test

@@ -29,8 +29,8 @@ from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.pods import read_record
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pod_watch import watch_pods
-from tidegate_spark.control_protocol import LARGEST_PAYLOAD
-from tidegate_spark.protocol import CONFIG_VARIABLE
+from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.control_observations import observe_running
 from tidegate_testing.examples import gate_share
 from tidegate_testing.hostile import hostile_objects, nested

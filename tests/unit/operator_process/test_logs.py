@@ -15,7 +15,7 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate.workqueue import Key, WorkQueue
-from tidegate_spark.reasons import ForeignReason
+from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with, launched
 
 KEY: Key = ("shop", "orders")

@@ -22,9 +22,9 @@ from tidegate.observe.index import Index, UnreadableApp
 from tidegate.observe.observation import Memory, Refusal, Unfit
 from tidegate.observe.pods import Pod, build_record
 from tidegate.resources.driver import build_driver_pod
-from tidegate_spark.protocol import ROLE_DRIVER, AgentReport, DriverState, Fault, Termination, to_json
-from tidegate_spark.reasons import ForeignReason, Reason
-from tidegate_spark.secret_shapes import REDACTED
+from tidegate_spark.contract.protocol import ROLE_DRIVER, AgentReport, DriverState, Fault, Termination, to_json
+from tidegate_spark.contract.reasons import ForeignReason, Reason
+from tidegate_spark.contract.secret_shapes import REDACTED
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, driver_of, launched, observe, running_driver
 from tidegate_testing.plans import written
 from tidegate_testing.scripted_server import Server, talking_to

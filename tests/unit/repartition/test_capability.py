@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.file_sinks import lacks
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     EXIT_APPLICATION,
     EXIT_DEPENDENCY,
     EXIT_OK,
@@ -15,10 +14,8 @@ from tidegate_spark.protocol import (
     from_json,
     to_json,
 )
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition.making import config_for_spark, end_of
-from tidegate_spark.repartition_pod import exit_code
-from tidegate_spark.repartition_protocol import (
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import (
     OPERATORS,
     WITH_STATE,
     Repartition,
@@ -28,7 +25,10 @@ from tidegate_spark.repartition_protocol import (
     second_way,
     why_unfit,
 )
-from tidegate_spark.snapshot_protocol import StateFacts
+from tidegate_spark.contract.snapshot_protocol import StateFacts
+from tidegate_spark.file_sinks import lacks
+from tidegate_spark.repartition.making import config_for_spark, end_of
+from tidegate_spark.repartition_pod import exit_code
 from tidegate_testing.driver_process import driver_config
 
 CONFIG = driver_config("orders", "local:///main.py", Storage("s3://here/apps/orders"))

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tidegate_spark.protocol import CONFIG_VARIABLE, EXIT_STOPPED, Storage, to_json
-from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartition
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, EXIT_STOPPED, Storage, to_json
+from tidegate_spark.contract.repartition_protocol import REPARTITION_VARIABLE, Repartition
 from tidegate_testing.driver_process import DriverProcess, driver_config
 
 NOBODY = Storage("s3://streams/apps/shop/orders", "http://127.0.0.1:9", "us-east-1", True)

@@ -9,7 +9,7 @@ import pytest
 from tidegate.model.control_message import ControlMessage, MessageOrigin, decode_message, payload_text
 from tidegate.resources.channel_message import build_channel_message
 from tidegate.resources.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
-from tidegate_spark.control_protocol import AskedMessage, MessageReport, MessageState
+from tidegate_spark.contract.control_protocol import AskedMessage, MessageReport, MessageState
 from tidegate_testing.control_observations import ANOTHER, APP
 
 ID = "0123456789abcdef" * 2

@@ -13,14 +13,14 @@ from tidegate.resources.driver import build_driver
 from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.purge import build_purge_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal
-from tidegate_spark.configuration_protocol import (
+from tidegate_spark.contract.configuration_protocol import (
     LONGEST_IN_VARIABLE,
     REST_DIRECTORY,
     REST_KEY,
     ConfigurationChangedError,
     put_together,
 )
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_testing.observations import PLATFORM, app_with, launched
 from tidegate_testing.rehearsals import rehearsing
 

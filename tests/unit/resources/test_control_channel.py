@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.platform import Platform
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     CHANNEL_CREDENTIALS_DIRECTORY,
     ChannelSettings,
     ControlSettings,
@@ -16,7 +16,7 @@ from tidegate_spark.control_protocol import (
     ModelSettings,
     RabbitSettings,
 )
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_testing.values import app
 
 PLATFORM = Platform(operator_image="tidegate/operator:1")

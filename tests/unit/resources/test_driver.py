@@ -13,8 +13,15 @@ from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
-from tidegate_spark.control_protocol import ControlSettings, ModelSettings
-from tidegate_spark.protocol import EXPECTS_BEGINNING, PROTOCOL, DriverConfig, ExecutorSettings, Storage, from_json
+from tidegate_spark.contract.control_protocol import ControlSettings, ModelSettings
+from tidegate_spark.contract.protocol import (
+    EXPECTS_BEGINNING,
+    PROTOCOL,
+    DriverConfig,
+    ExecutorSettings,
+    Storage,
+    from_json,
+)
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
 

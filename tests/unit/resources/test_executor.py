@@ -8,7 +8,7 @@ from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template, build_executor_to_try
 from tidegate.resources.platform import Platform
 from tidegate.resources.refused_pod import complaint_of
-from tidegate_spark.protocol import ExecutorConfig, from_json
+from tidegate_spark.contract.protocol import ExecutorConfig, from_json
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
 

@@ -9,8 +9,8 @@ from tidegate.model.errors import SpecError
 from tidegate.model.spec import Resources
 from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot
 from tidegate.resources.export_pod import build_export_pod, build_order, image_of
-from tidegate_spark.protocol import CONFIG_VARIABLE, RUNTIME_DIRECTORY, DriverConfig, from_json
-from tidegate_spark.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, RUNTIME_DIRECTORY, DriverConfig, from_json
+from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 from tidegate_testing.observations import PLATFORM, app_with, launched
 from tidegate_testing.snapshot_observations import ID, begun, snapshot
 

@@ -12,7 +12,7 @@ from tidegate.resources.driver_config import app_storage, build_driver_config
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.purge import build_purge_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
-from tidegate_spark.protocol import MAIN_DIRECTORY, MOUNTED_MAIN_DIRECTORY
+from tidegate_spark.contract.protocol import MAIN_DIRECTORY, MOUNTED_MAIN_DIRECTORY
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.observations import PLATFORM
 from tidegate_testing.rehearsals import config_of, rehearsing

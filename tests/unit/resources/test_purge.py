@@ -13,7 +13,7 @@ from tidegate.model.streaming_app import decode_app
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_parts import RUNTIME_IN_OPERATOR_IMAGE
 from tidegate.resources.purge import build_purge_pod
-from tidegate_spark.protocol import DriverConfig, from_json
+from tidegate_spark.contract.protocol import DriverConfig, from_json
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app, body
 

@@ -10,7 +10,7 @@ from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.references import references_of, spared_by
-from tidegate_spark.protocol import ROLE_DRIVER, ROLE_EXECUTOR
+from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR
 from tidegate_testing.observations import PLATFORM, app_with
 
 DRIVER, EXECUTOR = "spec.driver.podTemplate", "spec.executor.podTemplate"

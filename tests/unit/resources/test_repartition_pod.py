@@ -9,8 +9,8 @@ import pytest
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.resources.repartition_pod import build_repartition_pod
-from tidegate_spark.protocol import CONFIG_VARIABLE, DriverConfig, from_json
-from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, Repartition
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
+from tidegate_spark.contract.repartition_protocol import REPARTITION_VARIABLE, Repartition
 from tidegate_testing.observations import PLATFORM, app_with
 from tidegate_testing.upgrades import IMAGE, PIN, A, stable_of, under_test
 

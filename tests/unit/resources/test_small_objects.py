@@ -10,7 +10,7 @@ from tidegate.resources.event import MESSAGE_LIMIT, build_event
 from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.resources.metadata import executor_selector, labels
 from tidegate.resources.platform import Platform
-from tidegate_spark.reasons import ForeignReason, Reason
+from tidegate_spark.contract.reasons import ForeignReason, Reason
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app
 

@@ -8,13 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from tidegate_spark.objects.memory import Call
-from tidegate_spark.protocol import Storage
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_book import KEPT, NOT_BEGUN
-from tidegate_spark.snapshot_desk import SnapshotDesk
-from tidegate_spark.snapshot_keeper import SnapshotKeeper
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.protocol import Storage
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import (
     LONGEST_OFFSETS,
     ReleaseOrder,
     SnapshotOrder,
@@ -22,6 +18,10 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotReport,
     SnapshotState,
 )
+from tidegate_spark.objects.memory import Call
+from tidegate_spark.snapshot_book import KEPT, NOT_BEGUN
+from tidegate_spark.snapshot_desk import SnapshotDesk
+from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_work import Carrier, shown_offsets
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import State

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from tidegate_spark import rehearsal_place as places
-from tidegate_spark.protocol import StartFrom, Storage
-from tidegate_spark.rehearsal_protocol import rehearsal_place
+from tidegate_spark.contract.protocol import StartFrom, Storage
+from tidegate_spark.contract.rehearsal_protocol import rehearsal_place
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library

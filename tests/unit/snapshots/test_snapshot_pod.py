@@ -6,21 +6,9 @@ import urllib.request
 
 import pytest
 
-from tidegate_spark.objects.memory import Call
-from tidegate_spark.objects.store import MismatchError, SnapshotError
-from tidegate_spark.protocol import (
-    EXIT_DEPENDENCY,
-    EXIT_OK,
-    TERMINATION_MESSAGE_LIMIT,
-    Storage,
-    from_json,
-)
-from tidegate_spark.reasons import Reason
-from tidegate_spark.redaction import Secrets
-from tidegate_spark.snapshot_keeper import SnapshotKeeper
-from tidegate_spark.snapshot_pod import carry_out, judge_claim, word_of
-from tidegate_spark.snapshot_progress import serve
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.protocol import EXIT_DEPENDENCY, EXIT_OK, TERMINATION_MESSAGE_LIMIT, Storage, from_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import (
     PROGRESS_PATH,
     AdoptOrder,
     QueryPin,
@@ -32,6 +20,12 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
     VerifyOrder,
 )
+from tidegate_spark.objects.memory import Call
+from tidegate_spark.objects.store import MismatchError, SnapshotError
+from tidegate_spark.redaction import Secrets
+from tidegate_spark.snapshot_keeper import SnapshotKeeper
+from tidegate_spark.snapshot_pod import carry_out, judge_claim, word_of
+from tidegate_spark.snapshot_progress import serve
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.library import CatalogContendedError
 from tidegate_spark.snapshots.take import TooFastError

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from tidegate_spark.named_offsets import with_offsets
+from tidegate_spark.contract.named_offsets import with_offsets
+from tidegate_spark.contract.protocol import StartFrom, Storage, topic_offsets
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.objects.memory import Call, MemoryStore
-from tidegate_spark.protocol import StartFrom, Storage, topic_offsets
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.starting_point import Filler

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from tidegate_spark.contract.protocol import StartFrom, Storage
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import Rehearsal
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.objects.memory import Call, MemoryStore
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
-from tidegate_spark.protocol import StartFrom, Storage
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library

@@ -10,11 +10,11 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark import starting_point, upgrade_pin
+from tidegate_spark.contract.protocol import EarlierPin, Pin, StartFrom, Storage
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
 from tidegate_spark.objects.memory import Call
 from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.protocol import EarlierPin, Pin, StartFrom, Storage
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.protocol import Fault, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.objects.memory import Buckets, Call
 from tidegate_spark.objects.store import PART_BYTES, Digester, Entry, MismatchError, NewerStorageError
-from tidegate_spark.protocol import Fault, Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_faults import ALWAYS, trouble_of
 from tidegate_spark.snapshots import collect
 from tidegate_spark.snapshots.catalog import DisposedError, UnknownSnapshotError

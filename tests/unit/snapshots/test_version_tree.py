@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tidegate_spark import upgrade_pin
+from tidegate_spark.contract.protocol import StartFrom, Storage
+from tidegate_spark.contract.snapshot_protocol import AdoptOrder, SnapshotOrder, SnapshotReport
 from tidegate_spark.objects.memory import MemoryStore
-from tidegate_spark.protocol import StartFrom, Storage
-from tidegate_spark.snapshot_protocol import AdoptOrder, SnapshotOrder, SnapshotReport
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.copying import Copiers, Progress

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyspark
 
-from tidegate_spark.owned_settings import IN_EFFECT, remedy_of
+from tidegate_spark.contract.owned_settings import IN_EFFECT, remedy_of
 
 PREFIX = "spark.kubernetes."
 REFUSED = {

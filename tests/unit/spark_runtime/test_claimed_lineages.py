@@ -10,10 +10,8 @@ from tests.scenario.object_store import ObjectStore, StoreClient
 from tidegate_spark import claiming, fence
 from tidegate_spark.claimed import Known
 from tidegate_spark.claiming import BehindError
-from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.objects.memory import Buckets, MemoryStore
-from tidegate_spark.places import checkpoint_directory, start_directory
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.object_paths import checkpoint_directory, start_directory
+from tidegate_spark.contract.protocol import (
     EXPECTS_BEGINNING,
     EXPECTS_STATE,
     OPENS_EMPTY,
@@ -26,7 +24,9 @@ from tidegate_spark.protocol import (
     Storage,
     to_json,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.fence import Fenced, Held, Holder
+from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.starting_point import left_to_fill
 from tidegate_spark.storage import FaultError

@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError
 from tests.scenario.object_store import ObjectStore, StoreClient
 from tidegate_spark import claiming
 from tidegate_spark.claims import LONGEST_CLAIM
-from tidegate_spark.protocol import Fault, Storage
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import Fault, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.storage import FaultError
 from tidegate_testing.driver_process import driver_config
 

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from tidegate_spark import upgrade_pin
-from tidegate_spark.empty_starts import EmptyStarts, why_empty
-from tidegate_spark.objects.memory import Buckets, MemoryStore
-from tidegate_spark.places import (
+from tidegate_spark.contract.object_paths import (
     EMPTY_START,
     checkpoint_directory,
     directory_of_query,
     of_queries_that_continue,
     start_directory,
 )
+from tidegate_spark.contract.protocol import Pin, Storage
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.empty_starts import EmptyStarts, why_empty
+from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.progress import Commit, Progress
-from tidegate_spark.protocol import Pin, Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.snapshot_scenes import Scene

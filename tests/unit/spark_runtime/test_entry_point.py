@@ -11,8 +11,7 @@ import pytest
 
 import tidegate_spark
 from tidegate_spark import pyspark_path
-from tidegate_spark.last_words import TERMINATION_LOG, last_words
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     EXIT_APPLICATION,
     TERMINATION_MESSAGE_LIMIT,
     DriverConfig,
@@ -22,10 +21,9 @@ from tidegate_spark.protocol import (
     from_json,
     to_json,
 )
-from tidegate_spark.protocol import (
-    TERMINATION_LOG as TERMINATION_LOG_OF_THE_CONTRACT,
-)
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import TERMINATION_LOG as TERMINATION_LOG_OF_THE_CONTRACT
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.last_words import TERMINATION_LOG, last_words
 
 SOURCES = str(Path(tidegate_spark.__file__).parents[1])
 CONFIG = to_json(

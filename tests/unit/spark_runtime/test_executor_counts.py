@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from tidegate_spark.contract.protocol import AgentReport, Storage
 from tidegate_spark.progress import COUNT_SECONDS, Ends, Leaving, Progress
-from tidegate_spark.protocol import AgentReport, Storage
 from tidegate_testing.driver_process import driver_config
 
 

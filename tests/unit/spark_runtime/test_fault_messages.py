@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 from tidegate_spark import preflight
 from tidegate_spark.claimed import Known
 from tidegate_spark.claiming import BehindError
-from tidegate_spark.protocol import PROTOCOL, Fault, Storage
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import PROTOCOL, Fault, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.storage import Credentials, EndpointError, FaultError, connect, fault_of, read_credentials
 from tidegate_testing.driver_process import driver_config
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.protocol import StartFrom, Storage
+from tidegate_spark.contract.rehearsal_protocol import Rehearsal
 from tidegate_spark.file_sinks import (
     Sink,
     SinkRefusedError,
@@ -12,8 +14,6 @@ from tidegate_spark.file_sinks import (
     sink_of,
     to_remove,
 )
-from tidegate_spark.protocol import StartFrom, Storage
-from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_testing.driver_process import driver_config
 
 PLACE = Storage("s3://here/apps/orders")

@@ -15,12 +15,12 @@ from py4j.protocol import Py4JNetworkError
 
 import tidegate_spark
 from tidegate_spark import head_start, last_script, launching, sparkconf
+from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, DriverConfig, ExecutorSettings, Storage, to_json
+from tidegate_spark.contract.rehearsal_protocol import Rehearsal
 from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.head_start import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
 from tidegate_spark.kept_command import FORESEEN, digest_of
 from tidegate_spark.last_script import Asked
-from tidegate_spark.protocol import ACCESS_KEY, SECRET_KEY, DriverConfig, ExecutorSettings, Storage, to_json
-from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_testing.waiting import wait_for
 
 SECRET = "very-secret-value"

@@ -10,13 +10,13 @@ from typing import Any, cast
 from py4j.protocol import Py4JError
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate_spark.contract.protocol import RestartSettings, Storage, Termination
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.ending import Ending
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.outcome import Outcome
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import RestartSettings, Storage, Termination
 from tidegate_spark.queries import Entry, Queries
-from tidegate_spark.reasons import Reason
 from tidegate_testing.driver_process import driver_config
 
 FAILED = Outcome(Reason.APPLICATION_FAILED, "no such column", "ValueError")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import tidegate_spark
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, EXECUTOR_CONFIG_VARIABLE, LOG_FORMAT_VARIABLE
 from tidegate_spark.log_lines import context_of, log_to_stderr
-from tidegate_spark.protocol import CONFIG_VARIABLE, EXECUTOR_CONFIG_VARIABLE, LOG_FORMAT_VARIABLE
 
 CONFIG = json.dumps({"namespace": "shop", "app": "orders", "epoch": 7, "main": "local:///m.py"})
 INI = "[loggers]\nkeys=root\n[logger_root]\nhandlers=\n[handlers]\nkeys=\n[formatters]\nkeys="

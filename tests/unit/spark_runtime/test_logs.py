@@ -3,7 +3,7 @@
 from typing import Any
 
 from tidegate_spark import logs
-from tidegate_spark.protocol import Storage
+from tidegate_spark.contract.protocol import Storage
 
 PLACE = Storage("s3://bucket/apps/n/a")
 NOON = 1_700_000_000.25

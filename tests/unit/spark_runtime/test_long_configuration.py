@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import tidegate_spark
-from tidegate_spark.configuration_protocol import divide, with_rest
-from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage, Termination, from_json, to_json
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.configuration_protocol import divide, with_rest
+from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage, Termination, from_json, to_json
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.start import read_config
 
 CONFIG = DriverConfig(

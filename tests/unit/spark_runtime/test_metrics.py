@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.lag import UNKNOWN, lag_of
 from tidegate_spark.listener import read_commit
 from tidegate_spark.metrics import build_registry
 from tidegate_spark.progress import Commit, Progress
-from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
 
 CONFIG = DriverConfig(
     app="orders",

@@ -8,11 +8,7 @@ from typing import Any
 import pytest
 
 from tidegate_spark import faults, logs, sparkconf
-from tidegate_spark.environment import Environment
-from tidegate_spark.faults import Link
-from tidegate_spark.leftovers import leftovers
-from tidegate_spark.outcome import Outcome
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     RUNTIME_DIRECTORY,
     TERMINATION_MESSAGE_LIMIT,
     DriverConfig,
@@ -22,8 +18,12 @@ from tidegate_spark.protocol import (
     Termination,
     store_identity,
 )
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.environment import Environment
+from tidegate_spark.faults import Link
+from tidegate_spark.leftovers import leftovers
+from tidegate_spark.outcome import Outcome
 from tidegate_spark.queries import Entry, checkpoint_directory, refusal, with_settings
-from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets
 from tidegate_spark.same_query import Plan
 from tidegate_spark.script import judge, outcome_of_exit

@@ -12,8 +12,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tidegate_spark import purge
-from tidegate_spark.protocol import DriverConfig, ExecutorSettings, Storage
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.catalog_json import decode, encode
 from tidegate_spark.storage import FaultError

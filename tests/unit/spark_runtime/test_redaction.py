@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     ChannelReport,
     ControlReport,
     MessageReport,
     MessageState,
     QueryAcknowledgement,
 )
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.protocol import (
     SECRET_VARIABLES,
     AgentReport,
     DriverState,
@@ -22,9 +22,9 @@ from tidegate_spark.protocol import (
     Termination,
     to_json,
 )
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.secret_shapes import REDACTED
 from tidegate_spark.redaction import Secrets, Stream, clean_report, secret_values
-from tidegate_spark.secret_shapes import REDACTED
 from tidegate_spark.termination import termination_text
 
 PASSWORD = "correct horse"

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 import tidegate_spark
+from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState, QueryAcknowledgement
+from tidegate_spark.contract.protocol import LOG_FORMAT_VARIABLE, AgentReport, DriverState, Fault, Termination, to_json
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_protocol import ControlReport, MessageReport, MessageState, QueryAcknowledgement
 from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.protocol import LOG_FORMAT_VARIABLE, AgentReport, DriverState, Fault, Termination, to_json
-from tidegate_spark.reasons import Reason
 from tidegate_spark.redaction import Secrets, Stream, clean_message, clean_report, values_of_launch
 from tidegate_spark.snapshot_pod import word_of
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_spark.termination import termination_text
 
 KNOWN = "correct horse"

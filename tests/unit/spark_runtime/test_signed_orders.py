@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from devcluster.control import free_port
 from tidegate_spark.agent import Agent, gate_of
-from tidegate_spark.agent_protocol import (
+from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,
     SIGNATURE_HEADER,
     Launch,
@@ -21,10 +21,10 @@ from tidegate_spark.agent_protocol import (
     order_key,
     prove,
 )
+from tidegate_spark.contract.protocol import AgentReport, DriverConfig, Storage, from_json
 from tidegate_spark.environment import Environment
 from tidegate_spark.inside.http import Reply
 from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import AgentReport, DriverConfig, Storage, from_json
 from tidegate_spark.redaction import Secrets
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.agent_keys import OPERATORS, PRIVATE

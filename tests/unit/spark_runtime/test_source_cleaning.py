@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from tidegate_spark.contract.protocol import Pin, StartFrom, Storage
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import Rehearsal
 from tidegate_spark.objects.app import AppObjects
 from tidegate_spark.objects.memory import Buckets, MemoryStore
-from tidegate_spark.protocol import Pin, StartFrom, Storage
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import Rehearsal
 from tidegate_spark.source_cleaning import Cleaning, SourceCleaning, cleaning_of, read_after
 from tidegate_testing.driver_process import driver_config
 

@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from tidegate_spark.contract.protocol import SPARK_SECRET_FILE, Storage
 from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import SPARK_SECRET_FILE, Storage
 from tidegate_spark.sparkconf import (
     CHECKPOINT_FORMAT,
     DECOMMISSION,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.operator_files import Columns, columns
 from tidegate_spark.snapshots.state_schema import ONE_FAMILY, Family, families

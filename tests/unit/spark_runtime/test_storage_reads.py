@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tidegate_spark import storage
-from tidegate_spark.protocol import Storage
+from tidegate_spark.contract.protocol import Storage
 
 PLACE = Storage("s3://bucket/apps/shop/orders")
 OLD, NEW = b"epoch 1", b"epoch 2"

@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import MessageReport, MessageState, QueryAcknowledgement
+from tidegate_spark.contract.protocol import Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.account_book import Page as AccountPage
 from tidegate_spark.control.accounts import Account
@@ -18,11 +21,8 @@ from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, Seg
 from tidegate_spark.control_log.fold import Model, State, Verdict
 from tidegate_spark.control_log.log_objects import Base, LogObjects
 from tidegate_spark.control_log.taken import Known, Writer
-from tidegate_spark.control_protocol import MessageReport, MessageState, QueryAcknowledgement
 from tidegate_spark.control_writer.events import event_of
 from tidegate_spark.objects.memory import Buckets
-from tidegate_spark.protocol import Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshot_faults import trouble_of
 from tidegate_spark.snapshots.library import Library
 from tidegate_testing.control_log import library_in

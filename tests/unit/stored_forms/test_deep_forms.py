@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidegate_spark.json_form import from_json, from_stored
-from tidegate_spark.protocol import AgentReport
+from tidegate_spark.contract.json_form import from_json, from_stored
+from tidegate_spark.contract.protocol import AgentReport
 from tidegate_testing.hostile import nested
 
 

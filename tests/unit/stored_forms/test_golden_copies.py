@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tidegate_spark.contract.control_protocol import MessageState
+from tidegate_spark.contract.json_form import from_json, to_json
+from tidegate_spark.contract.protocol import DriverState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
+from tidegate_spark.contract.snapshot_protocol import SnapshotState
 from tidegate_spark.control_log.entries import Kind
 from tidegate_spark.control_log.fold import Verdict
-from tidegate_spark.control_protocol import MessageState
-from tidegate_spark.json_form import from_json, to_json
-from tidegate_spark.protocol import DriverState
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import RehearsalResult
-from tidegate_spark.snapshot_protocol import SnapshotState
 from tidegate_spark.snapshots.catalog import State
 from tidegate_testing.stored_forms import FOLDER, RULE, Form, stored, with_more
 

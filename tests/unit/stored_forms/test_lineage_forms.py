@@ -11,18 +11,18 @@ import pytest
 from tests.scenario.object_store import ObjectStore, StoreClient
 from tidegate_spark import claiming, fence, fencing, lineage_mark, output_book, starting_point, storage, upgrade_pin
 from tidegate_spark.claimed import Claim, Opening
+from tidegate_spark.contract.json_form import from_json, from_stored, to_json
+from tidegate_spark.contract.object_paths import Storage
+from tidegate_spark.contract.protocol import OPENS_FROM_SNAPSHOT, EarlierPin, Fault, StartFrom
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionedQuery
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
 from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.json_form import from_json, from_stored, to_json
 from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.outputs import Output, Outputs
-from tidegate_spark.places import Storage
-from tidegate_spark.protocol import OPENS_FROM_SNAPSHOT, EarlierPin, Fault, StartFrom
-from tidegate_spark.reasons import Reason
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.job import Repartitioner
-from tidegate_spark.repartition_protocol import Repartition, RepartitionedQuery
-from tidegate_spark.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library

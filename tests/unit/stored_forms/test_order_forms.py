@@ -22,14 +22,13 @@ from tidegate.agent.session import launch_of
 from tidegate.decide.faults import read_termination
 from tidegate.decide.snapshots import pods
 from tidegate.observe.pods import Exit, PodRecord
-from tidegate_spark.control_protocol import ControlOrder, ControlOrders, MessageEnd, MessageState
-from tidegate_spark.json_form import NewerOrderError, from_json, from_order, to_json, to_order
-from tidegate_spark.places import Storage
-from tidegate_spark.progress import Progress
-from tidegate_spark.protocol import CONFIG_VARIABLE, EXIT_APPLICATION, ExecutorTarget
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition_protocol import REPARTITION_VARIABLE, RepartitionEnd
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders, MessageEnd, MessageState
+from tidegate_spark.contract.json_form import NewerOrderError, from_json, from_order, to_json, to_order
+from tidegate_spark.contract.object_paths import Storage
+from tidegate_spark.contract.protocol import CONFIG_VARIABLE, EXIT_APPLICATION, ExecutorTarget
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import REPARTITION_VARIABLE, RepartitionEnd
+from tidegate_spark.contract.snapshot_protocol import (
     ORDERS_VARIABLE,
     AdoptOrder,
     ExportOrder,
@@ -40,6 +39,7 @@ from tidegate_spark.snapshot_protocol import (
     StateChoice,
     VerifyOrder,
 )
+from tidegate_spark.progress import Progress
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.observations import KEYS, app_with, launched, running_driver

@@ -18,8 +18,8 @@ from tidegate.decide.faults import has_unknown_termination, read_termination
 from tidegate.decide.snapshots import pods
 from tidegate.observe.pods import Exit
 from tidegate_spark import start
-from tidegate_spark.configuration_protocol import divide, put_together, with_rest
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.configuration_protocol import divide, put_together, with_rest
+from tidegate_spark.contract.control_protocol import (
     AskedMessage,
     ChannelReport,
     ChannelSettings,
@@ -33,10 +33,8 @@ from tidegate_spark.control_protocol import (
     QueryAcknowledgement,
     RabbitSettings,
 )
-from tidegate_spark.json_form import Word, to_json
-from tidegate_spark.last_words import last_words
-from tidegate_spark.progress import Commit, Ends, Leaving, Progress
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.json_form import Word, to_json
+from tidegate_spark.contract.protocol import (
     EXPECTS_STATE,
     OPENS_FROM_SNAPSHOT,
     AgentReport,
@@ -53,13 +51,10 @@ from tidegate_spark.protocol import (
     Storage,
     Termination,
 )
-from tidegate_spark.reasons import Reason
-from tidegate_spark.redaction import Secrets, clean_report
-from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult
-from tidegate_spark.repartition_protocol import RepartitionedQuery, RepartitionEnd
-from tidegate_spark.snapshot_pod import word_of
-from tidegate_spark.snapshot_progress import serve
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult
+from tidegate_spark.contract.repartition_protocol import RepartitionedQuery, RepartitionEnd
+from tidegate_spark.contract.snapshot_protocol import (
     PROGRESS_PATH,
     QueryPin,
     SnapshotReport,
@@ -67,6 +62,11 @@ from tidegate_spark.snapshot_protocol import (
     SnapshotState,
     StateFacts,
 )
+from tidegate_spark.last_words import last_words
+from tidegate_spark.progress import Commit, Ends, Leaving, Progress
+from tidegate_spark.redaction import Secrets, clean_report
+from tidegate_spark.snapshot_pod import word_of
+from tidegate_spark.snapshot_progress import serve
 from tidegate_spark.termination import termination_text
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.observations import app_with, launched, running_driver

@@ -52,7 +52,9 @@ def test_each_side_has_its_own_end() -> None:
 
 
 def test_a_module_of_one_sides_frame_is_on_no_sides_walk() -> None:
-    seen = trace((110, OPERATORS, "tidegate_spark.protocol"), (203, DRIVERS, "tidegate_spark.protocol"))
+    seen = trace(
+        (110, OPERATORS, "tidegate_spark.contract.protocol"), (203, DRIVERS, "tidegate_spark.contract.protocol")
+    )
     assert walk(seen, [act()], frame(seen, QUIET)).modules == frozenset()
 
 

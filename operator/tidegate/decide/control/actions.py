@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from tidegate.decide.actions import PublishEvent
 from tidegate.model.control_message import ControlMessage, ControlMessageStatus
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.control_protocol import ControlOrders
+from tidegate_spark.contract.control_protocol import ControlOrders
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from tidegate.decide.control.verdict import Seen, ordered_seconds_ago, takes_mes
 from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
 from tidegate.model.control_message import ControlMessage, payload_text
 from tidegate.observe.control_observation import ControlObservation
-from tidegate_spark.control_protocol import LARGEST_CONTROL_ORDERS, ControlOrder, ControlOrders, MessageEnd
+from tidegate_spark.contract.control_protocol import LARGEST_CONTROL_ORDERS, ControlOrder, ControlOrders, MessageEnd
 
 ORDER_PAUSE = 5.0
 """Seconds between two orders to an agent whose report does not show the first: the next report is on its way."""

@@ -12,8 +12,8 @@ from tidegate.decide.verdict import Health
 from tidegate.model.control_message import MessagePhase, is_too_deep, is_too_large
 from tidegate.model.streaming_app import ControlSpec
 from tidegate.observe.open_resources import OpenCount
-from tidegate_spark.control_protocol import DEEPEST_PAYLOAD
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.control_protocol import DEEPEST_PAYLOAD
+from tidegate_spark.contract.reasons import Reason
 
 MOST_WAITING = 1000
 """Messages to one application of which something is still to come; or to all of a namespace that are not there."""

@@ -16,8 +16,8 @@ from tidegate.decide.verdict import Health
 from tidegate.model.control_message import APPLIED, CLUSTER_TYPES, ControlMessageStatus, MessagePhase
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.resources.channel_message import build_channel_message
-from tidegate_spark.control_protocol import LONGEST_ASKED, MOST_ASKED, AskedMessage, MessageEnd, MessageState
-from tidegate_spark.reasons import AnyReason, Reason, reason_from
+from tidegate_spark.contract.control_protocol import LONGEST_ASKED, MOST_ASKED, AskedMessage, MessageEnd, MessageState
+from tidegate_spark.contract.reasons import AnyReason, Reason, reason_from
 
 _ID = re.compile("[0-9a-f]{32}")
 

@@ -6,8 +6,8 @@ What a driver reports comes from the application's own process: it is cut to a l
 from __future__ import annotations
 
 from tidegate.decide.fault_messages import OLDER_RUNTIME, with_remedy
-from tidegate_spark.control_protocol import LARGEST_PAYLOAD, LONGEST_ERROR, MessageReport, QueryAcknowledgement
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD, LONGEST_ERROR, MessageReport, QueryAcknowledgement
+from tidegate_spark.contract.reasons import Reason
 
 LONGEST_REPORTED = 1024
 """Characters of what a driver reports of a message."""

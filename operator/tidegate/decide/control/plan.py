@@ -32,8 +32,8 @@ from tidegate.decide.verdict import Health
 from tidegate.model.control_message import FINAL, ControlMessageStatus
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.open_resources import OpenCount
-from tidegate_spark.control_protocol import MessageEnd
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.control_protocol import MessageEnd
+from tidegate_spark.contract.reasons import Reason
 
 MessageRule: TypeAlias = Callable[[Seen, float], MessageVerdict | None]
 

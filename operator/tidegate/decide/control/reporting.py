@@ -15,9 +15,9 @@ from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import FINAL, ControlMessage, MessagePhase
-from tidegate_spark.control_protocol import DUMP_STATE, MessageReport, MessageState
-from tidegate_spark.reasons import Reason, reason_from
-from tidegate_spark.snapshot_protocol import EXPORT_FORMATS
+from tidegate_spark.contract.control_protocol import DUMP_STATE, MessageReport, MessageState
+from tidegate_spark.contract.reasons import Reason, reason_from
+from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS
 
 _REASON = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 

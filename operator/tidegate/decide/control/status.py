@@ -10,7 +10,7 @@ from tidegate.decide.conditions import build_conditions
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.model.control_message import APPLIED, FINAL, ControlMessageStatus, MessagePhase, MessageQuery
 from tidegate.model.status import Condition
-from tidegate_spark.control_protocol import LONGEST_ERROR, MOST_ERRORS, MessageReport, QueryAcknowledgement
+from tidegate_spark.contract.control_protocol import LONGEST_ERROR, MOST_ERRORS, MessageReport, QueryAcknowledgement
 
 MOST_QUERIES, MOST_RESULTS, LONGEST_RESULT, LONGEST_NAME = 64, 16, 1024, 253
 _LARGEST = 2**53

@@ -25,8 +25,8 @@ from tidegate.resources.message_snapshot import (
     message_snapshot_name,
     taken_id,
 )
-from tidegate_spark.control_protocol import SNAPSHOT, MessageState
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.control_protocol import SNAPSHOT, MessageState
+from tidegate_spark.contract.reasons import Reason
 
 
 def follow_snapshot(s: Seen, now: float) -> MessageVerdict | None:

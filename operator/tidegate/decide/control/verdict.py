@@ -12,9 +12,9 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pods import process_of
-from tidegate_spark.control_protocol import MessageReport
-from tidegate_spark.protocol import DriverState
-from tidegate_spark.reasons import AnyReason
+from tidegate_spark.contract.control_protocol import MessageReport
+from tidegate_spark.contract.protocol import DriverState
+from tidegate_spark.contract.reasons import AnyReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, ordered_seconds_ago, takes_messages
 from tidegate.decide.verdict import Health
 from tidegate.model.streaming_app import Phase
-from tidegate_spark.reasons import AnyReason, Reason
+from tidegate_spark.contract.reasons import AnyReason, Reason
 
 NOT_TAKEN_PAUSE = 15.0
 """Seconds between two orders to an agent that did not take the first."""

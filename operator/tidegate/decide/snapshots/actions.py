@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.model.stream_snapshot import StreamSnapshot, StreamSnapshotStatus
 from tidegate.observe.pods import PodRecord
-from tidegate_spark.reasons import AnyReason
-from tidegate_spark.snapshot_protocol import SnapshotOrders
+from tidegate_spark.contract.reasons import AnyReason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 
 
 @dataclass(frozen=True, slots=True)

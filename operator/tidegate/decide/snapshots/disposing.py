@@ -27,9 +27,9 @@ from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import ANNOTATION_RELEASE_HOLDERS, SnapshotPhase, import_holder, is_imported
 from tidegate.model.streaming_app import DeletionPolicy
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.protocol import SNAPSHOT_FINALIZER
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
 REMINDER = 30.0
 """Seconds between two orders to an agent whose report does not tell whether it knows of the first."""

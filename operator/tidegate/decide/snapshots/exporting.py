@@ -38,8 +38,8 @@ from tidegate.observe.pods import PodRecord, Waiting
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.export_pod import build_order
 from tidegate.resources.names import EXPORT_CONTAINER, export_pod_name
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 
 TIMED_OUT, EVICTED = "DeadlineExceeded", "Evicted"
 """Reasons of the kubelet's: the pod's time is over; it used more of its node than there was."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidegate.decide.fault_messages import OLDER_RUNTIME, logs, with_remedy
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 _CREATE_ANOTHER = "Create another StreamSnapshot."
 _WHEN_FEWER = "When some of them have ended, create another StreamSnapshot."

@@ -23,9 +23,9 @@ from tidegate.resources.export_pod import build_export_pod, hash_of_export
 from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
 from tidegate.resources.storage_pod import hash_of_taken
-from tidegate_spark.protocol import ROLE_EXPORT, from_report
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState
+from tidegate_spark.contract.protocol import ROLE_EXPORT, from_report
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState
 
 _WORK = {
     SnapshotPhase.DELETING: messages.WORK_DELETE,

@@ -7,8 +7,8 @@ from tidegate.decide.snapshots.verdict import SnapshotVerdict
 from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import LABEL_OF_MESSAGE, SnapshotPhase, is_at_deletion, is_imported, is_scheduled
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.protocol import SNAPSHOT_FINALIZER
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.contract.reasons import Reason
 
 MOST_OPEN = 100
 """Snapshots on their way of one application, imported into one namespace, or of its applications that do not exist.

@@ -25,7 +25,7 @@ from tidegate.model.stream_snapshot import (
 )
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.stream_snapshot import keep_text
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 LARGEST_SKEW = 300.0
 """Seconds between our clock and the API server's up to which ages are believed."""

@@ -28,7 +28,7 @@ from tidegate.model.stream_snapshot import (
 )
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.snapshot_pod import storage_of, storage_of_import
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 
 PROGRESS_INTERVAL = 10.0
 """Seconds between two writes of nothing but progress."""

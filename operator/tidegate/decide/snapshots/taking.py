@@ -40,9 +40,9 @@ from tidegate.model.stream_snapshot import (
     stored_id,
 )
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.protocol import SNAPSHOT_FINALIZER
-from tidegate_spark.reasons import Reason, reason_from
-from tidegate_spark.snapshot_protocol import (
+from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
+from tidegate_spark.contract.reasons import Reason, reason_from
+from tidegate_spark.contract.snapshot_protocol import (
     AdoptOrder,
     SnapshotOrder,
     SnapshotOrders,

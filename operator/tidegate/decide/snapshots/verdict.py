@@ -17,9 +17,9 @@ from tidegate.model.stream_snapshot import (
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.protocol import DriverState
-from tidegate_spark.reasons import AnyReason, Reason
-from tidegate_spark.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.contract.protocol import DriverState
+from tidegate_spark.contract.reasons import AnyReason, Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 
 ORDER_PAUSE = 5.0
 """Seconds between two orders to an agent whose report does not show the first: the next report is on its way."""

@@ -18,8 +18,8 @@ from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification, for
 from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import SnapshotPhase, is_to_be_verified, snapshot_id, stored_id
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState, VerifyOrder
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState, VerifyOrder
 
 _RESULTS = {"True": "whole", "False": "damaged", "Unknown": "unknown"}
 

@@ -9,7 +9,7 @@ from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.stream_snapshot import SnapshotVersion
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate_spark.snapshot_protocol import LONGEST_SPEC
+from tidegate_spark.contract.snapshot_protocol import LONGEST_SPEC
 
 _IMAGE = "application.image"
 

@@ -14,8 +14,8 @@ from tidegate.decide.upgrades import messages as upgrade_messages
 from tidegate.decide.upgrades.record import Step, change, ids_of, with_obsolete
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradeMode, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate_spark.protocol import FIRST_LINEAGE, DriverState, Termination
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.protocol import FIRST_LINEAGE, DriverState, Termination
+from tidegate_spark.contract.reasons import Reason
 
 
 def driver_runs_elsewhere(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:

@@ -10,9 +10,9 @@ from tidegate.decide.upgrades.repartition import judge_copy
 from tidegate.model.streaming_app import RehearsalStatus, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, process_of, time_from_seconds
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition_protocol import Unfit
-from tidegate_spark.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import Unfit
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
 PATIENCE = 60.0
 """Seconds after which it goes on without a copy if the agent does not answer, or does not take the order."""

@@ -27,7 +27,7 @@ from tidegate.model.streaming_app import (
     UpgradeStatus,
 )
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 _LAUNCHED = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED})
 """Phases in which a version that is not stable runs, or is followed by another such one, if one was launched."""

@@ -53,8 +53,8 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, time_from_seconds
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import SnapshotState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotState
 
 IDLE = 60.0
 """Seconds without a batch after which a version under test that lacks nothing but input is Ready."""

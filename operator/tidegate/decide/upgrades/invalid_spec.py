@@ -26,7 +26,7 @@ from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, StableSpec, UpgradeStatus
 from tidegate.observe.observation import CheckedReferences, Observation
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

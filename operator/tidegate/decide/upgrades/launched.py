@@ -11,7 +11,7 @@ from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
 from tidegate.resources.names import driver_pod_name
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 
 def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:

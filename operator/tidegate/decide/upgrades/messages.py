@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.decide.fault_messages import sentence
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.registry import entry_of, remedy_of
-from tidegate_spark.rehearsal_protocol import RehearsalResult
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.registry import entry_of, remedy_of
+from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
 
 _BOTH_STOP_AND_FOLLOW = "The previous version stops at a batch boundary, and the new version follows."
 

@@ -24,10 +24,10 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
-from tidegate_spark.protocol import DriverState, QueryReport
-from tidegate_spark.reasons import AnyReason, Reason
-from tidegate_spark.rehearsal_protocol import RehearsalResult
-from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.contract.protocol import DriverState, QueryReport
+from tidegate_spark.contract.reasons import AnyReason, Reason
+from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 OLD_RUNS = (UpgradePhase.COPYING, UpgradePhase.REHEARSING)
 """Phases in which the previous version runs, and nothing was stopped."""

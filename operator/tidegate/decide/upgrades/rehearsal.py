@@ -32,9 +32,9 @@ from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, time_from_seconds
 from tidegate.resources.names import rehearsal_pod_name
 from tidegate.resources.rehearsal_pod import build_rehearsal, longest_seconds
-from tidegate_spark.protocol import EXIT_STOPPED, Fault, Termination
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import RehearsalResult
+from tidegate_spark.contract.protocol import EXIT_STOPPED, Fault, Termination
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
 
 
 def left_out(o: Observation, why: str, now: float) -> RehearsalStatus | None:

@@ -52,9 +52,9 @@ from tidegate.model.streaming_app import (
 )
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition_protocol import Unfit, needs_repartition, why_unfit
-from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import Unfit, needs_repartition, why_unfit
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 MOST_DEFERRALS = 2
 """How often a repartition that found a batch uncommitted is begun again by itself: each time costs a stop."""

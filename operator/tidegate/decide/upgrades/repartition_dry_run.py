@@ -30,7 +30,7 @@ from tidegate.observe.observation import Observation
 from tidegate.resources.names import repartition_pod_name
 from tidegate.resources.refused_pod import complaint_of
 from tidegate.resources.repartition_pod import build_attempt
-from tidegate_spark.protocol import ROLE_REPARTITION
+from tidegate_spark.contract.protocol import ROLE_REPARTITION
 
 _NOT_LAUNCHED = (*OLD_RUNS, *BEFORE_A_LAUNCH)
 _BEGUN = (*OLD_RUNS, *UNDER_TEST, UpgradePhase.ROLLING_BACK)

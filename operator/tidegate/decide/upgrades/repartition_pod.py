@@ -34,10 +34,10 @@ from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.resources.names import driver_pod_name, repartition_pod_name
 from tidegate.resources.repartition_pod import build_repartition_pod
-from tidegate_spark.protocol import Termination
-from tidegate_spark.reasons import Reason
-from tidegate_spark.repartition_protocol import RepartitionEnd
-from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.contract.protocol import Termination
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.repartition_protocol import RepartitionEnd
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 ROOM_PATIENCE = 300.0
 """Seconds for a pod that is not admitted, or finds no node; the application does not run meanwhile."""

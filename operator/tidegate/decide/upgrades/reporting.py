@@ -38,9 +38,9 @@ from tidegate.decide.upgrades.rollback import lost_snapshot_condition, why_ignor
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import RehearsalResult
-from tidegate_spark.snapshot_protocol import SnapshotState
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
+from tidegate_spark.contract.snapshot_protocol import SnapshotState
 
 LONGEST_WAIT = 300.0
 """Seconds until it is looked whether a time is over, at most: clocks are set back."""

@@ -12,7 +12,7 @@ from tidegate.model.plain_secrets import plain_secrets, without_secrets
 from tidegate.model.spec_hash import recorded_version, version_of
 from tidegate.model.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate_spark.reasons import Reason, reason_from
+from tidegate_spark.contract.reasons import Reason, reason_from
 
 _LAUNCHED = frozenset({UpgradePhase.GATE, UpgradePhase.COMPLETED, UpgradePhase.FAILED})
 """Phases in which a new version runs."""

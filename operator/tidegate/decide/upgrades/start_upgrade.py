@@ -40,7 +40,7 @@ from tidegate.model.streaming_app import (
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 from tidegate.resources.references import Reference, references_of, spared_by
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 ABANDON_ANNOTATION = "tidegate.dev/abandon-state"
 """On a StreamingApp: the lineage that an upgrade of mode Stateless may give up."""

@@ -27,7 +27,7 @@ from tidegate.decide.upgrades.record import OLD_RUNS, UNDER_TEST, Step, applied
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 When: TypeAlias = Callable[[Observation, UpgradeStatus, float], Step | None]
 """What is the case: what the record says of it from then on, None if it is not."""

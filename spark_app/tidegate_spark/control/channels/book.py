@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from tidegate_spark.contract.control_protocol import AskedMessage, MessageReport
+from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.cluster_part import OPEN_STATES, ClusterPart, has_part
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, unreadable
 from tidegate_spark.control_log.log_objects import PREFIX
-from tidegate_spark.control_protocol import AskedMessage, MessageReport
-from tidegate_spark.json_form import from_stored, to_json
 from tidegate_spark.snapshots.library import Library
 
 NAME = "channel.json"

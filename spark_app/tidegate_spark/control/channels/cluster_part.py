@@ -11,10 +11,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tidegate_spark.control.accounts import within_bounds
-from tidegate_spark.control.channels.envelope import event_id
-from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_protocol import (
+from tidegate_spark.contract.control_protocol import (
     DUMP_STATE,
     SNAPSHOT,
     AskedMessage,
@@ -22,6 +19,9 @@ from tidegate_spark.control_protocol import (
     MessageReport,
     MessageState,
 )
+from tidegate_spark.control.accounts import within_bounds
+from tidegate_spark.control.channels.envelope import event_id
+from tidegate_spark.control_log.entries import Entry, Kind
 
 CLUSTER_TYPES = frozenset({SNAPSHOT, DUMP_STATE})
 OPEN_STATES = frozenset({MessageState.LOGGED, MessageState.IN_FORCE})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.ports import ChannelError
-from tidegate_spark.reasons import Reason
 
 USERNAME, PASSWORD = "username", "password"
 CA, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"

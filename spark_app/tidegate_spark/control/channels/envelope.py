@@ -13,12 +13,12 @@ import json
 import re
 from typing import Any
 
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.channels.wire import Moment, read_event
 from tidegate_spark.control.checking import RejectedError
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.reasons import Reason
 
 SPEC_VERSION = "1.0"
 JSON_TYPE, PROTOBUF_TYPE = "application/cloudevents+json", "application/cloudevents+protobuf"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from tidegate_spark.control_protocol import ChannelReport
-from tidegate_spark.protocol import DriverConfig
+from tidegate_spark.contract.control_protocol import ChannelReport
+from tidegate_spark.contract.protocol import DriverConfig
 
 LABELS = ("namespace", "app", "epoch")
 

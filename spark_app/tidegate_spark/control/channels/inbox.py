@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_spark.contract.object_paths import REPLIES_PREFIX
 from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control_log.entries import WRITERS
-from tidegate_spark.places import REPLIES_PREFIX
 
 MOST_IN_BATCH = 1000
 """Events of one object."""

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tidegate_spark.contract.control_protocol import ChannelReport
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.admission import of_allowed_types
 from tidegate_spark.control.channels.book import Ended
@@ -25,8 +27,6 @@ from tidegate_spark.control.channels.ports import (
     Reply,
 )
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_protocol import ChannelReport
-from tidegate_spark.reasons import Reason
 
 RECEIVE_SECONDS = 1.0
 OPEN_SECONDS = 0.5

@@ -15,6 +15,8 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from tidegate_spark import foreign_text
+from tidegate_spark.contract.control_protocol import KafkaSettings
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages as texts
 from tidegate_spark.control.channels.credentials import CA, CERTIFICATE, KEY, PASSWORD, USERNAME, ChannelSecret
 from tidegate_spark.control.channels.ports import (
@@ -24,9 +26,7 @@ from tidegate_spark.control.channels.ports import (
     Received,
     Reply,
 )
-from tidegate_spark.control_protocol import KafkaSettings
 from tidegate_spark.faults import KAFKA_ERRORS, Link, java_chain
-from tidegate_spark.reasons import Reason
 
 KIND = "Kafka"
 LOOK_SECONDS = 10.0

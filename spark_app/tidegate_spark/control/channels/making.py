@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tidegate_spark.contract.control_protocol import ChannelSettings
 from tidegate_spark.control.channels.credentials import ChannelSecret, read_secret
 from tidegate_spark.control.channels.ports import Channel
-from tidegate_spark.control_protocol import ChannelSettings
 
 
 def kind_of(settings: ChannelSettings) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 LARGEST_EVENT = 128 * 1024
 """Bytes of a message as the broker has it; what is larger is not looked into."""

@@ -16,6 +16,8 @@ import pika
 from pika import exceptions
 
 from tidegate_spark import foreign_text
+from tidegate_spark.contract.control_protocol import RabbitSettings
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.credentials import CA, CERTIFICATE, KEY, PASSWORD, USERNAME, ChannelSecret
 from tidegate_spark.control.channels.envelope import JSON_TYPE
@@ -26,8 +28,6 @@ from tidegate_spark.control.channels.ports import (
     Received,
     Reply,
 )
-from tidegate_spark.control_protocol import RabbitSettings
-from tidegate_spark.reasons import Reason
 
 KIND = "RabbitMQ"
 MOST_UNACKNOWLEDGED = 100

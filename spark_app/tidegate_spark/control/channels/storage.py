@@ -13,6 +13,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from tidegate_spark.contract.control_protocol import InboxSettings
+from tidegate_spark.contract.object_paths import INBOX_PREFIX, REPLIES_PREFIX
+from tidegate_spark.contract.protocol import Fault, Storage
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import inbox
 from tidegate_spark.control.channels import messages as texts
 from tidegate_spark.control.channels.ports import (
@@ -22,11 +26,7 @@ from tidegate_spark.control.channels.ports import (
     Reply,
 )
 from tidegate_spark.control_log.entries import WRITERS
-from tidegate_spark.control_protocol import InboxSettings
 from tidegate_spark.objects.store import Entry
-from tidegate_spark.places import INBOX_PREFIX, REPLIES_PREFIX
-from tidegate_spark.protocol import Fault, Storage
-from tidegate_spark.reasons import Reason
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage import FaultError, fault_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.reasons import Reason
 
 
 class Fault(str, Enum):

@@ -4,7 +4,7 @@ Short configuration is in the variable, whole. Of a longer one the variable has 
 which the operator reads back from pods, and the place and the digest of the rest; the rest is in a Secret of that one
 pod. A runtime that knows nothing of this finds no ``main`` in the variable, and refuses to start.
 
-Standard library only, no I/O: part of the contract, like :mod:`tidegate_spark.protocol`.
+Standard library only, no I/O: part of the contract, like :mod:`tidegate_spark.contract.protocol`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark.json_form import from_json, to_json
-from tidegate_spark.protocol import DriverConfig
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.json_form import from_json, to_json
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.reasons import Reason
 
 LONGEST_IN_VARIABLE = 96 * 1024
 """Bytes of configuration that a variable holds. Linux starts no process with a variable of 128 KiB or more, its name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate_spark.reasons import (
-    Reason,
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.areas import (
     autoscaling,
     channels,
     deletion,
@@ -20,7 +20,7 @@ from tidegate_spark.reasons import (
     storage,
     upgrades,
 )
-from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
+from tidegate_spark.contract.reasons.entry import Area, Entry, Fault, Place
 
 AREAS: tuple[Area, ...] = (
     driver.AREA,

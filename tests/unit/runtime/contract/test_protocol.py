@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.json_form import NewerFormatError, from_stored
-from tidegate_spark.protocol import (
+from tidegate_spark.contract.json_form import NewerFormatError, from_stored
+from tidegate_spark.contract.protocol import (
     DEPENDENCY_REASONS,
     EXIT_CODES,
     EXIT_DEPENDENCY,
@@ -23,9 +23,9 @@ from tidegate_spark.protocol import (
     from_json,
     to_json,
 )
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.entry import Place
-from tidegate_spark.reasons.registry import reasons_at
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.entry import Place
+from tidegate_spark.contract.reasons.registry import reasons_at
 
 STORAGE = Storage("s3://bucket/some/prefix/ns/app", "http://store:9000", path_style_access=True)
 EXECUTOR = ExecutorSettings(2, "image:1", "IfNotPresent", "account", "app-e3", template={"spec": {"containers": []}})

@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from tidegate_spark.json_form import Word
-from tidegate_spark.places import Storage
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.json_form import Word
+from tidegate_spark.contract.object_paths import Storage
+from tidegate_spark.contract.reasons import Reason
 
 REHEARSAL_MODULE = "tidegate_spark.rehearse"
 """What a rehearsal's pod runs. Not the module of drivers: a runtime that is older than rehearsals would take the

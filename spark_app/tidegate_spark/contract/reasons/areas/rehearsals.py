@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate_spark.reasons import Reason
-from tidegate_spark.reasons.entry import Area, Entry, Fault, Place
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.reasons.entry import Area, Entry, Fault, Place
 
 AREA = Area(
     "Rehearsals and repartitions",

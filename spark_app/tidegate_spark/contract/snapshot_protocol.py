@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tidegate_spark.json_form import Word
-from tidegate_spark.reasons import Reason
+from tidegate_spark.contract.json_form import Word
+from tidegate_spark.contract.reasons import Reason
 
 ORDERS_VARIABLE = "TIDEGATE_SNAPSHOT_ORDERS"
 """Environment variable of a snapshot pod's container that holds :class:`SnapshotOrders` as JSON."""

@@ -5,7 +5,7 @@ environment variable), the agent's HTTP interface (operator -> driver), the agen
 codes and the termination message (driver -> kubelet -> operator), labels, mount paths and storage keys.
 
 Standard library only, no I/O: the operator imports this module without pulling Spark in. How its dataclasses are
-written and read (:mod:`tidegate_spark.json_form`) is part of it.
+written and read (:mod:`tidegate_spark.contract.json_form`) is part of it.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate_spark.control_protocol import ChannelSettings, ControlReport, ControlSettings
-from tidegate_spark.json_form import Word
-from tidegate_spark.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
-from tidegate_spark.json_form import from_order as from_order  # noqa: PLC0414 - likewise
-from tidegate_spark.json_form import from_report as from_report  # noqa: PLC0414 - likewise
-from tidegate_spark.json_form import to_json as to_json  # noqa: PLC0414 - likewise
-from tidegate_spark.json_form import to_order as to_order  # noqa: PLC0414 - likewise
-from tidegate_spark.named_offsets import topic_offsets as topic_offsets  # noqa: PLC0414 - likewise
-from tidegate_spark.places import APP_FILE as APP_FILE  # noqa: PLC0414 - likewise
-from tidegate_spark.places import FENCE_FILE as FENCE_FILE  # noqa: PLC0414 - likewise
-from tidegate_spark.places import FIRST_LINEAGE as FIRST_LINEAGE  # noqa: PLC0414 - likewise
-from tidegate_spark.places import LINEAGE_PREFIX as LINEAGE_PREFIX  # noqa: PLC0414 - likewise
-from tidegate_spark.places import LOG_PREFIX as LOG_PREFIX  # noqa: PLC0414 - likewise
-from tidegate_spark.places import UPGRADE_PREFIX as UPGRADE_PREFIX  # noqa: PLC0414 - likewise
-from tidegate_spark.places import Storage as Storage  # noqa: PLC0414 - likewise
-from tidegate_spark.places import application_uri as application_uri  # noqa: PLC0414 - likewise
-from tidegate_spark.places import has_detour as has_detour  # noqa: PLC0414 - likewise
-from tidegate_spark.places import store_identity as store_identity  # noqa: PLC0414 - likewise
-from tidegate_spark.reasons import Reason
-from tidegate_spark.rehearsal_protocol import Rehearsal, RehearsalEnd
-from tidegate_spark.repartition_protocol import RepartitionEnd
-from tidegate_spark.snapshot_protocol import SnapshotReport
+from tidegate_spark.contract.control_protocol import ChannelSettings, ControlReport, ControlSettings
+from tidegate_spark.contract.json_form import Word
+from tidegate_spark.contract.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
+from tidegate_spark.contract.json_form import from_order as from_order  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.json_form import from_report as from_report  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.json_form import to_json as to_json  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.json_form import to_order as to_order  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.named_offsets import topic_offsets as topic_offsets  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.object_paths import APP_FILE as APP_FILE  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.object_paths import FENCE_FILE as FENCE_FILE  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.object_paths import FIRST_LINEAGE as FIRST_LINEAGE  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.object_paths import LINEAGE_PREFIX as LINEAGE_PREFIX  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.object_paths import LOG_PREFIX as LOG_PREFIX  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.object_paths import UPGRADE_PREFIX as UPGRADE_PREFIX  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.object_paths import Storage as Storage  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.object_paths import application_uri as application_uri  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.object_paths import has_detour as has_detour  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.object_paths import store_identity as store_identity  # noqa: PLC0414 - likewise
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.rehearsal_protocol import Rehearsal, RehearsalEnd
+from tidegate_spark.contract.repartition_protocol import RepartitionEnd
+from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 # --- names in the pod ------------------------------------------------------------------------------------------------
 
 CONFIG_VARIABLE = "TIDEGATE_CONFIG"
 """Environment variable of the driver container that holds :class:`DriverConfig` as JSON; of what is too
-long for a variable, a part is elsewhere (:mod:`tidegate_spark.configuration_protocol`)."""
+long for a variable, a part is elsewhere (:mod:`tidegate_spark.contract.configuration_protocol`)."""
 
 EXECUTOR_CONFIG_VARIABLE = "TIDEGATE_EXECUTOR_CONFIG"
 """Environment variable of the executor container that holds :class:`ExecutorConfig` as JSON."""
@@ -77,7 +77,7 @@ ORIGIN_CREDENTIALS_DIRECTORY = "/var/run/tidegate/origin-credentials"
 AGENT_TOKEN_FILE = "/var/run/tidegate/agent/token"  # noqa: S105 - a path, not a token
 """Where the agent's Secret of the launch is mounted: the token that looks at the command port need."""
 AGENT_NUMBER_FILE = "/var/run/tidegate/agent/operator"
-"""The operator's public number, beside it (:mod:`tidegate_spark.agent_protocol`)."""
+"""The operator's public number, beside it (:mod:`tidegate_spark.contract.agent_protocol`)."""
 SPARK_SECRET_FILE = "/var/run/tidegate/spark/spark-auth"  # noqa: S105 - likewise
 """Where driver and executors find what they show each other on Spark's own ports."""
 SPARK_SECRET_SETTINGS = tuple(f"spark.authenticate.secret{whose}.file" for whose in ("", ".driver", ".executor"))

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tidegate_spark import repartition_messages as messages
-from tidegate_spark.reasons import Reason
-from tidegate_spark.snapshot_protocol import StateFacts
+from tidegate_spark.contract import repartition_messages as messages
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import StateFacts
 
 REPARTITION_VARIABLE = "TIDEGATE_REPARTITION"
 """Environment variable of the pod's container that holds :class:`Repartition` as JSON."""

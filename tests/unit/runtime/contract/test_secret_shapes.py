@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_spark.redaction import Secrets, Stream
-from tidegate_spark.secret_shapes import (
+from tidegate_spark.contract.secret_shapes import (
     REDACTED,
     bytes_without_shapes,
     is_literal,
@@ -13,6 +12,7 @@ from tidegate_spark.secret_shapes import (
     secrets_of,
     without_shapes,
 )
+from tidegate_spark.redaction import Secrets, Stream
 
 PEM = (
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END RSA PRIVATE KEY-----"

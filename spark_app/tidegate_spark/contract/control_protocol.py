@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate_spark.json_form import Word
+from tidegate_spark.contract.json_form import Word
 
 CONTROL_COMMAND = "/v1/control"
 """POST, bearer token, body :class:`ControlOrders`: 202 means that each will be in the log, in this order."""

@@ -1,0 +1,1 @@
+"""The reasons by what they are about, each with meaning, fault and remedy."""
