@@ -9,9 +9,9 @@ import os
 import sys
 import traceback
 
-from tidegate_spark import start_messages as messages
 from tidegate_spark.contract.secret_shapes import without_shapes
 from tidegate_spark.last_words import TERMINATION_LOG, exit_code_of, last_words
+from tidegate_spark.process import start_messages as messages
 
 OLDEST_PYTHON = (3, 10)
 
@@ -37,7 +37,7 @@ def main() -> int:
 
 def _without_secrets(words: str) -> str:
     try:
-        from tidegate_spark.redaction import Secrets, secret_values  # noqa: PLC0415 - may be what is broken
+        from tidegate_spark.process.redaction import Secrets, secret_values  # noqa: PLC0415 - may be what is broken
 
         return Secrets(secret_values(os.environ)).clean(words)
     except Exception:  # then it knows no values

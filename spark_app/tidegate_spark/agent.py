@@ -1,8 +1,9 @@
 """The driver's HTTP server: health, readiness and metrics for anyone; looks for the token's holder; orders signed.
 
-Answers come from memory (:class:`tidegate_spark.progress.Progress`), and do not wait for Spark. Only who looks inside
-the application waits, for a bounded time, in threads that nobody else needs: see :mod:`tidegate_spark.inside.desk`.
-The kubelet's probes need no thread at all. What strangers can hold is bounded (:mod:`tidegate_spark.serving`).
+Answers come from memory (:class:`tidegate_spark.process.progress.Progress`), and do not wait for Spark. Only who looks
+inside the application waits, for a bounded time, in threads that nobody else needs: see
+:mod:`tidegate_spark.inside.desk`. The kubelet's probes need no thread at all. What strangers can hold is bounded
+(:mod:`tidegate_spark.process.serving`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from urllib.parse import parse_qs
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from tidegate_spark import start_messages as messages
 from tidegate_spark.agent_gate import Gate
 from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,
@@ -36,15 +36,16 @@ from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, LARGEST_CO
 from tidegate_spark.contract.json_form import NewerOrderError
 from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, DriverConfig, ExecutorTarget, from_order, to_json
 from tidegate_spark.contract.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
-from tidegate_spark.environment import Environment
 from tidegate_spark.inside.questions import PATHS, is_question
-from tidegate_spark.newer_orders import why_refused
-from tidegate_spark.progress import Progress
-from tidegate_spark.redaction import Secrets, clean_report
-from tidegate_spark.serving.framing import Head, Refusal
-from tidegate_spark.serving.handler import LARGEST_BODY, Handler
-from tidegate_spark.serving.limits import Lane, Limits
-from tidegate_spark.serving.server import Server
+from tidegate_spark.process import start_messages as messages
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.newer_orders import why_refused
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.redaction import Secrets, clean_report
+from tidegate_spark.process.serving.framing import Head, Refusal
+from tidegate_spark.process.serving.handler import LARGEST_BODY, Handler
+from tidegate_spark.process.serving.limits import Lane, Limits
+from tidegate_spark.process.serving.server import Server
 
 if TYPE_CHECKING:
     from tidegate_spark.inside.http import Reply

@@ -24,7 +24,7 @@ from tidegate_spark.contract.agent_protocol import (
     read_header,
     same,
 )
-from tidegate_spark.serving.framing import Head, Refusal
+from tidegate_spark.process.serving.framing import Head, Refusal
 
 MOST_NONCES = 4096
 """Requests that are remembered; one more within the time of a challenge is refused. The operator asks every few

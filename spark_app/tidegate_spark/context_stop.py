@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from tidegate_spark.ending import Budget, Ending
-from tidegate_spark.progress import Progress
+from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import Queries
 from tidegate_spark.stopping import stop_at_boundary
 

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.queries import Entry
 
 CLASS = "ContinuousExecution"

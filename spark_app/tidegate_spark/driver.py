@@ -17,10 +17,8 @@ import pyspark
 from tidegate_spark import (
     claiming,
     export_guard,
-    faults,
     fencing,
     file_sinks,
-    logs,
     metrics,
     muting,
     own_ports,
@@ -32,7 +30,6 @@ from tidegate_spark import (
     watch,
 )
 from tidegate_spark import session as spark_session
-from tidegate_spark import start_messages as messages
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.context_stop import guard_context
 from tidegate_spark.continuous import Epochs
@@ -42,7 +39,6 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.control.driving import Control
 from tidegate_spark.empty_starts import EmptyStarts
 from tidegate_spark.ending import Budget, Ending
-from tidegate_spark.environment import Environment
 from tidegate_spark.exports.carrying import carry_out as make_export
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.fence import Fenced, Held
@@ -54,10 +50,17 @@ from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.living_executors import living_of
 from tidegate_spark.mounted_main import kept_main
-from tidegate_spark.outcome import Outcome
 from tidegate_spark.output_book import OutputBook
 from tidegate_spark.outputs import Outputs
-from tidegate_spark.progress import Progress
+from tidegate_spark.process import logs
+from tidegate_spark.process import start_messages as messages
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.faults import faults
+from tidegate_spark.process.outcome import Outcome
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.signals import watch_signals
+from tidegate_spark.process.spark.sparkconf import lineage_uri
+from tidegate_spark.process.termination import write_termination
 from tidegate_spark.queries import Queries
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
@@ -78,18 +81,15 @@ from tidegate_spark.script_end import (
     what_goes_on,
 )
 from tidegate_spark.script_entry import Entry, Sessions
-from tidegate_spark.signals import watch_signals
 from tidegate_spark.snapshot_desk import desk_of
 from tidegate_spark.snapshot_metrics import SnapshotFigures
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.source_cleaning import SourceCleaning
 from tidegate_spark.spark_start import Files, SparkStart
-from tidegate_spark.sparkconf import lineage_uri
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.state_guard import StateGuard
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_spark.tables import Tables
-from tidegate_spark.termination import write_termination
 from tidegate_spark.unnamed_queries import UnnamedQueries
 from tidegate_spark.version_notices import VersionNotices
 from tidegate_spark.watch import COMPLETED

@@ -32,7 +32,7 @@ from tidegate_spark.contract.object_paths import (
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.file_sinks import FORMATS, SinkRefusedError
-from tidegate_spark.progress import Progress
+from tidegate_spark.process.progress import Progress
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.query_logs import COMMITS
 from tidegate_spark.writers import sources_of

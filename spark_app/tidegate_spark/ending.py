@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate_spark import signals
-from tidegate_spark import start_messages as messages
 from tidegate_spark.contract.protocol import DriverConfig, DriverState, Termination
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.failure_account import FailureAccount
-from tidegate_spark.logs import within
-from tidegate_spark.outcome import Outcome
-from tidegate_spark.progress import Progress
+from tidegate_spark.process import signals
+from tidegate_spark.process import start_messages as messages
+from tidegate_spark.process.logs import within
+from tidegate_spark.process.outcome import Outcome
+from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import Queries
 from tidegate_spark.stopping import Stopped, last_commit, stop_at_boundary, waits_for_tasks
 

@@ -17,11 +17,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tidegate_spark import logs, storage
+from tidegate_spark import storage
 from tidegate_spark.contract.protocol import EXECUTOR_CONFIG_VARIABLE, PROCESS_VARIABLE, ExecutorConfig, from_json
-from tidegate_spark.environment import Environment
-from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.redaction import Secrets, secret_values
+from tidegate_spark.process import logs
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.log_lines import log_to_stderr
+from tidegate_spark.process.redaction import Secrets, secret_values
 from tidegate_spark.storage import Credentials
 
 ENTRYPOINT = "/opt/entrypoint.sh"

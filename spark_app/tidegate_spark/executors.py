@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from pyspark import SparkContext
 
-from tidegate_spark import start_messages as messages
 from tidegate_spark.executor_back_off import BackOff
-from tidegate_spark.sparkconf import DECOMMISSION
+from tidegate_spark.process import start_messages as messages
+from tidegate_spark.process.spark.sparkconf import DECOMMISSION
 
 SURPLUS_SECONDS = 30.0
 """For how long there have to be too many before one goes that nobody asked to go: Spark knows of a lost executor for a

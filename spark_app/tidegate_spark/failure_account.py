@@ -17,12 +17,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_spark import start_messages as messages
 from tidegate_spark.contract.protocol import EXIT_APPLICATION, EXIT_CODES, RestartSettings
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.entry import Fault
 from tidegate_spark.contract.reasons.registry import fault_of
-from tidegate_spark.outcome import Outcome
+from tidegate_spark.process import start_messages as messages
+from tidegate_spark.process.outcome import Outcome
 
 ACCOUNT, MARK = "failures.json", "process-runs"
 _NOTHING_RAN = frozenset({Reason.MAIN_NOT_FOUND})

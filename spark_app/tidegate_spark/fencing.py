@@ -22,7 +22,7 @@ from tidegate_spark.contract.json_form import DamagedFormError, NewerFormatError
 from tidegate_spark.contract.protocol import FENCE_FILE, DriverConfig, Fault, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder
-from tidegate_spark.outcome import Outcome
+from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.storage import Credentials, FaultError
 
 if TYPE_CHECKING:

@@ -26,10 +26,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_spark import last_script, sparkconf, storage
+from tidegate_spark import last_script, storage
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.environment import Environment
 from tidegate_spark.kept_command import KeptCommand, arguments_of, digest_of
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.spark import sparkconf
 from tidegate_spark.storage import FaultError
 
 GATEWAY_PORT, GATEWAY_SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidegate_spark.redaction import values_of_launch, without_secrets
+from tidegate_spark.process.redaction import values_of_launch, without_secrets
 
 NAME = "script-asked"
 

@@ -6,8 +6,8 @@ fails is one of the things it reports.
 
 import json
 
-from tidegate_spark import start_messages as messages
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.process import start_messages as messages
 
 TERMINATION_LOG = "/dev/termination-log"
 LONGEST_MESSAGE = 500

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.environment import Environment
 from tidegate_spark.pods_api import EXECUTORS, PodsApi, executors_of
+from tidegate_spark.process.environment import Environment
 
 GRACE_SECONDS = 5
 """An executor without its driver ends by itself; this is for putting its log into storage."""

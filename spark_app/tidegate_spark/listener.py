@@ -1,4 +1,4 @@
-"""Spark's streaming events, turned into metrics of :class:`tidegate_spark.progress.Progress`. No I/O of its own."""
+"""Spark's streaming events, turned into metrics of :class:`Progress`. No I/O of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from tidegate_spark.control_log.offsets import position_of_progress, without_control
 from tidegate_spark.lag import lag_of, partitions_of
-from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.process.progress import Commit, Progress
 
 BeforeFirst = Callable[[str], None]
 """Takes a query's id; Spark plans the query's first batch when it returns."""

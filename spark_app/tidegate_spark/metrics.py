@@ -1,4 +1,4 @@
-"""The driver's Prometheus metrics, computed at each scrape from :class:`tidegate_spark.progress.Progress`. No I/O."""
+"""The driver's Prometheus metrics, computed at each scrape from :class:`Progress`. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from tidegate_spark.contract.protocol import DriverConfig, QueryReport
-from tidegate_spark.progress import Commit, Observer, Progress
+from tidegate_spark.process.progress import Commit, Observer, Progress
 
 LABELS = ("namespace", "app", "query", "epoch")
 DURATIONS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)

@@ -10,7 +10,7 @@ import os
 from tidegate_spark import storage_messages as messages
 from tidegate_spark.contract.protocol import Fault, StartFrom
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.environment import Environment
+from tidegate_spark.process.environment import Environment
 from tidegate_spark.storage import Credentials, FaultError, mounted_credentials
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tidegate_spark.environment import SERVICE_ACCOUNT_DIRECTORY
+from tidegate_spark.process.environment import SERVICE_ACCOUNT_DIRECTORY
 
 EXECUTORS = "spark-role=executor"
 """Spark's own label."""

@@ -12,9 +12,9 @@ import pkgutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_spark import start_messages as messages
 from tidegate_spark.contract.protocol import PROTOCOL, DriverConfig, Fault, works_with
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.process import start_messages as messages
 from tidegate_spark.storage import FaultError
 
 

@@ -37,12 +37,12 @@ from tidegate_spark.contract.protocol import (
     from_json,
 )
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.environment import Environment
-from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.redaction import Secrets, secret_values
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.faults.store_codes import EXPIRED_CODES, REJECTED_CODES
+from tidegate_spark.process.log_lines import log_to_stderr
+from tidegate_spark.process.redaction import Secrets, secret_values
+from tidegate_spark.process.termination import write_termination
 from tidegate_spark.storage import FaultError
-from tidegate_spark.store_codes import EXPIRED_CODES, REJECTED_CODES
-from tidegate_spark.termination import write_termination
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -27,9 +27,9 @@ from tidegate_spark.contract.object_paths import checkpoint_directory as checkpo
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.file_sinks import Sink, SinkRefusedError, sink_of
 from tidegate_spark.outputs import Output, output_of
-from tidegate_spark.progress import Progress
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
 from tidegate_spark.same_query import Plan, note_functions, plan_of
-from tidegate_spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
 from tidegate_spark.storage import FaultError
 from tidegate_spark.tables import Given
 from tidegate_spark.unnamed_queries import UNNAMED, UndecidedError

@@ -9,13 +9,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from tidegate_spark import foreign_text
-from tidegate_spark import start_messages as messages
 from tidegate_spark.contract.protocol import DEPENDENCY_REASONS, DriverConfig, Fault, Termination
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import REHEARSAL_VARIABLE, Rehearsal, RehearsalEnd, RehearsalResult
-from tidegate_spark.outcome import Outcome
-from tidegate_spark.progress import Progress
+from tidegate_spark.process import start_messages as messages
+from tidegate_spark.process.faults import foreign_text
+from tidegate_spark.process.outcome import Outcome
+from tidegate_spark.process.progress import Progress
 
 log = logging.getLogger("tidegate")
 

@@ -15,16 +15,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegate_spark import (
-    claiming,
-    fence,
-    fencing,
-    pyspark_path,
-    signals,
-    snapshot_progress,
-    storage,
-    storage_readiness,
-)
+from tidegate_spark import claiming, fence, fencing, snapshot_progress, storage, storage_readiness
 from tidegate_spark.contract import repartition_messages as messages
 from tidegate_spark.contract.json_form import NewerOrderError
 from tidegate_spark.contract.protocol import (
@@ -43,17 +34,19 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionEnd
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
-from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.fence import Fenced, Held
-from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.newer_orders import why_refused
-from tidegate_spark.redaction import Secrets, secret_values
+from tidegate_spark.process import signals
+from tidegate_spark.process.environment import Environment, inherited_variables
+from tidegate_spark.process.log_lines import log_to_stderr
+from tidegate_spark.process.newer_orders import why_refused
+from tidegate_spark.process.redaction import Secrets, secret_values
+from tidegate_spark.process.spark import pyspark_path
+from tidegate_spark.process.termination import write_termination
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.making import cause_of, config_for_spark, end_of
 from tidegate_spark.snapshots.copying import Progress
 from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.storage import Credentials, FaultError
-from tidegate_spark.termination import write_termination
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,7 +186,7 @@ class Making:
         if self._session is not None:
             return self._session
         from tidegate_spark import session as spark_session  # noqa: PLC0415 - imports PySpark
-        from tidegate_spark.progress import Progress as Notices  # noqa: PLC0415 - only who starts Spark needs it
+        from tidegate_spark.process.progress import Progress as Notices  # noqa: PLC0415 - only who starts Spark needs it
 
         assert self._held is not None
         config = config_for_spark(self._config, self._order)

@@ -15,13 +15,13 @@ from importlib.abc import InspectLoader
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 
-from tidegate_spark import faults
-from tidegate_spark import start_messages as messages
 from tidegate_spark.claiming import BehindError
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.outcome import Outcome
 from tidegate_spark.preflight import Main
+from tidegate_spark.process import start_messages as messages
+from tidegate_spark.process.faults import faults
+from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
 from tidegate_spark.script_end import flush_output
 from tidegate_spark.script_entry import ScriptRefusedError

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark import entry_messages as messages
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.progress import Progress
+from tidegate_spark.process.progress import Progress
 from tidegate_spark.script_settings import Judged, Unused
 
 Refuse = Callable[[str], None]

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate_spark import entry_messages as messages
-from tidegate_spark import executor_memory, s3a_settings, sparkconf
 from tidegate_spark.contract.protocol import DriverConfig, is_reserved_label
-from tidegate_spark.redaction import values_of_launch
+from tidegate_spark.process.redaction import values_of_launch
+from tidegate_spark.process.spark import executor_memory, s3a_settings, sparkconf
 
 DRIVER_HEAP = "spark.driver.memory"
 VARIABLES_OF_STORAGE = "spark.executorEnv.AWS_"

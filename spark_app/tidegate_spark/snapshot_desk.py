@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport
-from tidegate_spark.environment import Environment
+from tidegate_spark.process.environment import Environment
 from tidegate_spark.snapshot_metrics import SnapshotFigures
 
 if TYPE_CHECKING:

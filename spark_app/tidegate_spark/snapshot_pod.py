@@ -38,11 +38,11 @@ from tidegate_spark.contract.snapshot_protocol import (
     SnapshotReports,
     SnapshotState,
 )
-from tidegate_spark.environment import Environment
-from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.newer_orders import refused_reports
 from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.redaction import Secrets, secret_values
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.log_lines import log_to_stderr
+from tidegate_spark.process.newer_orders import refused_reports
+from tidegate_spark.process.redaction import Secrets, secret_values
 from tidegate_spark.snapshot_book import ENDED
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_work import Carrier, Export

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 from tidegate_spark.contract.protocol import to_json
 from tidegate_spark.contract.snapshot_protocol import PROGRESS_PATH, SnapshotReport, SnapshotReports
-from tidegate_spark.serving.handler import Handler
-from tidegate_spark.serving.limits import Limits
-from tidegate_spark.serving.server import Server
+from tidegate_spark.process.serving.handler import Handler
+from tidegate_spark.process.serving.limits import Limits
+from tidegate_spark.process.serving.server import Server
 
 Reports = Callable[[], "tuple[SnapshotReport, ...]"]
 log = logging.getLogger("tidegate")

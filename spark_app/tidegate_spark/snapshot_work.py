@@ -28,6 +28,7 @@ from tidegate_spark.contract.snapshot_protocol import (
     VerifyOrder,
 )
 from tidegate_spark.order_errors import OrderFailedError
+from tidegate_spark.process.version import VERSION
 from tidegate_spark.snapshots import catalog, collect, layout, manifest, missing, reentry
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
@@ -37,7 +38,6 @@ from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import Origin, damages
 from tidegate_spark.snapshots.take import Request, take
 from tidegate_spark.snapshots.verify import verify
-from tidegate_spark.version import VERSION
 
 CUT = "… (cut)"
 READ_AT_ONCE = 4

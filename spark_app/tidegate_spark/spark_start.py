@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from tidegate_spark import entry_messages as messages
-from tidegate_spark import faults, last_script, s3a_settings, script_settings, storage
+from tidegate_spark import last_script, script_settings, storage
 from tidegate_spark import session as spark_session
 from tidegate_spark.contract.protocol import ACCESS_KEY, EXIT_STOPPED, SECRET_KEY, SESSION_TOKEN, DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.ending import Ending
-from tidegate_spark.environment import Environment
 from tidegate_spark.kept_command import OF_ONE_PROCESS
 from tidegate_spark.last_script import Asked
-from tidegate_spark.outcome import Outcome
-from tidegate_spark.progress import Progress
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.faults import faults
+from tidegate_spark.process.outcome import Outcome
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.redaction import values_of_launch
+from tidegate_spark.process.spark import s3a_settings
 from tidegate_spark.queries import DriverStoppingError
-from tidegate_spark.redaction import values_of_launch
 from tidegate_spark.script import outcome_of
 from tidegate_spark.script_entry import Host, ScriptRefusedError
 from tidegate_spark.storage import FaultError

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tidegate_spark import query_messages as messages
 from tidegate_spark.continuous import seconds_between_epochs
 from tidegate_spark.contract.protocol import QueryReport
-from tidegate_spark.progress import Progress
+from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import Entry, Queries
 from tidegate_spark.stall import Look, StallDetector
 

@@ -9,16 +9,18 @@ import sys
 import time
 from typing import NoReturn
 
-from tidegate_spark import head_start, logs, pyspark_path, storage
-from tidegate_spark import start_messages as messages
+from tidegate_spark import head_start, storage
 from tidegate_spark.configuration import REST_FILE, read_launch
 from tidegate_spark.contract.configuration_protocol import REST_FILE_VARIABLE, ConfigurationChangedError
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig
-from tidegate_spark.environment import Environment, expanded, inherited_variables
 from tidegate_spark.first_process import StopLine
 from tidegate_spark.head_start import HeadStart
-from tidegate_spark.log_lines import log_to_stderr
-from tidegate_spark.redaction import Secrets, secret_values, values_of_launch
+from tidegate_spark.process import logs
+from tidegate_spark.process import start_messages as messages
+from tidegate_spark.process.environment import Environment, expanded, inherited_variables
+from tidegate_spark.process.log_lines import log_to_stderr
+from tidegate_spark.process.redaction import Secrets, secret_values, values_of_launch
+from tidegate_spark.process.spark import pyspark_path
 
 
 def start(stops: StopLine) -> NoReturn:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from tidegate_spark import lineage_mark, output_book, upgrade_pin
-from tidegate_spark import start_messages as messages
 from tidegate_spark import storage as store
 from tidegate_spark.claimed import Claim, Known
 from tidegate_spark.claiming import BehindError
@@ -42,6 +41,7 @@ from tidegate_spark.control_log import keeping
 from tidegate_spark.objects.store import NewerStorageError, SnapshotError, naming_newer
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
+from tidegate_spark.process import start_messages as messages
 from tidegate_spark.repartition import attempts
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import layout as spark_layout

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate_spark import storage_messages as messages
 from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, Fault, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.store_codes import (
+from tidegate_spark.process.faults.store_codes import (
     EXPIRED_CODES,
     MISSING_BUCKET_CODES,
     REGION_CODES,

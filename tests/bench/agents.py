@@ -23,7 +23,7 @@ from tidegate_spark.contract.agent_protocol import (
     Launch,
     read_header,
 )
-from tidegate_spark.serving.framing import Head
+from tidegate_spark.process.serving.framing import Head
 
 KEY = "the key of the operator of all benches"
 """Given to it before it starts: stand-ins then need not read the Secrets of launches."""

@@ -25,9 +25,9 @@ from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE
 from tidegate_spark.contract.repartition_protocol import Repartition
 from tidegate_spark.contract.snapshot_protocol import SnapshotState
-from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.exports import state_reader
-from tidegate_spark.progress import Progress
+from tidegate_spark.process.environment import Environment, inherited_variables
+from tidegate_spark.process.progress import Progress
 from tidegate_spark.repartition import attempts, job
 from tidegate_spark.repartition.making import config_for_spark
 from tidegate_spark.snapshots import manifest, restore

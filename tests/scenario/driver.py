@@ -38,7 +38,7 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.ending import Budget
 from tidegate_spark.failure_account import COUNTED, FailureAccount
 from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.outcome import Outcome
+from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.script import outcome_of_behind
 from tidegate_spark.storage import FaultError
 

@@ -12,9 +12,9 @@ from tidegate_spark.agent_gate import Gate
 from tidegate_spark.contract.agent_protocol import Launch
 from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, AGENT_TOKEN_FILE, AgentReport, DriverConfig
 from tidegate_spark.inside.http import Reply
-from tidegate_spark.redaction import Secrets
-from tidegate_spark.serving.framing import Head, Reading
-from tidegate_spark.serving.handler import refusal_of
+from tidegate_spark.process.redaction import Secrets
+from tidegate_spark.process.serving.framing import Head, Reading
+from tidegate_spark.process.serving.handler import refusal_of
 
 TOKEN_KEY, NUMBER_KEY = (path.rpartition("/")[2] for path in (AGENT_TOKEN_FILE, AGENT_NUMBER_FILE))
 Answered = tuple[int, bytes, dict[str, str]]

@@ -5,7 +5,7 @@ from typing import Protocol
 from tests.scenario.api_server import PODS, ApiServer, Body
 from tests.scenario.cluster import Container
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.sparkconf import executor_template
+from tidegate_spark.process.spark.sparkconf import executor_template
 
 
 class Surroundings(Protocol):

@@ -21,7 +21,7 @@ from tidegate_spark.contract.rehearsal_protocol import rehearsal_place
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.fence import Holder
 from tidegate_spark.objects.store import SnapshotError
-from tidegate_spark.outcome import Outcome
+from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.clearing import clear_left
 from tidegate_spark.starting_point import left_to_fill

@@ -32,12 +32,12 @@ from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_
 from tidegate_spark.control.works import DriverWorks
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.offsets import SOURCE, Positions, joins_late
-from tidegate_spark.environment import Environment
-from tidegate_spark.logs import within
-from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.logs import within
+from tidegate_spark.process.progress import Commit, Progress
+from tidegate_spark.process.redaction import Secrets, clean_message
 from tidegate_spark.queries import Entry as Query
 from tidegate_spark.queries import Queries
-from tidegate_spark.redaction import Secrets, clean_message
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshots.reach import connector
 

@@ -30,10 +30,10 @@ from tidegate_spark.control_log.entries import VERSION, Entry, Segment
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
-from tidegate_spark.serving.framing import Head, Refusal
-from tidegate_spark.serving.handler import Handler
-from tidegate_spark.serving.limits import Limits
-from tidegate_spark.serving.server import Server
+from tidegate_spark.process.serving.framing import Head, Refusal
+from tidegate_spark.process.serving.handler import Handler
+from tidegate_spark.process.serving.limits import Limits
+from tidegate_spark.process.serving.server import Server
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage import fault_of
 

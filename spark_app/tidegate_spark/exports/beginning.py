@@ -22,7 +22,7 @@ from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import MANIFEST_FILE, ExportedQuery, ExportedTable, ExportManifest, parse
 from tidegate_spark.exports.tables import LIST, MAP, TIMERS, TIMERS_NAME, VALUE, has_named_state
 from tidegate_spark.exports.use import Part
-from tidegate_spark.foreign_text import first_line
+from tidegate_spark.process.faults.foreign_text import first_line
 
 _EXPIRES = "ttlExpirationMs"
 

@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegate_spark import pyspark_path
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotReport, SnapshotState
-from tidegate_spark.environment import Environment
 from tidegate_spark.exports import messages
 from tidegate_spark.exports.errors import ExportError
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.spark import pyspark_path
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 

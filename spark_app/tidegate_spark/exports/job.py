@@ -31,7 +31,7 @@ from tidegate_spark.exports.manifest import (
     ExportManifest,
 )
 from tidegate_spark.exports.tables import Table, check_choices, chosen, tables_of
-from tidegate_spark.foreign_text import last_cause
+from tidegate_spark.process.faults.foreign_text import last_cause
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library

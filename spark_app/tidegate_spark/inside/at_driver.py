@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.inside.figures import LastProgress
+from tidegate_spark.process.redaction import Secrets
+from tidegate_spark.process.spark.sparkconf import lineage_uri
 from tidegate_spark.queries import Queries
-from tidegate_spark.redaction import Secrets
-from tidegate_spark.sparkconf import lineage_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.tables import Table
-from tidegate_spark.foreign_text import last_cause
 from tidegate_spark.inside import answers, checkpoints, messages, reading
 from tidegate_spark.inside.answers import Read
 from tidegate_spark.inside.checkpoints import SPARKS, At, Files
@@ -33,6 +32,7 @@ from tidegate_spark.inside.errors import (
 from tidegate_spark.inside.partition_work import ByWindow, Count, FirstRows
 from tidegate_spark.inside.questions import CLOSED, OPEN, Operators, Rows, Windows, more_time
 from tidegate_spark.inside.reading import Job, Sessions
+from tidegate_spark.process.faults.foreign_text import last_cause
 
 ATTEMPTS = 3
 

@@ -34,8 +34,8 @@ from tidegate_spark.contract.repartition_protocol import (
 from tidegate_spark.contract.snapshot_protocol import StateFacts
 from tidegate_spark.exports import state_reader
 from tidegate_spark.exports.tables import StoreMetadata
-from tidegate_spark.foreign_text import last_cause
 from tidegate_spark.objects.store import Entry, SnapshotError, VanishedError
+from tidegate_spark.process.faults.foreign_text import last_cause
 from tidegate_spark.repartition import attempts, fingerprints
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.fingerprints import Contents

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from tidegate_spark import foreign_text
 from tidegate_spark.contract import repartition_messages as messages
 from tidegate_spark.contract.protocol import DriverConfig, Termination
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionEnd
+from tidegate_spark.process.faults import foreign_text
 
 _REASONS = {
     Reason.FENCED: Reason.FENCED,

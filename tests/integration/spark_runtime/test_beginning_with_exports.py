@@ -20,7 +20,7 @@ from tidegate_spark import initial_state, starting_offsets
 from tidegate_spark.contract.protocol import EXIT_OK
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotOrder, SnapshotOrders, SnapshotState
-from tidegate_spark.sparkconf import ROCKSDB_CLASS
+from tidegate_spark.process.spark.sparkconf import ROCKSDB_CLASS
 from tidegate_testing import spark_jars
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.exports import SnapshotOf

@@ -19,9 +19,9 @@ from tidegate_spark.contract.protocol import Storage, to_json
 from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS, ExportOrder
 from tidegate_spark.exports.job import Exporter
 from tidegate_spark.exports.manifest import EXPORT_PREFIX
+from tidegate_spark.process.spark.sparkconf import ROCKSDB_CLASS
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.reach import reach_library
-from tidegate_spark.sparkconf import ROCKSDB_CLASS
 from tidegate_spark.storage import Credentials
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.streaming_queries import spark_here

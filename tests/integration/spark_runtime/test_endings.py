@@ -11,7 +11,7 @@ import pytest
 from tidegate.resources.exec_limits import LONGEST_SETTING
 from tidegate_spark.contract.protocol import EXIT_APPLICATION, EXIT_DEPENDENCY, EXIT_OK
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.sparkconf import CHECKPOINT_FILES_CLASS
+from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FILES_CLASS
 from tidegate_testing.driver_process import SOURCES, ObjectStore
 from tidegate_testing.waiting import wait_for
 

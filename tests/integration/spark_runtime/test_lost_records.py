@@ -17,11 +17,11 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from devcluster import kafka
 from devcluster.site import LocalSite
-from tidegate_spark import faults
 from tidegate_spark.contract.protocol import EXIT_APPLICATION, EXIT_OK, StartFrom
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
-from tidegate_spark.lost_records import KAFKA_DATA_LOSS, SAYS
+from tidegate_spark.process.faults import faults
+from tidegate_spark.process.faults.lost_records import KAFKA_DATA_LOSS, SAYS
 from tidegate_testing import spark_jars
 from tidegate_testing.waiting import wait_for
 

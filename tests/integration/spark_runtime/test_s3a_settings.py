@@ -4,7 +4,7 @@ import re
 import zipfile
 from pathlib import Path
 
-from tidegate_spark.s3a_settings import OF_THE_PATH, PATH
+from tidegate_spark.process.spark.s3a_settings import OF_THE_PATH, PATH
 
 ONLY_WITH_THE_PATH = (
     *(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark import sparkconf
 from tidegate_spark.contract.protocol import EXIT_OK
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.process.spark import sparkconf
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 
 from .conftest import StartDriver

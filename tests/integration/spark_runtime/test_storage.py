@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark import logs, purge, storage, storage_readiness
+from tidegate_spark import purge, storage, storage_readiness
 from tidegate_spark.claimed import Known
 from tidegate_spark.claiming import BehindError
 from tidegate_spark.contract.protocol import (
@@ -29,6 +29,7 @@ from tidegate_spark.contract.protocol import (
     Storage,
 )
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.process import logs
 from tidegate_spark.storage import Credentials, FaultError
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for

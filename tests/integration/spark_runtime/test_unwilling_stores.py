@@ -79,7 +79,7 @@ def test_a_driver_that_finds_such_a_store_says_which_it_is(
     storage_readiness.check_storage(config, str(credentials))
 
 
-@pytest.mark.long  # tests/unit/spark_runtime/test_pure_parts.py has what is made of the exceptions
+@pytest.mark.long  # tests/unit/runtime/process/test_pure_parts.py has what is made of the exceptions
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [(SLOW_DOWN, Reason.STORAGE_THROTTLED), (EXPIRED, Reason.CREDENTIALS_EXPIRED)],

@@ -6,7 +6,7 @@ from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, Worl
 from tidegate.resources.names import access_name
 from tidegate_spark.contract.protocol import APP_FILE, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.outcome import Outcome
+from tidegate_spark.process.outcome import Outcome
 
 UNUSABLE = {"spark.driver.memory": "64g"}
 """Spark settings of a spec of which no pod can be made: its container is smaller."""

@@ -6,7 +6,7 @@ from tests.scenario.happenings.registry import happening
 from tests.scenario.world import World
 from tidegate_spark.contract.protocol import LABEL_APP, LABEL_ROLE, ROLE_EXECUTOR, ROLE_REPARTITION, Notice
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.outcome import Outcome
+from tidegate_spark.process.outcome import Outcome
 
 
 def _some_driver(w: World) -> DriverProcess | None:

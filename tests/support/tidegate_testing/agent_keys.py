@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tidegate_spark.agent_gate import Gate
 from tidegate_spark.contract.agent_protocol import Launch, SignedRequest, digest_of, order_key, public_number
-from tidegate_spark.serving.framing import Head, Reading
+from tidegate_spark.process.serving.framing import Head, Reading
 
 LAUNCH = Launch("shop", "orders", "u-1", 3)
 PRIVATE = bytes(range(1, 33))

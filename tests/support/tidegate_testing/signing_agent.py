@@ -15,8 +15,8 @@ from tidegate.agent.keys import OperatorKeys
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.agent_gate import Gate
 from tidegate_spark.contract.agent_protocol import Launch
-from tidegate_spark.environment import Environment
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.redaction import Secrets
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.observations import KEYS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.version import VERSION
+from tidegate_spark.process.version import VERSION
 
 ROOT = Path(__file__).parents[3]
 

@@ -20,9 +20,9 @@ from tidegate_spark.contract.control_protocol import (
     QueryAcknowledgement,
 )
 from tidegate_spark.contract.protocol import AgentReport, Storage, from_json, to_json
-from tidegate_spark.environment import Environment
-from tidegate_spark.progress import Progress
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.redaction import Secrets
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.driver_process import driver_config
 

@@ -18,7 +18,7 @@ from tidegate_spark.control.channels.ports import (
     Received,
 )
 from tidegate_spark.control.channels.rabbitmq import RabbitChannel, parameters
-from tidegate_spark.faults import KAFKA_ERRORS, Link
+from tidegate_spark.process.faults.faults import KAFKA_ERRORS, Link
 
 TOPIC = KafkaSettings("broker:9092", "control", "replies")
 QUEUE = RabbitSettings("amqp://broker/shop", "control", "replies")

@@ -21,7 +21,7 @@ from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.objects.memory import Buckets
-from tidegate_spark.redaction import Secrets, clean_report
+from tidegate_spark.process.redaction import Secrets, clean_report
 from tidegate_testing.control_log import Clock, library_in
 from tidegate_testing.control_works import FakeWorks
 

@@ -13,7 +13,7 @@ from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.metadata import owner_reference, reference_to
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
-from tidegate_spark.sparkconf import executor_template
+from tidegate_spark.process.spark.sparkconf import executor_template
 from tidegate_testing.observations import PLATFORM, app_with, driver_of, executor_of, launched
 from tidegate_testing.snapshot_observations import SNAPSHOT_UID, snapshot
 

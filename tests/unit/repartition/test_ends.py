@@ -5,11 +5,11 @@ import pytest
 from tidegate_spark.contract.protocol import TERMINATION_MESSAGE_LIMIT, Storage, Termination, from_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionedQuery, RepartitionEnd
-from tidegate_spark.environment import Environment
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.redaction import Secrets
+from tidegate_spark.process.termination import termination_text
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition_pod import Making
-from tidegate_spark.termination import termination_text
 from tidegate_testing.driver_process import driver_config
 
 CONFIG = driver_config("orders", "local:///main.py", Storage("s3://here/apps/orders"))

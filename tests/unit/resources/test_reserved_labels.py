@@ -10,9 +10,9 @@ from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.purge import build_purge_pod
-from tidegate_spark import sparkconf
 from tidegate_spark.contract.protocol import Storage
-from tidegate_spark.environment import Environment
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.spark import sparkconf
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.observations import NOW, PLATFORM, app_with, observe
 

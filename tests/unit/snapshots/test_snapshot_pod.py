@@ -22,7 +22,7 @@ from tidegate_spark.contract.snapshot_protocol import (
 )
 from tidegate_spark.objects.memory import Call
 from tidegate_spark.objects.store import MismatchError, SnapshotError
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_pod import carry_out, judge_claim, word_of
 from tidegate_spark.snapshot_progress import serve

@@ -6,9 +6,9 @@ import pytest
 
 from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.platform import Platform
-from tidegate_spark import sparkconf
 from tidegate_spark.contract.owned_settings import remedy_of
-from tidegate_spark.environment import Environment
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.spark import sparkconf
 from tidegate_testing.values import app
 
 IN_A_POD = {

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import tidegate_spark
-from tidegate_spark import pyspark_path
 from tidegate_spark.contract.protocol import (
     EXIT_APPLICATION,
     TERMINATION_MESSAGE_LIMIT,
@@ -24,6 +23,7 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.protocol import TERMINATION_LOG as TERMINATION_LOG_OF_THE_CONTRACT
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.last_words import TERMINATION_LOG, last_words
+from tidegate_spark.process.spark import pyspark_path
 
 SOURCES = str(Path(tidegate_spark.__file__).parents[1])
 CONFIG = to_json(
@@ -106,7 +106,7 @@ def test_pyspark_is_found_in_sparks_own_directory_here_and_in_child_processes(tm
     home = spark_home(tmp_path, zipped=zipped)
     program = (
         "import os, subprocess, sys\n"
-        "from tidegate_spark import pyspark_path\n"
+        "from tidegate_spark.process.spark import pyspark_path\n"
         "pyspark_path.make_importable(os.environ, sys.path)\n"
         "child = [sys.executable, '-S', '-c', 'import pyspark, py4j; print(pyspark.__file__, py4j.__file__)']\n"
         "import pyspark, py4j\n"

@@ -4,7 +4,7 @@ from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.executor_work import IDLE_SECONDS, Work, WorkAccount
 from tidegate_spark.lag import partitions_of
 from tidegate_spark.listener import read_commit
-from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.process.progress import Commit, Progress
 from tidegate_testing.driver_process import driver_config
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark import faults
-from tidegate_spark.environment import expanded
 from tidegate_spark.executor import working_directory
+from tidegate_spark.process.environment import expanded
+from tidegate_spark.process.faults import faults
 
 
 @pytest.mark.parametrize(

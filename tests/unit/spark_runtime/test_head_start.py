@@ -14,13 +14,14 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 import tidegate_spark
-from tidegate_spark import head_start, last_script, launching, sparkconf
+from tidegate_spark import head_start, last_script, launching
 from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, DriverConfig, ExecutorSettings, Storage, to_json
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal
-from tidegate_spark.environment import Environment, inherited_variables
 from tidegate_spark.head_start import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
 from tidegate_spark.kept_command import FORESEEN, digest_of
 from tidegate_spark.last_script import Asked
+from tidegate_spark.process.environment import Environment, inherited_variables
+from tidegate_spark.process.spark import sparkconf
 from tidegate_testing.waiting import wait_for
 
 SECRET = "very-secret-value"
@@ -247,7 +248,7 @@ def test_a_jvm_does_not_outlive_a_driver_that_is_killed(world: World, how: str) 
     program = (
         "import os, time\n"
         "from tidegate_spark import head_start, start\n"
-        "from tidegate_spark.environment import Environment\n"
+        "from tidegate_spark.process.environment import Environment\n"
         "config = start.read_config(os.environ.pop('CONFIG'))\n"
         "ahead = head_start.begin(config, Environment.read(os.environ), 'p', dict(os.environ))\n"
         "print(ahead is not None, flush=True)\n"

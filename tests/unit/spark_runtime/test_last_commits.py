@@ -14,8 +14,8 @@ from tidegate_spark.contract.protocol import RestartSettings, Storage, Terminati
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.ending import Ending
 from tidegate_spark.failure_account import FailureAccount
-from tidegate_spark.outcome import Outcome
-from tidegate_spark.progress import Progress
+from tidegate_spark.process.outcome import Outcome
+from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import Entry, Queries
 from tidegate_testing.driver_process import driver_config
 

@@ -9,7 +9,7 @@ from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Sto
 from tidegate_spark.lag import UNKNOWN, lag_of
 from tidegate_spark.listener import read_commit
 from tidegate_spark.metrics import build_registry
-from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.process.progress import Commit, Progress
 
 CONFIG = DriverConfig(
     app="orders",

@@ -11,10 +11,10 @@ import pytest
 from tidegate_spark import own_ports
 from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.contract.protocol import Storage
-from tidegate_spark.environment import Environment
 from tidegate_spark.metrics import build_registry
-from tidegate_spark.progress import Progress
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.redaction import Secrets
 from tidegate_testing.driver_process import driver_config
 
 HERE = "127.0.0.1"

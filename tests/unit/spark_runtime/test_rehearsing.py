@@ -8,8 +8,8 @@ import pytest
 from tidegate_spark.contract.protocol import EXIT_CODES, DriverState, Fault, Storage, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, rehearsal_place
-from tidegate_spark.outcome import Outcome
-from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.process.outcome import Outcome
+from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.rehearsing import Rehearsing, what_failed
 from tidegate_testing.driver_process import driver_config
 

@@ -22,10 +22,10 @@ from tidegate_spark.contract.agent_protocol import (
     prove,
 )
 from tidegate_spark.contract.protocol import AgentReport, DriverConfig, Storage, from_json
-from tidegate_spark.environment import Environment
 from tidegate_spark.inside.http import Reply
-from tidegate_spark.progress import Progress
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.redaction import Secrets
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.agent_keys import OPERATORS, PRIVATE
 from tidegate_testing.driver_process import driver_config

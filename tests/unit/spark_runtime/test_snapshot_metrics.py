@@ -5,8 +5,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
-from tidegate_spark.progress import Progress
-from tidegate_spark.redaction import Secrets, clean_report
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.redaction import Secrets, clean_report
 from tidegate_spark.snapshot_metrics import SnapshotFigures
 from tidegate_testing.driver_process import driver_config
 

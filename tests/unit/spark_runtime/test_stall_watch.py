@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
-from tidegate_spark.progress import Commit, Progress
+from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.stall_watch import RUNS_BATCH, WAITS_FOR_TRIGGER, StallWatch
 
 CONFIG = DriverConfig(

@@ -39,7 +39,7 @@ from tidegate_spark.contract.snapshot_protocol import (
     StateChoice,
     VerifyOrder,
 )
-from tidegate_spark.progress import Progress
+from tidegate_spark.process.progress import Progress
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.observations import KEYS, app_with, launched, running_driver

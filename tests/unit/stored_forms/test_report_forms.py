@@ -63,11 +63,11 @@ from tidegate_spark.contract.snapshot_protocol import (
     StateFacts,
 )
 from tidegate_spark.last_words import last_words
-from tidegate_spark.progress import Commit, Ends, Leaving, Progress
-from tidegate_spark.redaction import Secrets, clean_report
+from tidegate_spark.process.progress import Commit, Ends, Leaving, Progress
+from tidegate_spark.process.redaction import Secrets, clean_report
+from tidegate_spark.process.termination import termination_text
 from tidegate_spark.snapshot_pod import word_of
 from tidegate_spark.snapshot_progress import serve
-from tidegate_spark.termination import termination_text
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.observations import app_with, launched, running_driver
 from tidegate_testing.older_agent import older_agent
@@ -261,7 +261,7 @@ def told_by_agent(report: AgentReport) -> bytes:
     )
     progress = Progress(config)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidegate_spark.progress.time.time", lambda: NOW)
+        patch.setattr("tidegate_spark.process.progress.time.time", lambda: NOW)
         progress.work(report.task_seconds, report.executors_idle)
         progress.query_committed("main", Commit(41, 1000, 120.5, 240.25, 800, 500, 65536, NOW - 5, 30, 14, 6, 8))
         for query in report.queries:

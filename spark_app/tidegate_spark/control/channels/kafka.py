@@ -14,7 +14,6 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from tidegate_spark import foreign_text
 from tidegate_spark.contract.control_protocol import KafkaSettings
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages as texts
@@ -26,7 +25,8 @@ from tidegate_spark.control.channels.ports import (
     Received,
     Reply,
 )
-from tidegate_spark.faults import KAFKA_ERRORS, Link, java_chain
+from tidegate_spark.process.faults import foreign_text
+from tidegate_spark.process.faults.faults import KAFKA_ERRORS, Link, java_chain
 
 KIND = "Kafka"
 LOOK_SECONDS = 10.0

@@ -15,7 +15,6 @@ from typing import Any
 import pika
 from pika import exceptions
 
-from tidegate_spark import foreign_text
 from tidegate_spark.contract.control_protocol import RabbitSettings
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages
@@ -28,6 +27,7 @@ from tidegate_spark.control.channels.ports import (
     Received,
     Reply,
 )
+from tidegate_spark.process.faults import foreign_text
 
 KIND = "RabbitMQ"
 MOST_UNACKNOWLEDGED = 100

@@ -12,7 +12,7 @@ from tidegate_spark.contract.secret_shapes import (
     secrets_of,
     without_shapes,
 )
-from tidegate_spark.redaction import Secrets, Stream
+from tidegate_spark.process.redaction import Secrets, Stream
 
 PEM = (
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END RSA PRIVATE KEY-----"

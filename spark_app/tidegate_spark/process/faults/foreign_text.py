@@ -1,6 +1,6 @@
 """The only place of the runtime where text is read that Spark, Hadoop, their JVM and brokers write for people. No I/O.
 
-What is recognized here is what they write today. With real ones: tests/unit/spark_runtime/test_foreign_text.py (names
+What is recognized here is what they write today. With real ones: tests/unit/runtime/process/test_foreign_text.py (names
 of Spark's conditions, Hadoop's listings), tests/integration/spark_runtime/test_rehearsals.py (what a rehearsal makes of
 them), tests/integration/control_channels (brokers; a JVM without memory, in its test_foreign_text.py),
 tests/integration/spark_runtime/test_exports.py (causes). Unknown text is never an error: it is shown as it is.
@@ -49,7 +49,7 @@ _KAFKA_RANGE = re.compile(
 
 
 def names(words: str, text: str) -> bool:
-    """Return whether a text has the words that a rule is about (see tidegate_spark.faults.RULES)."""
+    """Return whether a text has the words that a rule is about (see tidegate_spark.process.faults.faults.RULES)."""
     return words in text
 
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from tidegate_spark import logs
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.process import logs
+from tidegate_spark.process.redaction import Secrets
 
 
 class Noticed:

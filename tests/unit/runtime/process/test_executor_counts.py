@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tidegate_spark.contract.protocol import AgentReport, Storage
-from tidegate_spark.progress import COUNT_SECONDS, Ends, Leaving, Progress
+from tidegate_spark.process.progress import COUNT_SECONDS, Ends, Leaving, Progress
 from tidegate_testing.driver_process import driver_config
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from tidegate_spark import start_messages as messages
+from tidegate_spark.process import start_messages as messages
 
 DEFAULT_SPARK_HOME = "/opt/spark"
 

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler
 from types import MappingProxyType
 from typing import Any
 
-from tidegate_spark.serving.framing import Head, Refusal
-from tidegate_spark.serving.limits import Lane
+from tidegate_spark.process.serving.framing import Head, Refusal
+from tidegate_spark.process.serving.limits import Lane
 
 LARGEST_BODY = 4096
 

@@ -10,10 +10,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
-from tidegate_spark.serving.connection import Connection
-from tidegate_spark.serving.handler import Handler
-from tidegate_spark.serving.limits import Lane, Limits
-from tidegate_spark.serving.threads import Threads
+from tidegate_spark.process.serving.connection import Connection
+from tidegate_spark.process.serving.handler import Handler
+from tidegate_spark.process.serving.limits import Lane, Limits
+from tidegate_spark.process.serving.threads import Threads
 
 log = logging.getLogger("tidegate")
 BACKLOG = 512

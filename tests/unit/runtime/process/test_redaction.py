@@ -24,8 +24,8 @@ from tidegate_spark.contract.protocol import (
 )
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.secret_shapes import REDACTED
-from tidegate_spark.redaction import Secrets, Stream, clean_report, secret_values
-from tidegate_spark.termination import termination_text
+from tidegate_spark.process.redaction import Secrets, Stream, clean_report, secret_values
+from tidegate_spark.process.termination import termination_text
 
 PASSWORD = "correct horse"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END PRIVATE KEY-----\n"

@@ -8,7 +8,7 @@ import logging
 
 from tidegate_spark.contract.protocol import TERMINATION_MESSAGE_LIMIT, Termination, to_json
 from tidegate_spark.contract.repartition_protocol import without_last
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.process.redaction import Secrets
 
 log = logging.getLogger("tidegate")
 

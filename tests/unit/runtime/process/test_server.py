@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tidegate_spark.serving.framing import LARGEST_HEAD, Head, Refusal
-from tidegate_spark.serving.handler import Handler
-from tidegate_spark.serving.limits import Lane, Limits
-from tidegate_spark.serving.server import Server
+from tidegate_spark.process.serving.framing import LARGEST_HEAD, Head, Refusal
+from tidegate_spark.process.serving.handler import Handler
+from tidegate_spark.process.serving.limits import Lane, Limits
+from tidegate_spark.process.serving.server import Server
 
 FEW = Limits(connections=8, threads=1, long_threads=1, waiting=1)
 CLOSED = b""

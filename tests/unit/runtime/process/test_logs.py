@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tidegate_spark import logs
 from tidegate_spark.contract.protocol import Storage
+from tidegate_spark.process import logs
 
 PLACE = Storage("s3://bucket/apps/n/a")
 NOON = 1_700_000_000.25

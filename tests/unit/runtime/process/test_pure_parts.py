@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark import faults, logs, sparkconf
 from tidegate_spark.contract.protocol import (
     RUNTIME_DIRECTORY,
     TERMINATION_MESSAGE_LIMIT,
@@ -19,16 +18,19 @@ from tidegate_spark.contract.protocol import (
     store_identity,
 )
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.environment import Environment
-from tidegate_spark.faults import Link
 from tidegate_spark.leftovers import leftovers
-from tidegate_spark.outcome import Outcome
+from tidegate_spark.process import logs
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.faults import faults
+from tidegate_spark.process.faults.faults import Link
+from tidegate_spark.process.outcome import Outcome
+from tidegate_spark.process.redaction import Secrets
+from tidegate_spark.process.spark import sparkconf
+from tidegate_spark.process.termination import termination_text
 from tidegate_spark.queries import Entry, checkpoint_directory, refusal, with_settings
-from tidegate_spark.redaction import Secrets
 from tidegate_spark.same_query import Plan
 from tidegate_spark.script import judge, outcome_of_exit
 from tidegate_spark.storage_readiness import delays
-from tidegate_spark.termination import termination_text
 from tidegate_spark.watch import COMPLETED
 
 CONFIG = DriverConfig(

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tidegate_spark.contract.protocol import LOG_PREFIX, Storage
-from tidegate_spark.redaction import Secrets, Stream
+from tidegate_spark.process.redaction import Secrets, Stream
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

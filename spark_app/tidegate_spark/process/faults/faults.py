@@ -16,12 +16,12 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from tidegate_spark import fault_messages as messages
 from tidegate_spark.contract.protocol import LINEAGE_PREFIX
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.foreign_text import first_line, missing_module_in, names, python_error_in
-from tidegate_spark.lost_records import what_is_lost
-from tidegate_spark.store_codes import EXPIRED_CODES, THROTTLING_CODES
+from tidegate_spark.process.faults import fault_messages as messages
+from tidegate_spark.process.faults.foreign_text import first_line, missing_module_in, names, python_error_in
+from tidegate_spark.process.faults.lost_records import what_is_lost
+from tidegate_spark.process.faults.store_codes import EXPIRED_CODES, THROTTLING_CODES
 
 CHAIN_LIMIT = 20
 MESSAGE_LIMIT = 1500

@@ -3,8 +3,8 @@
 import dataclasses
 
 from tidegate_spark.contract.protocol import SPARK_SECRET_FILE, Storage
-from tidegate_spark.environment import Environment
-from tidegate_spark.sparkconf import (
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.spark.sparkconf import (
     CHECKPOINT_FORMAT,
     DECOMMISSION,
     HDFS_BACKED_CLASS,

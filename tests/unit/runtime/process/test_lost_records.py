@@ -2,13 +2,13 @@
 
 import pytest
 
-from tidegate_spark import faults
 from tidegate_spark.contract.protocol import EXIT_APPLICATION, EXIT_CODES
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.entry import Fault
 from tidegate_spark.contract.reasons.registry import fault_of, is_of_version, outlasts_rollback
-from tidegate_spark.faults import Link
-from tidegate_spark.lost_records import KAFKA_DATA_LOSS
+from tidegate_spark.process.faults import faults
+from tidegate_spark.process.faults.faults import Link
+from tidegate_spark.process.faults.lost_records import KAFKA_DATA_LOSS
 
 STREAM = Link(("org.apache.spark.sql.streaming.StreamingQueryException",), "outer", condition="STREAM_FAILED")
 STATE_EXCEPTION = "org.apache.spark.sql.kafka010.KafkaIllegalStateException"

@@ -16,9 +16,9 @@ from devcluster.control import free_port
 from tidegate_spark.agent import COMMAND_LIMITS, STATUS_LIMITS, Agent
 from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, ControlOrder, ControlOrders
 from tidegate_spark.contract.protocol import AgentReport, Storage, from_json, to_json
-from tidegate_spark.environment import Environment
-from tidegate_spark.progress import Progress
-from tidegate_spark.redaction import Secrets
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.process.redaction import Secrets
 from tidegate_testing.agent_commands import commands
 from tidegate_testing.driver_process import TOKEN, driver_config
 from tidegate_testing.slow_clients import SLOW, SlowClients

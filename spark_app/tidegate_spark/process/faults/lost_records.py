@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tidegate_spark import fault_messages as messages
-from tidegate_spark.foreign_text import kafka_range_in, topic_partitions_in
+from tidegate_spark.process.faults import fault_messages as messages
+from tidegate_spark.process.faults.foreign_text import kafka_range_in, topic_partitions_in
 
 KAFKA_DATA_LOSS = "KAFKA_DATA_LOSS"
 UNREADABLE_RANGE = "COULD_NOT_READ_OFFSET_RANGE"

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tidegate_spark import executor_memory, s3a_settings
 from tidegate_spark.contract.owned_settings import remedy_of
 from tidegate_spark.contract.protocol import (
     FENCE_FILE,
@@ -20,7 +19,8 @@ from tidegate_spark.contract.protocol import (
     is_reserved_label,
     label_set_by,
 )
-from tidegate_spark.environment import Environment
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.spark import executor_memory, s3a_settings
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"

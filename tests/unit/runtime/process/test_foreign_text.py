@@ -8,7 +8,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tidegate_spark.foreign_text import (
+from tidegate_spark.process.faults.foreign_text import (
     PLAN_CONDITIONS,
     STATE_SCHEMA_CONDITIONS,
     names_plan,

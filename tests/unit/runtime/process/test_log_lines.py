@@ -11,7 +11,7 @@ import pytest
 
 import tidegate_spark
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, EXECUTOR_CONFIG_VARIABLE, LOG_FORMAT_VARIABLE
-from tidegate_spark.log_lines import context_of, log_to_stderr
+from tidegate_spark.process.log_lines import context_of, log_to_stderr
 
 CONFIG = json.dumps({"namespace": "shop", "app": "orders", "epoch": 7, "main": "local:///m.py"})
 INI = "[loggers]\nkeys=root\n[logger_root]\nhandlers=\n[handlers]\nkeys=\n[formatters]\nkeys="
@@ -62,7 +62,7 @@ def test_a_script_that_configures_logging_does_not_silence_them(configured: str)
     program = f"""
 import io, logging.config
 INI = {INI!r}
-from tidegate_spark.log_lines import log_to_stderr
+from tidegate_spark.process.log_lines import log_to_stderr
 
 log = logging.getLogger("tidegate")
 log_to_stderr({{}})

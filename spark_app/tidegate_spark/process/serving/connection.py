@@ -10,9 +10,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from tidegate_spark.serving.framing import Head, Reading, Refusal, length_of
-from tidegate_spark.serving.handler import Handler, refusal_of
-from tidegate_spark.serving.limits import Lane, Limits
+from tidegate_spark.process.serving.framing import Head, Reading, Refusal, length_of
+from tidegate_spark.process.serving.handler import Handler, refusal_of
+from tidegate_spark.process.serving.limits import Lane, Limits
 
 GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 LINGER_SECONDS = 2.0

@@ -1,0 +1,1 @@
+"""What every kind of pod needs: environment, signals, termination message, logs, redaction."""
