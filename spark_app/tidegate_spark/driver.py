@@ -14,21 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import (
-    claiming,
-    export_guard,
-    fencing,
-    file_sinks,
-    metrics,
-    muting,
-    own_ports,
-    preflight,
-    query_names,
-    source_cleaning,
-    storage,
-    storage_readiness,
-    watch,
-)
+from tidegate_spark import export_guard, file_sinks, metrics, muting, own_ports, preflight, source_cleaning, watch
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.context_stop import guard_context
@@ -41,7 +27,6 @@ from tidegate_spark.empty_starts import EmptyStarts
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.exports.carrying import carry_out as make_export
 from tidegate_spark.failure_account import FailureAccount
-from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.file_sinks import Sink
 from tidegate_spark.first_process import StopLine
 from tidegate_spark.head_start import HeadStart
@@ -88,7 +73,10 @@ from tidegate_spark.source_cleaning import SourceCleaning
 from tidegate_spark.spark_start import Files, SparkStart
 from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.state_guard import StateGuard
-from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.storage import query_names, readiness, s3_client
+from tidegate_spark.storage.claim import claiming, fencing
+from tidegate_spark.storage.claim.fence import Fenced, Held
+from tidegate_spark.storage.s3_client import Credentials, FaultError
 from tidegate_spark.tables import Tables
 from tidegate_spark.unnamed_queries import UnnamedQueries
 from tidegate_spark.version_notices import VersionNotices
@@ -199,9 +187,7 @@ class Driver:
         if not self._clear_place():
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         directory, requested = environment.credentials_directory, self._ending.requested
-        credentials = storage_readiness.wait_for_storage(
-            config, directory, requested, self._report_fault, pyspark.__version__
-        )
+        credentials = readiness.wait_for_storage(config, directory, requested, self._report_fault, pyspark.__version__)
         if self._ending.requested.is_set():
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
         self._claimed = True
@@ -237,15 +223,13 @@ class Driver:
         """Let a rehearsal start with nothing of an earlier attempt; False if it was told to stop meanwhile."""
         if self._rehearsing is None:
             return True
-        return (
-            storage_readiness.wait_for(self._forget_rehearsal, self._ending.requested, self._report_fault) is not None
-        )
+        return readiness.wait_for(self._forget_rehearsal, self._ending.requested, self._report_fault) is not None
 
     def _forget_rehearsal(self) -> bool:
         from tidegate_spark import rehearsal_place  # noqa: PLC0415 - only rehearsals need it
 
         config = self._config
-        credentials = storage.read_credentials(self._environment.credentials_directory, config.credentials_secret)
+        credentials = s3_client.read_credentials(self._environment.credentials_directory, config.credentials_secret)
         with claiming.faults_of(config):
             rehearsal_place.forget_own(config, credentials)
         return True
@@ -253,7 +237,7 @@ class Driver:
     def _take_fence(self) -> Held | None:
         """Take the fence; None if the driver was told to stop meanwhile."""
         config, me = self._config, fencing.holder_of(self._config, self._environment.pod_uid)
-        held = storage_readiness.wait_for(
+        held = readiness.wait_for(
             lambda: fencing.take(config, self._credentials, me), self._ending.requested, self._report_fault
         )
         if held is None:
@@ -261,8 +245,8 @@ class Driver:
         directory, place = self._environment.credentials_directory, config.storage
 
         def connect() -> fencing.FenceObject:
-            credentials = storage.read_credentials(directory, config.credentials_secret)
-            return fencing.FenceObject(storage.connect(place, credentials), place)
+            credentials = s3_client.read_credentials(directory, config.credentials_secret)
+            return fencing.FenceObject(s3_client.connect(place, credentials), place)
 
         self._fence = fencing.FenceKeeper(
             connect,
@@ -282,7 +266,7 @@ class Driver:
 
         def fill() -> bool:
             # They may have been renewed while it was waited for.
-            self._keep_secret(storage.read_credentials(directory, config.credentials_secret))
+            self._keep_secret(s3_client.read_credentials(directory, config.credentials_secret))
             start_from = config.start_from or starting_point.find_left_to_fill(config, self._credentials)
             told = dataclasses.replace(config, start_from=start_from)
             starting_point.fill_lineage(told, self._credentials, requested, notice, pyspark.__version__)
@@ -290,7 +274,7 @@ class Driver:
             return True
 
         try:
-            return storage_readiness.wait_for(fill, requested, self._report_fault) is not None
+            return readiness.wait_for(fill, requested, self._report_fault) is not None
         except starting_point.StoppedError:
             return False
 
@@ -303,10 +287,10 @@ class Driver:
         config, environment = self._config, self._environment
 
         def find() -> SnapshotOrders:
-            self._keep_secret(storage.read_credentials(environment.credentials_directory, config.credentials_secret))
+            self._keep_secret(s3_client.read_credentials(environment.credentials_directory, config.credentials_secret))
             return starting_point.find_pin(config, self._credentials, environment.work_directory)
 
-        orders = storage_readiness.wait_for(find, self._ending.requested, self._report_fault)
+        orders = readiness.wait_for(find, self._ending.requested, self._report_fault)
         if orders is not None and orders.take:
             self._snapshots.give(orders)
         return orders is not None
@@ -326,13 +310,13 @@ class Driver:
                 return fencing.lost_while_running(lost or Fenced(), self._config)
         if outcome.reason not in faults.PROBED:
             return outcome
-        return judge(outcome, storage_readiness.find_fault(self._config, self._credentials))
+        return judge(outcome, readiness.find_fault(self._config, self._credentials))
 
     def _keep_secret(self, credentials: Credentials | None) -> None:
         # S3A in the JVM reads its credentials from the environment that it inherits.
         os.environ.update(credentials.variables() if credentials else {})
         # Those of an imported snapshot are in the same container, whatever they are used for.
-        beside = storage.mounted_credentials(self._environment.origin_credentials_directory)
+        beside = s3_client.mounted_credentials(self._environment.origin_credentials_directory)
         for each in (credentials, beside):
             self._output.secrets.add(*(each.secrets if each else ()))
         self._credentials = credentials
@@ -551,13 +535,13 @@ class Driver:
         try:
             # An end that came before the storage was looked at: what is not ours must not be written to.
             credentials = (
-                storage.read_credentials(directory, self._config.credentials_secret)
+                s3_client.read_credentials(directory, self._config.credentials_secret)
                 if self._claimed
-                else storage_readiness.check_storage(self._config, directory)
+                else readiness.check_storage(self._config, directory)
             )
         except FaultError:
             return
-        client = storage.connect(place, credentials, timeout_seconds=3.0)
+        client = s3_client.connect(place, credentials, timeout_seconds=3.0)
         self._output.secrets.add(*(credentials.secrets if credentials else ()))
         logs.put_driver_log(client, place, self._process_name, self._output.secrets.clean_bytes(content))
         logs.prune_logs(client, place)

@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tidegate_spark import storage
 from tidegate_spark.contract.protocol import EXECUTOR_CONFIG_VARIABLE, PROCESS_VARIABLE, ExecutorConfig, from_json
 from tidegate_spark.process import logs
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.redaction import Secrets, secret_values
-from tidegate_spark.storage import Credentials
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.s3_client import Credentials
 
 ENTRYPOINT = "/opt/entrypoint.sh"
 WORKING_DIRECTORY = "executor"
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     output = logs.OutputTail(secrets)
     log_to_stderr(os.environ)
     environment = Environment.read(os.environ)
-    credentials = storage.mounted_credentials(environment.credentials_directory)
+    credentials = s3_client.mounted_credentials(environment.credentials_directory)
     secrets.add(*(credentials.secrets if credentials else ()))
     entry_point = os.environ.get("TIDEGATE_ENTRYPOINT", ENTRYPOINT)
     directory = working_directory(os.getcwd(), environment.work_directory)
@@ -111,7 +111,7 @@ def run_child(command: Sequence[str], credentials: Credentials | None, directory
 
 def _put_log(content: bytes, credentials: Credentials | None) -> None:
     config = from_json(ExecutorConfig, os.environ.get(EXECUTOR_CONFIG_VARIABLE, ""))
-    client = storage.connect(config.storage, credentials, timeout_seconds=3.0)
+    client = s3_client.connect(config.storage, credentials, timeout_seconds=3.0)
     process = os.environ.get(PROCESS_VARIABLE, f"unknown-e{config.epoch}")
     executor = os.environ.get("SPARK_EXECUTOR_ID", "unknown")
     logs.put_executor_log(client, config.storage, process, executor, content)

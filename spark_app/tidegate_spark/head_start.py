@@ -26,12 +26,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_spark import last_script, storage
+from tidegate_spark import last_script
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.kept_command import KeptCommand, arguments_of, digest_of
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.spark import sparkconf
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.s3_client import FaultError
 
 GATEWAY_PORT, GATEWAY_SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 DOOR_VARIABLE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
@@ -69,7 +70,7 @@ def begin(
     if config.rehearsal is not None or GATEWAY_PORT in variables:
         return None
     try:
-        credentials = storage.read_credentials(environment.credentials_directory, config.credentials_secret)
+        credentials = s3_client.read_credentials(environment.credentials_directory, config.credentials_secret)
         home = _spark_home(variables)
     except (FaultError, ImportError, ValueError):
         return None  # whoever needs them says so

@@ -7,9 +7,9 @@ from typing import Any
 
 from tidegate_spark.contract.json_form import check_format
 from tidegate_spark.contract.protocol import LINEAGE_PREFIX
-from tidegate_spark.objects.store import SnapshotError, naming_newer
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Manifest
+from tidegate_spark.storage.store import SnapshotError, naming_newer
 
 WITHOUT_OUTPUT = "withoutOutput"
 """Of a lineage whose state was repartitioned: query -> the batch that this was, which put nothing out."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 
-from tidegate_spark import storage_messages as messages
 from tidegate_spark.contract.protocol import Fault, StartFrom
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.environment import Environment
-from tidegate_spark.storage import Credentials, FaultError, mounted_credentials
+from tidegate_spark.storage import storage_messages as messages
+from tidegate_spark.storage.s3_client import Credentials, FaultError, mounted_credentials
 
 
 def credentials_of_origin(

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.objects.store import naming_newer
 from tidegate_spark.outputs import Output, Outputs, refusal
 from tidegate_spark.snapshots.library import Library
+from tidegate_spark.storage.store import naming_newer
 
 OUTPUTS_FILE = "outputs.json"
 """Object below the application's prefix: where its queries write."""

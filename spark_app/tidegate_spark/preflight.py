@@ -1,7 +1,7 @@
 """What must hold of the launch and the image before a JVM is started: protocol, program and files. Does I/O.
 
 Messages say what is wrong; what to do about it is said by the operator, by the reason. What must hold of the storage
-is in :mod:`tidegate_spark.storage_readiness`.
+is in :mod:`tidegate_spark.storage.readiness`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from tidegate_spark.contract.protocol import PROTOCOL, DriverConfig, Fault, works_with
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process import start_messages as messages
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage.s3_client import FaultError
 
 
 @dataclass(frozen=True)

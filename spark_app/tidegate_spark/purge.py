@@ -21,9 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tidegate_spark import claim_messages as messages
-from tidegate_spark import claiming, purged_snapshots, storage
-from tidegate_spark.claims import look_for_claim, owner_named_to
+from tidegate_spark import purged_snapshots
 from tidegate_spark.contract.object_paths import INBOX_PREFIX
 from tidegate_spark.contract.protocol import (
     APP_FILE,
@@ -42,7 +40,11 @@ from tidegate_spark.process.faults.store_codes import EXPIRED_CODES, REJECTED_CO
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.redaction import Secrets, secret_values
 from tidegate_spark.process.termination import write_termination
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.claim import claim_messages as messages
+from tidegate_spark.storage.claim import claiming
+from tidegate_spark.storage.claim.claims import look_for_claim, owner_named_to
+from tidegate_spark.storage.s3_client import FaultError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -90,12 +92,12 @@ def main() -> int:
     reason, message = Reason.COMPLETED, ""
     credentials = None
     try:
-        credentials = storage.read_credentials(environment.credentials_directory, config.credentials_secret)
-        message = purge(storage.connect(config.storage, credentials, TIMEOUT_SECONDS), config).message
+        credentials = s3_client.read_credentials(environment.credentials_directory, config.credentials_secret)
+        message = purge(s3_client.connect(config.storage, credentials, TIMEOUT_SECONDS), config).message
     except FaultError as error:
         reason, message = error.fault.reason, error.fault.message
     except Exception as error:
-        fault = storage.fault_of(error, config.storage, config.credentials_secret)
+        fault = s3_client.fault_of(error, config.storage, config.credentials_secret)
         if fault is None:
             raise
         reason, message = fault.reason, fault.message
@@ -235,7 +237,7 @@ def _namespace_of_claim(client: S3Client, config: DriverConfig, claim: str) -> s
     except FaultError as error:
         if error.fault.reason is Reason.NEWER_FORMAT:
             return ""  # whatever it says: it may be another's
-        body, _ = storage.read_object(client, place, place.key(APP_FILE)) or (b"", "")
+        body, _ = s3_client.read_object(client, place, place.key(APP_FILE)) or (b"", "")
         content = look_for_claim(body)
     return str(content.get("namespace") or "") if content and content.get("uid") != config.uid else None
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidegate_spark import purge_messages as messages
-from tidegate_spark import storage
 from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.contract.protocol import DriverConfig, Fault
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog
 from tidegate_spark.snapshots.catalog_json import UnreadableCatalogError, decode, encode
 from tidegate_spark.snapshots.library import CATALOG_FILE
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import NewerStorageError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -44,7 +44,7 @@ def give_up(client: S3Client, config: DriverConfig) -> None:
         Exception: what boto3 raises when storage does not answer.
     """
     for _ in range(ATTEMPTS):
-        found = storage.read_object(client, config.storage, catalog_key(config))
+        found = s3_client.read_object(client, config.storage, catalog_key(config))
         if found is None:
             _refuse_without_catalog(client, config)
             return
@@ -55,7 +55,7 @@ def give_up(client: S3Client, config: DriverConfig) -> None:
         after = given_up(before)
         if after == before:
             return
-        if storage.replace_object(client, config.storage, catalog_key(config), encode(after), found[1]):
+        if s3_client.replace_object(client, config.storage, catalog_key(config), encode(after), found[1]):
             return
     raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.catalog_contended(_named(config))))
 

@@ -30,7 +30,7 @@ from tidegate_spark.outputs import Output, output_of
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
 from tidegate_spark.same_query import Plan, note_functions, plan_of
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.tables import Given
 from tidegate_spark.unnamed_queries import UNNAMED, UndecidedError
 from tidegate_spark.writers import texts, writer_format, writer_mode, writer_options

@@ -6,7 +6,7 @@ from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.rehearsal_protocol import REHEARSAL_PREFIX
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.reach import reach_library
-from tidegate_spark.storage import Credentials
+from tidegate_spark.storage.s3_client import Credentials
 
 _PASSES = 5
 """A driver that is being killed may put a last object there after it was looked."""

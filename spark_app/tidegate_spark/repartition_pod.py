@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegate_spark import claiming, fence, fencing, snapshot_progress, storage, storage_readiness
+from tidegate_spark import snapshot_progress
 from tidegate_spark.contract import repartition_messages as messages
 from tidegate_spark.contract.json_form import NewerOrderError
 from tidegate_spark.contract.protocol import (
@@ -34,7 +34,6 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import REPARTITION_VARIABLE, Repartition, RepartitionEnd
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
-from tidegate_spark.fence import Fenced, Held
 from tidegate_spark.process import signals
 from tidegate_spark.process.environment import Environment, inherited_variables
 from tidegate_spark.process.log_lines import log_to_stderr
@@ -46,7 +45,10 @@ from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.making import cause_of, config_for_spark, end_of
 from tidegate_spark.snapshots.copying import Progress
 from tidegate_spark.snapshots.reach import reach_library
-from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.storage import readiness, s3_client
+from tidegate_spark.storage.claim import claiming, fence, fencing
+from tidegate_spark.storage.claim.fence import Fenced, Held
+from tidegate_spark.storage.s3_client import Credentials, FaultError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +120,7 @@ class Making:
         except FaultError as error:
             fault = error.fault
         except Exception as error:
-            found = storage.fault_of(error, config.storage, config.credentials_secret)
+            found = s3_client.fault_of(error, config.storage, config.credentials_secret)
             if found is None:
                 log.exception("no lineage was made")
                 words = f"{type(error).__name__}: {error}"
@@ -138,7 +140,7 @@ class Making:
             raise RepartitionError(Reason.START_FAILED, message) from error
         config, directory = self._config, self._environment.credentials_directory
         # It is ended from outside when its time is over.
-        credentials = storage_readiness.wait_for_storage(config, directory, threading.Event(), _log_fault)
+        credentials = readiness.wait_for_storage(config, directory, threading.Event(), _log_fault)
         self._keep(credentials)
         self._held = fencing.take(config, credentials, fencing.holder_of(config, self._environment.pod_uid))
         own = reach_library(config.storage, credentials)
@@ -170,7 +172,7 @@ class Making:
     def _check(self) -> None:
         """Raise if another one took the storage over; what the store's client raises is raised."""
         assert self._held is not None
-        port = fencing.FenceObject(storage.connect(self._config.storage, self._credentials), self._config.storage)
+        port = fencing.FenceObject(s3_client.connect(self._config.storage, self._credentials), self._config.storage)
         found = fence.check(port, self._held)
         if found is not None:
             raise RepartitionError(Reason.FENCED, _fenced_words(found))

@@ -15,7 +15,6 @@ from importlib.abc import InspectLoader
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 
-from tidegate_spark.claiming import BehindError
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.preflight import Main
@@ -26,6 +25,7 @@ from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
 from tidegate_spark.script_end import flush_output
 from tidegate_spark.script_entry import ScriptRefusedError
 from tidegate_spark.stderr_tail import StderrTail
+from tidegate_spark.storage.claim.claiming import BehindError
 from tidegate_spark.watch import COMPLETED
 
 CONNECTION_LOST = frozenset({"py4j.protocol.Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})

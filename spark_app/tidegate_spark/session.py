@@ -19,14 +19,14 @@ from tidegate_spark import entry_messages, launching
 from tidegate_spark.contract.owned_settings import for_executors_alone
 from tidegate_spark.contract.protocol import DriverConfig, Fault
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.fence import Held
 from tidegate_spark.head_start import HeadStart
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import without_secrets
 from tidegate_spark.process.spark import sparkconf
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage.claim.fence import Held
+from tidegate_spark.storage.s3_client import FaultError
 
 _CLASS_MISSING = messages.checkpoint_class_missing(sparkconf.CHECKPOINT_FILES_CLASS)
 

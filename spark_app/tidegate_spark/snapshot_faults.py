@@ -9,10 +9,8 @@ import sys
 from dataclasses import dataclass
 
 from tidegate_spark import snapshot_messages as messages
-from tidegate_spark import storage as store
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.objects.store import MismatchError, NewerStorageError, NotDeletedError, SnapshotError, VanishedError
 from tidegate_spark.order_errors import OrderFailedError
 from tidegate_spark.snapshots.catalog import (
     DisposedError,
@@ -25,7 +23,9 @@ from tidegate_spark.snapshots.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.library import CatalogContendedError, CatalogLostError
 from tidegate_spark.snapshots.manifest import DamagedError, UnreadableManifestError
 from tidegate_spark.snapshots.take import BatchLostError, NothingCommittedError, TooFastError
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client as store
+from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import MismatchError, NewerStorageError, NotDeletedError, SnapshotError, VanishedError
 
 ALWAYS = sys.maxsize
 """So often an attempt is repeated that fails for a cause which passes, or which a person removes."""

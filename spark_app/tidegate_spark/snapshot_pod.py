@@ -15,9 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidegate_spark import claim_messages as messages
-from tidegate_spark import claiming, snapshot_progress, storage
-from tidegate_spark.claimed import CLAIMED_SPARK
+from tidegate_spark import snapshot_progress
 from tidegate_spark.contract.json_form import NewerOrderError
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
@@ -38,7 +36,6 @@ from tidegate_spark.contract.snapshot_protocol import (
     SnapshotReports,
     SnapshotState,
 )
-from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.newer_orders import refused_reports
@@ -47,7 +44,12 @@ from tidegate_spark.snapshot_book import ENDED
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_work import Carrier, Export
 from tidegate_spark.snapshots.reach import connector
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.claim import claim_messages as messages
+from tidegate_spark.storage.claim import claiming
+from tidegate_spark.storage.claim.claimed import CLAIMED_SPARK
+from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import SnapshotError
 
 FOR_THE_KUBELET = frozenset(
     (
@@ -83,7 +85,7 @@ def main(export: Export) -> int:
         return EXIT_APPLICATION
     snapshot_progress.serve(environment.bind_address, environment.status_port, keeper.reports)
     code = carry_out(keeper, time.sleep)
-    credentials = storage.mounted_credentials(environment.credentials_directory)
+    credentials = s3_client.mounted_credentials(environment.credentials_directory)
     secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
     leave_word(environment.termination_log, keeper.reports(), secrets)
     return code
@@ -101,10 +103,10 @@ def keeper_of(config: DriverConfig, credentials_directory: str, export: Export) 
 
     def refuse_foreign() -> None:
         try:
-            credentials = storage.read_credentials(credentials_directory, config.credentials_secret)
-            claim = claiming.read_claim(storage.connect(config.storage, credentials), config.storage)
-        except storage.EndpointError as error:
-            fault = storage.fault_of(error, config.storage, config.credentials_secret)
+            credentials = s3_client.read_credentials(credentials_directory, config.credentials_secret)
+            claim = claiming.read_claim(s3_client.connect(config.storage, credentials), config.storage)
+        except s3_client.EndpointError as error:
+            fault = s3_client.fault_of(error, config.storage, config.credentials_secret)
             raise (FaultError(fault) if fault else error) from error
         carrier.spark_version = judge_claim(claim[0] if claim is not None else None, config)
 

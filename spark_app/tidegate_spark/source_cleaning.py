@@ -17,7 +17,7 @@ from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.object_paths import checkpoint_directory
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.storage.app_objects import AppObjects
 from tidegate_spark.writers import leaves_of
 
 if TYPE_CHECKING:

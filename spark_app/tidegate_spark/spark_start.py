@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from tidegate_spark import entry_messages as messages
-from tidegate_spark import last_script, script_settings, storage
+from tidegate_spark import last_script, script_settings
 from tidegate_spark import session as spark_session
 from tidegate_spark.contract.protocol import ACCESS_KEY, EXIT_STOPPED, SECRET_KEY, SESSION_TOKEN, DriverConfig
 from tidegate_spark.contract.reasons import Reason
@@ -28,7 +28,8 @@ from tidegate_spark.process.spark import s3a_settings
 from tidegate_spark.queries import DriverStoppingError
 from tidegate_spark.script import outcome_of
 from tidegate_spark.script_entry import Host, ScriptRefusedError
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.s3_client import FaultError
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
@@ -144,7 +145,7 @@ class SparkStart:
         """Have the storage's credentials as they are now: a script may work for hours before it asks for Spark."""
         with contextlib.suppress(FaultError):  # with those of the start it is seen soon enough
             directory = self._environment.credentials_directory
-            found = storage.read_credentials(directory, self._config.credentials_secret)
+            found = s3_client.read_credentials(directory, self._config.credentials_secret)
             if found is not None:
                 self.keep_secret(*found.secrets)
                 kept = {name: value for name, value in self._before.items() if name not in CREDENTIALS_OF_SECRET}

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import NoReturn
 
-from tidegate_spark import head_start, storage
+from tidegate_spark import head_start
 from tidegate_spark.configuration import REST_FILE, read_launch
 from tidegate_spark.contract.configuration_protocol import REST_FILE_VARIABLE, ConfigurationChangedError
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig
@@ -21,6 +21,7 @@ from tidegate_spark.process.environment import Environment, expanded, inherited_
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.redaction import Secrets, secret_values, values_of_launch
 from tidegate_spark.process.spark import pyspark_path
+from tidegate_spark.storage import s3_client
 
 
 def start(stops: StopLine) -> NoReturn:
@@ -58,7 +59,7 @@ def start(stops: StopLine) -> NoReturn:
 def _start_jvm(config: DriverConfig, environment: Environment, name: str, secrets: Secrets) -> HeadStart | None:
     # First of all what must not be seen in its output.
     for directory in (environment.credentials_directory, environment.origin_credentials_directory):
-        mounted = storage.mounted_credentials(directory)
+        mounted = s3_client.mounted_credentials(directory)
         secrets.add(*(mounted.secrets if mounted else ()))
     ahead = head_start.begin(config, environment, name, os.environ)
     if ahead is not None:

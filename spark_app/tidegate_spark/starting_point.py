@@ -21,9 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from tidegate_spark import lineage_mark, output_book, upgrade_pin
-from tidegate_spark import storage as store
-from tidegate_spark.claimed import Claim, Known
-from tidegate_spark.claiming import BehindError
 from tidegate_spark.contract.json_form import from_stored
 from tidegate_spark.contract.protocol import (
     APP_FILE,
@@ -38,7 +35,6 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.control_log import keeping
-from tidegate_spark.objects.store import NewerStorageError, SnapshotError, naming_newer
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.process import start_messages as messages
@@ -52,7 +48,11 @@ from tidegate_spark.snapshots.manifest import Manifest
 from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import Origin, Target
-from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.storage import s3_client as store
+from tidegate_spark.storage.claim.claimed import Claim, Known
+from tidegate_spark.storage.claim.claiming import BehindError
+from tidegate_spark.storage.s3_client import Credentials, FaultError
+from tidegate_spark.storage.store import NewerStorageError, SnapshotError, naming_newer
 
 LOG_SECONDS = 10.0
 """Between two lines about how far it is."""

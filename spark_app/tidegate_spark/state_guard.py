@@ -20,7 +20,6 @@ from pyspark.errors import PySparkException
 
 from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.process.faults.faults import explain
 from tidegate_spark.process.faults.foreign_text import first_line
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FILES
@@ -28,6 +27,7 @@ from tidegate_spark.snapshots import operator_files
 from tidegate_spark.snapshots.operator_files import STATE
 from tidegate_spark.snapshots.query_logs import COMMITS, OFFSETS, settings_of
 from tidegate_spark.state_columns import Difference, differences
+from tidegate_spark.storage.store import SnapshotError
 from tidegate_spark.writers import output_mode
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.contract.object_paths import EMPTY_START, NAMES_PREFIX
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.objects.app import AppObjects
-from tidegate_spark.objects.store import NewerStorageError, naming_newer
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage.app_objects import AppObjects
+from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import NewerStorageError, naming_newer
 
 UNNAMED = "main"
 """The name of a script's first unnamed query."""

@@ -12,10 +12,10 @@ from tidegate_spark.contract.json_form import check_format
 from tidegate_spark.contract.object_paths import left_after, of_queries_that_continue
 from tidegate_spark.contract.protocol import UPGRADE_PREFIX
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
-from tidegate_spark.objects.store import Entry, SnapshotError, naming_newer
 from tidegate_spark.snapshots import layout as spark_layout
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.reader import Layout
+from tidegate_spark.storage.store import Entry, SnapshotError, naming_newer
 
 
 class StateMissingError(SnapshotError):

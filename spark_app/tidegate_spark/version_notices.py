@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.storage.app_objects import AppObjects
 
 NOTES_FILE = "notices.json"
 MOST_KEPT = 200

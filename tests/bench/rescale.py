@@ -20,7 +20,7 @@ from tests.bench.executors import starts
 from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
-from tidegate_spark import fencing, lineage_mark, storage_readiness
+from tidegate_spark import lineage_mark
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE
 from tidegate_spark.contract.repartition_protocol import Repartition
@@ -32,6 +32,8 @@ from tidegate_spark.repartition import attempts, job
 from tidegate_spark.repartition.making import config_for_spark
 from tidegate_spark.snapshots import manifest, restore
 from tidegate_spark.snapshots.restore import Origin, Target
+from tidegate_spark.storage import readiness
+from tidegate_spark.storage.claim import fencing
 from tidegate_testing.local_apps import LocalApps, until_committed
 
 SCRIPT = Path(__file__).parent / "scripts" / "many_keys.py"
@@ -148,7 +150,7 @@ class Divisions:
         self._version = pyspark.__version__
         os.environ.update({key: value for key, value in self._variables.items() if key != "PYTHONPATH"})
         environment = Environment.read(os.environ)
-        credentials = storage_readiness.check_storage(self._config, environment.credentials_directory)
+        credentials = readiness.check_storage(self._config, environment.credentials_directory)
         os.environ.update(credentials.variables() if credentials else {})
         config = config_for_spark(self._config, Repartition(MANY, PIN, 1, 1, heap_mib=1536))
         os.environ.update(inherited_variables(config, os.environ, sys.executable))

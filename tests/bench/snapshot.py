@@ -22,7 +22,7 @@ from tests.bench.turns import turns
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.manifest import Manifest
-from tidegate_spark.storage import Credentials, connect
+from tidegate_spark.storage.s3_client import Credentials, connect
 from tidegate_testing.driver_process import DriverProcess
 from tidegate_testing.local_apps import BUCKET, LocalApps, await_end, order, until_committed
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.snapshots.checkpoint import Checkpoint
 from tidegate_spark.snapshots.rocksdb_files import store_files
+from tidegate_spark.storage.store import SnapshotError
 from tidegate_testing.spark_checkpoint import SparkCheckpoint
 
 STORE = "state/0/0"

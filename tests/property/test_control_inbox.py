@@ -26,8 +26,8 @@ from tidegate_spark.control_log import taken as memories
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_writer import ControlWriter, Pace
 from tidegate_spark.control_writer import writer as writers
-from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots.library import Library
+from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_works import FakeWorks

@@ -7,10 +7,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.scenario.object_store import FencePort
-from tidegate_spark import fence
 from tidegate_spark.contract.protocol import FENCE_FILE, Storage
-from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.storage import create_object, read_object, replace_object, status_of, write_object_if
+from tidegate_spark.storage.claim import fence
+from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
+from tidegate_spark.storage.s3_client import create_object, read_object, replace_object, status_of, write_object_if
 
 ME = Holder(uid="app-1", epoch=1, lineage=1, pod_uid="pod-1", process="a")
 OTHER = dataclasses.replace(ME, epoch=2, pod_uid="pod-2", process="b")

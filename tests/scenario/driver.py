@@ -18,7 +18,6 @@ from tests.scenario.drivers_executors import DriversExecutors
 from tests.scenario.drivers_snapshots import QUERY, DriversSnapshots
 from tests.scenario.object_store import FencePort, StoreClient, root_of
 from tests.scenario.surroundings import Surroundings, given_config
-from tidegate_spark import claiming, fence, storage, storage_readiness
 from tidegate_spark.agent import Commands
 from tidegate_spark.contract.control_protocol import ControlOrders
 from tidegate_spark.contract.protocol import (
@@ -37,10 +36,12 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.ending import Budget
 from tidegate_spark.failure_account import COUNTED, FailureAccount
-from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.script import outcome_of_behind
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import readiness, s3_client
+from tidegate_spark.storage.claim import claiming, fence
+from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
+from tidegate_spark.storage.s3_client import FaultError
 
 
 class DiskAccount(FailureAccount):
@@ -177,7 +178,7 @@ class DriverProcess:
         except FaultError as error:
             outcome = Outcome(error.fault.reason, error.fault.message)
         except Exception as error:
-            fault = storage.fault_of(error, self.config.storage, "")
+            fault = s3_client.fault_of(error, self.config.storage, "")
             if fault is None:
                 raise
             outcome = Outcome(fault.reason, fault.message)
@@ -241,7 +242,7 @@ class DriverProcess:
                 return end
 
     async def _enter_when_possible(self) -> Held | Outcome:
-        for delay in storage_readiness.delays():
+        for delay in readiness.delays():
             if self._asked.is_set():
                 break
             try:
@@ -260,7 +261,7 @@ class DriverProcess:
         return Outcome(Reason.STOPPED, "Stopped while starting.")
 
     def _waitable(self, error: Exception) -> Fault:
-        fault = error.fault if isinstance(error, FaultError) else storage.fault_of(error, self.config.storage, "")
+        fault = error.fault if isinstance(error, FaultError) else s3_client.fault_of(error, self.config.storage, "")
         if fault is None or EXIT_CODES[fault.reason] == 0:
             raise error
         return fault
@@ -382,7 +383,7 @@ class DriverProcess:
         if log == "commits":
             state = place.key(f"lineages/{self.config.lineage}/{QUERY}/state/{number}")
             client.put_object(Bucket=place.bucket, Key=state, Body=content)
-            return storage.create_object(client, place, place.key(key), content)
+            return s3_client.create_object(client, place, place.key(key), content)
         client.put_object(Bucket=place.bucket, Key=place.key(key), Body=content)
         return True
 

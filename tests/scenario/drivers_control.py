@@ -9,7 +9,6 @@ from typing import Any
 from tests.scenario.cluster import Container
 from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings
-from tidegate_spark import storage
 from tidegate_spark.contract.control_protocol import (
     ControlOrder,
     ControlOrders,
@@ -18,6 +17,7 @@ from tidegate_spark.contract.control_protocol import (
     MessageState,
 )
 from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.storage import s3_client
 
 LOG = "control/segments/"
 
@@ -66,7 +66,7 @@ class DriversControl:
             late = 0 < order.expires <= self._world.now()
             entry = {"id": order.id, "app": self._config.uid, "late": late}
             key = place.key(f"{LOG}{len(entries) + 1:012}.json")
-            if storage.create_object(self._client, place, key, json.dumps(entry).encode()):
+            if s3_client.create_object(self._client, place, key, json.dumps(entry).encode()):
                 same = [each["id"] for each in entries if each["app"] == self._config.uid]
                 self._world.logged(self._config, same, order.id)
                 return len(entries) + 1
@@ -74,7 +74,7 @@ class DriversControl:
     def _entries(self) -> list[dict[str, Any]]:
         place = self._config.storage
         listed = self._client.list_objects_v2(Bucket=place.bucket, Prefix=place.key(LOG)).get("Contents", [])
-        found = (storage.read_object(self._client, place, each["Key"]) for each in listed)
+        found = (s3_client.read_object(self._client, place, each["Key"]) for each in listed)
         return [json.loads(each[0]) for each in found if each is not None]
 
     def _tell(self, order: ControlOrder, number: int) -> None:

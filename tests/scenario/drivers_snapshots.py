@@ -12,20 +12,20 @@ from tests.scenario.cluster import Container
 from tests.scenario.lineages import LineageLibrary
 from tests.scenario.object_store import StoreClient, root_of
 from tests.scenario.surroundings import Surroundings
-from tidegate_spark import storage
-from tidegate_spark.claimed import Known
-from tidegate_spark.claiming import BehindError
 from tidegate_spark.contract.protocol import APP_FILE, OPENS_EMPTY, DriverConfig, Fault, StartFrom
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import rehearsal_place
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
-from tidegate_spark.fence import Holder
-from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.clearing import clear_left
 from tidegate_spark.starting_point import left_to_fill
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.claim.claimed import Known
+from tidegate_spark.storage.claim.claiming import BehindError
+from tidegate_spark.storage.claim.fence import Holder
+from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import SnapshotError
 
 QUERY = "main"
 
@@ -184,19 +184,19 @@ class DriversSnapshots:
             if batch < 0:
                 return -1
             body = json.dumps({"batch": batch}).encode()
-            storage.create_object(self._client, self._config.storage, self._config.storage.key(_note(name)), body)
+            s3_client.create_object(self._client, self._config.storage, self._config.storage.key(_note(name)), body)
             self._world.ledger.noted(self._prefix, self._holder, lineage, batch)
             known = self._read(_note(name)) or {"batch": -1}
         return int(known["batch"])
 
     def _read(self, key: str) -> Any:
         place = self._config.storage
-        found = storage.read_object(self._client, place, place.key(key))
+        found = s3_client.read_object(self._client, place, place.key(key))
         return json.loads(found[0]) if found is not None else None
 
     def _read_origin(self, start: StartFrom) -> Any:
         client: Any = StoreClient(self._world.store, self._storeless, start.storage.endpoint)
-        found = storage.read_object(client, start.storage, start.storage.key(_manifest(start.snapshot)))
+        found = s3_client.read_object(client, start.storage, start.storage.key(_manifest(start.snapshot)))
         return json.loads(found[0]) if found is not None else None
 
     def _put(self, key: str, body: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ from tidegate_spark.contract.protocol import (
     RestartSettings,
 )
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.fence import Holder
+from tidegate_spark.storage.claim.fence import Holder
 
 _RETRIED = tuple(
     f'"reason":"{reason.value}"'

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark import storage
 from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.contract.protocol import LINEAGE_PREFIX, Storage
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.catalog_json import decode, encode
 from tidegate_spark.snapshots.library import CATALOG_FILE
+from tidegate_spark.storage import s3_client
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class LineageLibrary:
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         """Return content and ETag."""
-        return storage.read_object(self._client, self._place, key)
+        return s3_client.read_object(self._client, self._place, key)
 
     def put(self, key: str, body: bytes) -> None:
         """Write an object."""

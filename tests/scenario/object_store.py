@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from tidegate_spark.contract.protocol import FENCE_FILE, Storage
-from tidegate_spark.storage import read_object, write_object_if
+from tidegate_spark.storage.s3_client import read_object, write_object_if
 
 PRECONDITION_FAILED = 412
 

@@ -7,10 +7,10 @@ from tests.scenario.api_server import Body
 from tests.scenario.cluster import Container, Ended
 from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings, given_config
-from tidegate_spark import storage
 from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, EXIT_CODES, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalResult
+from tidegate_spark.storage import s3_client
 
 PLACES = "/rehearsals/"
 PASSED = (Reason.COMPLETED, RehearsalResult.PASSED, Reason.NONE)
@@ -64,7 +64,7 @@ class RehearsalProcess:
             reason, result, what = await self._rehearse()
             self._empty()
         except Exception as error:
-            if storage.fault_of(error, self._config.storage, "") is None:
+            if s3_client.fault_of(error, self._config.storage, "") is None:
                 raise
             reason, result, what = AWAY
         self._world.count(f"rehearsal {result.value}")
@@ -96,7 +96,7 @@ class RehearsalProcess:
         start, place = self._config.start_from, self._config.storage
         assert start is not None
         manifest = start.storage.key("snapshots", start.snapshot, "manifest.json")
-        if storage.read_object(self._client, start.storage, manifest) is None:
+        if s3_client.read_object(self._client, start.storage, manifest) is None:
             self._world.trace("rehearsal", f"{start.snapshot} is not there")
         self._client.put_object(Bucket=place.bucket, Key=place.key("fence.json"), Body=b"{}")
 

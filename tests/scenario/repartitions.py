@@ -16,7 +16,6 @@ from tests.scenario.drivers_snapshots import QUERY
 from tests.scenario.lineages import LineageLibrary
 from tests.scenario.object_store import FencePort, StoreClient, root_of
 from tests.scenario.surroundings import Surroundings, config_of
-from tidegate_spark import claiming, fence, storage
 from tidegate_spark.contract.protocol import DEPENDENCY_REASONS, Fault, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import (
@@ -25,10 +24,12 @@ from tidegate_spark.contract.repartition_protocol import (
     RepartitionedQuery,
     RepartitionEnd,
 )
-from tidegate_spark.fence import Fenced, Held, Holder
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.making import end_of
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.claim import claiming, fence
+from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
+from tidegate_spark.storage.s3_client import FaultError
 
 _HOW_MANY_DIE = 0.3
 
@@ -104,7 +105,7 @@ class RepartitionProcess:
         except (FencedError, claiming.BehindError) as error:
             told = end_of(config, Reason.FENCED, str(error))
         except Exception as error:
-            fault = error.fault if isinstance(error, FaultError) else storage.fault_of(error, config.storage, "")
+            fault = error.fault if isinstance(error, FaultError) else s3_client.fault_of(error, config.storage, "")
             if fault is None:
                 raise
             what = Reason.DEPENDENCY_UNAVAILABLE if fault.reason in DEPENDENCY_REASONS else Reason.STATE_UNREADABLE
@@ -175,7 +176,7 @@ class RepartitionProcess:
 
     def _read(self, key: str) -> Any:
         place = self._config.storage
-        found = storage.read_object(self._client, place, place.key(key))
+        found = s3_client.read_object(self._client, place, place.key(key))
         return json.loads(found[0]) if found is not None else None
 
     def _put(self, key: str, body: dict[str, Any]) -> None:

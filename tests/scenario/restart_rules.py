@@ -18,7 +18,7 @@ from tests.scenario.api_server import ApiServer, Body, Change
 from tests.scenario.surroundings import config_of
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, ANNOTATION_SPEC_HASH, RestartSettings
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.fence import Holder
+from tidegate_spark.storage.claim.fence import Holder
 
 FOR_GOOD = (Reason.RESTART_BUDGET_EXHAUSTED, Reason.FENCED, "RestartPolicyNever")
 """Reasons of applications that wait for a person."""

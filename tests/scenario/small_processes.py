@@ -7,12 +7,13 @@ from tests.scenario.api_server import Body
 from tests.scenario.cluster import Container, Ended
 from tests.scenario.object_store import StoreClient
 from tests.scenario.surroundings import Surroundings, config_of
-from tidegate_spark import purge, storage
+from tidegate_spark import purge
 from tidegate_spark.contract.configuration_protocol import ConfigurationChangedError
 from tidegate_spark.contract.protocol import Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.last_words import last_words
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.s3_client import FaultError
 
 
 class ExecutorProcess:
@@ -101,7 +102,7 @@ class PurgeProcess:
         except FaultError as error:
             reason, message = error.fault.reason, error.fault.message
         except Exception as error:
-            fault = storage.fault_of(error, self._config.storage, "")
+            fault = s3_client.fault_of(error, self._config.storage, "")
             if fault is None:
                 raise
             reason, message = fault.reason, fault.message

@@ -12,7 +12,7 @@ from tests.scenario.cluster import Container
 from tests.scenario.object_store import ObjectStore
 from tidegate_spark.contract import configuration_protocol
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, RestartSettings, from_json
-from tidegate_spark.fence import Holder
+from tidegate_spark.storage.claim.fence import Holder
 
 
 class Ledger(Protocol):

@@ -11,10 +11,10 @@ import pytest
 
 from tests.scenario.happenings import choose_among, losses, people
 from tests.scenario.schedule import misfortune, run_course
-from tidegate_spark import claiming, fence
-from tidegate_spark.claimed import Claim, Known
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.fence import Holder
+from tidegate_spark.storage.claim import claiming, fence
+from tidegate_spark.storage.claim.claimed import Claim, Known
+from tidegate_spark.storage.claim.fence import Holder
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(25)

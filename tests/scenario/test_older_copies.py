@@ -14,7 +14,7 @@ from tidegate.decide import last_batch, status
 from tidegate.model.streaming_app import SnapshotBatch
 from tidegate.observe import index
 from tidegate.observe.observation import Observation
-from tidegate_spark import claiming
+from tidegate_spark.storage.claim import claiming
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(30)

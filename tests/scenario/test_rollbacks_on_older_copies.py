@@ -6,7 +6,7 @@ import pytest
 
 from tests.scenario.happenings import choose_among, copies, people
 from tests.scenario.schedule import misfortune, run_course
-from tidegate_spark import claiming
+from tidegate_spark.storage.claim import claiming
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(20)

@@ -36,7 +36,7 @@ from tidegate_spark.contract.protocol import (
     ROLE_REPARTITION,
     DriverConfig,
 )
-from tidegate_spark.fence import Holder
+from tidegate_spark.storage.claim.fence import Holder
 
 START = 1_800_000_000.0
 NAMESPACE = "shop"

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark import storage
 from tidegate_spark.continuous import is_continuous
 from tidegate_spark.contract.control_protocol import LINE_FILE, RELOAD_MODEL, ChannelSettings, ControlReport
 from tidegate_spark.contract.object_paths import checkpoint_directory, directory_of_query
@@ -40,6 +39,7 @@ from tidegate_spark.queries import Entry as Query
 from tidegate_spark.queries import Queries
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshots.reach import connector
+from tidegate_spark.storage import s3_client
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -231,7 +231,7 @@ class Control:
         def look() -> Entry:
             fetch = models.fetcher(
                 place,
-                lambda: storage.read_credentials(directory, secret),
+                lambda: s3_client.read_credentials(directory, secret),
                 size_limit=settings.size_limit,
                 is_over=is_over,
             )

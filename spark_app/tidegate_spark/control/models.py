@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from tidegate_spark import storage
 from tidegate_spark.contract.control_protocol import ModelSettings
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.contract.reasons import Reason
@@ -23,7 +22,8 @@ from tidegate_spark.control.checking import rejected
 from tidegate_spark.control.model_places import PlaceError, is_within, parts_of
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import Model
-from tidegate_spark.storage import status_of
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.s3_client import status_of
 
 if TYPE_CHECKING:
     from botocore.response import StreamingBody
@@ -203,7 +203,7 @@ def _is_refusal(error: Exception) -> bool:
 
 def fetcher(
     place: Storage,
-    credentials: Callable[[], storage.Credentials | None] = lambda: None,
+    credentials: Callable[[], s3_client.Credentials | None] = lambda: None,
     *,
     size_limit: int,
     is_over: IsOver = lambda: False,
@@ -225,7 +225,7 @@ def fetcher(
             with _open_regular(segments) as source:
                 _copy(source.read, file, uri, size_limit, is_over)
             return
-        client = storage.connect(place, credentials())
+        client = s3_client.connect(place, credentials())
         refuse_redirects(client)
         answer = client.get_object(Bucket=bucket, Key="/".join(segments))
         size = answer.get("ContentLength")

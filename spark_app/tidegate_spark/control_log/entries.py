@@ -12,7 +12,7 @@ from enum import Enum
 
 from tidegate_spark.contract.control_protocol import ControlOrder
 from tidegate_spark.contract.json_form import NewerFormatError, from_stored, to_json
-from tidegate_spark.objects.store import NewerStorageError, SnapshotError
+from tidegate_spark.storage.store import NewerStorageError, SnapshotError
 
 VERSION = 1
 WRITERS = "storage:"

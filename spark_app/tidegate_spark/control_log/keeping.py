@@ -12,7 +12,7 @@ from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.offsets import position_in
-from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.storage.app_objects import AppObjects
 
 OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})
 """What an application was told to do itself, once: nobody has told it to one that starts from its snapshot."""

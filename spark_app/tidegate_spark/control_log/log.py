@@ -26,7 +26,7 @@ from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, 
 from tidegate_spark.control_log.fold import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
 from tidegate_spark.control_log.log_objects import BASES, SEGMENTS, Base, LogObjects, LostError
 from tidegate_spark.control_log.taken import KNOWN_SECONDS, Taken
-from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.storage.app_objects import AppObjects
 
 ATTEMPTS, LOADS = 50, 5
 """Each is lost to a write of another process, and those get somewhere."""

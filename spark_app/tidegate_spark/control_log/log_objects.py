@@ -9,7 +9,7 @@ from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, decode, encode, unreadable
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.taken import Known, Writer
-from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.storage.app_objects import AppObjects
 
 PREFIX = "control"
 SEGMENTS, BASES, ACKS = f"{PREFIX}/segments", f"{PREFIX}/bases", f"{PREFIX}/acks"

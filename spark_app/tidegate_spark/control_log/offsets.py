@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidegate_spark.contract.object_paths import checkpoint_directory
-from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.storage.app_objects import AppObjects
 
 SOURCE = "tidegate-control"
 """The data source's name, and the one key of its offsets."""

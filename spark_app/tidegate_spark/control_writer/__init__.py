@@ -21,7 +21,7 @@ from tidegate_spark.control_writer.errors import (
 from tidegate_spark.control_writer.outbox import Pace
 from tidegate_spark.control_writer.outcomes import Outcome
 from tidegate_spark.control_writer.writer import ControlWriter
-from tidegate_spark.storage import Credentials
+from tidegate_spark.storage.s3_client import Credentials
 
 __all__ = (
     "BufferFullError",

@@ -15,8 +15,8 @@ from typing import Any
 from tidegate_spark.control_writer import messages
 from tidegate_spark.control_writer.errors import ControlWriterError, InvalidMessageError, NoOutcomeError
 from tidegate_spark.control_writer.writer import OUTCOME_SECONDS, SOURCE, ControlWriter
-from tidegate_spark.objects.store import ObjectStore
-from tidegate_spark.storage import Credentials, mounted_credentials
+from tidegate_spark.storage.s3_client import Credentials, mounted_credentials
+from tidegate_spark.storage.store import ObjectStore
 
 WRITTEN, UNWRITTEN, USAGE, UNTOLD, UNAPPLIED = 0, 1, 2, 3, 4
 """Exit codes."""

@@ -22,8 +22,8 @@ from tidegate_spark.control_writer.errors import BufferFullError, ControlWriterE
 from tidegate_spark.control_writer.events import Expires, event_of
 from tidegate_spark.control_writer.outbox import Outbox, Pace
 from tidegate_spark.control_writer.outcomes import Outcome, outcome_of
-from tidegate_spark.objects.store import ObjectStore
-from tidegate_spark.storage import Credentials, connect, fault_of
+from tidegate_spark.storage.s3_client import Credentials, connect, fault_of
+from tidegate_spark.storage.store import ObjectStore
 
 SOURCE = "/control-writer"
 USUAL_REGION = "us-east-1"
@@ -289,7 +289,7 @@ class ControlWriter:
 
 
 def _reach(place: Storage, credentials: Credentials | None) -> ObjectStore:
-    from tidegate_spark.objects.s3 import S3Store  # noqa: PLC0415 - a store of one's own needs none of it
+    from tidegate_spark.storage.s3 import S3Store  # noqa: PLC0415 - a store of one's own needs none of it
 
     return S3Store(connect(place, credentials, REQUEST_SECONDS), place.bucket)
 

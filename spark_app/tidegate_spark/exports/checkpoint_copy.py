@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from tidegate_spark.objects.store import SnapshotError, VanishedError
 from tidegate_spark.snapshots.checkpoint import CHECKSUM_SUFFIX
 from tidegate_spark.snapshots.copying import Copiers, Progress, in_parallel
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import File, Manifest
 from tidegate_spark.snapshots.operator_files import STATE, names_its_place, relocated
+from tidegate_spark.storage.store import SnapshotError, VanishedError
 
 _OPERATOR = re.compile(rf"{STATE}/(\d+)/.+", re.ASCII)
 _STORES = re.compile(rf"{STATE}/(\d+)/\d+/.+", re.ASCII)

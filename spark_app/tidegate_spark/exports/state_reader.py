@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate_spark.exports.tables import StoreMetadata, Table
-from tidegate_spark.objects.store import Entry
 from tidegate_spark.snapshots.checkpoint import Checkpoint
 from tidegate_spark.snapshots.manifest import QueryAt
 from tidegate_spark.snapshots.query_logs import OFFSETS, read_offsets
+from tidegate_spark.storage.store import Entry
 
 _STREAMING = "spark.sql.streaming."
 _FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"

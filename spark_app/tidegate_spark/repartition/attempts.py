@@ -13,10 +13,10 @@ import re
 from tidegate_spark import lineage_mark
 from tidegate_spark.contract.json_form import NewerFormatError, from_stored, to_json
 from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX, Repartition
-from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.snapshots import restore
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.restore import Origin
+from tidegate_spark.storage.store import SnapshotError
 
 _PASSES = 5
 """A pod that is being killed may put a last object there after it was looked."""

@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tidegate_spark import lineage_mark, query_names, upgrade_pin
+from tidegate_spark import lineage_mark, upgrade_pin
 from tidegate_spark.contract import repartition_messages as messages
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
@@ -34,7 +34,6 @@ from tidegate_spark.contract.repartition_protocol import (
 from tidegate_spark.contract.snapshot_protocol import StateFacts
 from tidegate_spark.exports import state_reader
 from tidegate_spark.exports.tables import StoreMetadata
-from tidegate_spark.objects.store import Entry, SnapshotError, VanishedError
 from tidegate_spark.process.faults.foreign_text import last_cause
 from tidegate_spark.repartition import attempts, fingerprints
 from tidegate_spark.repartition.errors import RepartitionError
@@ -49,6 +48,8 @@ from tidegate_spark.snapshots.operator_files import STATE
 from tidegate_spark.snapshots.query_logs import OFFSETS
 from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import Origin, Target
+from tidegate_spark.storage import query_names
+from tidegate_spark.storage.store import Entry, SnapshotError, VanishedError
 
 log = logging.getLogger("tidegate")
 

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tidegate_spark.objects.store import SnapshotError
+from tidegate_spark.storage.store import SnapshotError
 
 MEMORY_SECONDS = 7 * 24 * 3600.0
 """Far longer than any process outlives the snapshot that it works on."""

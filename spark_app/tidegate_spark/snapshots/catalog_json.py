@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tidegate_spark.contract.json_form import from_stored, to_json
-from tidegate_spark.objects.store import SnapshotError, naming_newer
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
+from tidegate_spark.storage.store import SnapshotError, naming_newer
 
 VERSION = 1
 

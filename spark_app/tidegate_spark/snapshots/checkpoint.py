@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark.objects.store import Entry, SnapshotError, VanishedError
+from tidegate_spark.storage.store import Entry, SnapshotError, VanishedError
 
 METADATA_DIRECTORY = "_metadata"
 """Of an operator and of a state store: what is in it describes them and is not state."""

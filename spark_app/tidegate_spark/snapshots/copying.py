@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from tidegate_spark.objects.store import (
+from tidegate_spark.storage.store import (
     Entry,
     Found,
     MismatchError,

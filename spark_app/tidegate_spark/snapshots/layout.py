@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark.objects.store import Entry
 from tidegate_spark.snapshots import hdfs_files, rocksdb_files
 from tidegate_spark.snapshots.checkpoint import (
     CHECKSUM_SUFFIX,
@@ -49,6 +48,7 @@ from tidegate_spark.snapshots.query_logs import (
     read_query_id,
 )
 from tidegate_spark.snapshots.source_files import SOURCES, source_files
+from tidegate_spark.storage.store import Entry
 
 HDFS, ROCKSDB = "HDFS", "RocksDB"
 _PROVIDERS = {

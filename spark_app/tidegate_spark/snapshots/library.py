@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
-from tidegate_spark.objects.app import AppObjects
-from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.snapshots import messages
 from tidegate_spark.snapshots.catalog import Catalog, violations
 from tidegate_spark.snapshots.catalog_json import decode, encode
-from tidegate_spark.storage import is_md5_of
+from tidegate_spark.storage.app_objects import AppObjects
+from tidegate_spark.storage.s3_client import is_md5_of
+from tidegate_spark.storage.store import SnapshotError
 
 OBJECT_PREFIX = "objects"
 CATALOG_FILE = "catalog.json"

@@ -12,7 +12,6 @@ from typing import Any
 from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX, is_below
 from tidegate_spark.control_log.keeping import Kept
-from tidegate_spark.objects.store import SnapshotError, naming_newer
 from tidegate_spark.snapshots.catalog import (
     Catalog,
     NotReadyError,
@@ -21,6 +20,7 @@ from tidegate_spark.snapshots.catalog import (
     UnknownSnapshotError,
 )
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
+from tidegate_spark.storage.store import SnapshotError, naming_newer
 
 VERSION = 1
 

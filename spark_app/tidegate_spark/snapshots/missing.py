@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping
 
 from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX
-from tidegate_spark.objects.store import Entry
 from tidegate_spark.snapshots import manifest, messages
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot
 from tidegate_spark.snapshots.copying import list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
 from tidegate_spark.snapshots.restore import Origin, damages
+from tidegate_spark.storage.store import Entry
 
 
 def find(library: Library) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from tidegate_spark.objects.store import Entry
+from tidegate_spark.storage.store import Entry
 
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidegate_spark.contract.named_offsets import TopicOffsets, topics_of, with_offsets
-from tidegate_spark.objects.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 from tidegate_spark.snapshots import catalog, manifest, reentry
 from tidegate_spark.snapshots.checkpoint import CHECKSUM_SUFFIX
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, list_keys
@@ -24,6 +23,7 @@ from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
 from tidegate_spark.snapshots.manifest import File, Manifest
 from tidegate_spark.snapshots.operator_files import names_its_place, relocated
 from tidegate_spark.snapshots.query_logs import OFFSETS, map_offsets
+from tidegate_spark.storage.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 
 METADATA = "metadata"
 """The file of a checkpoint that holds the query's id."""

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tidegate_spark import query_names
 from tidegate_spark.contract.object_paths import left_after, of_queries_that_continue
 from tidegate_spark.control_log.keeping import kept_at
-from tidegate_spark.objects.store import Entry, Found, Place, SnapshotError, VanishedError
 from tidegate_spark.snapshots import catalog, manifest, messages, reentry
 from tidegate_spark.snapshots.catalog import Catalog, DisposedError, NotBeingTakenError, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, in_parallel, list_keys
 from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
 from tidegate_spark.snapshots.manifest import Application, File, Manifest, QueryAt
 from tidegate_spark.snapshots.reader import Layout
+from tidegate_spark.storage import query_names
+from tidegate_spark.storage.store import Entry, Found, Place, SnapshotError, VanishedError
 
 ATTEMPTS = 10
 """Spark has cleaned up under the copy so often: it keeps too few batches for a copy of this state."""

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from tidegate_spark.objects.store import Digest, Entry, MismatchError, SnapshotError, VanishedError
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.catalog import DisposedError, State
 from tidegate_spark.snapshots.compressed import CodecMissingError
@@ -22,6 +21,7 @@ from tidegate_spark.snapshots.copying import Copiers, Progress, in_parallel
 from tidegate_spark.snapshots.manifest import File, Manifest
 from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import Origin, damages
+from tidegate_spark.storage.store import Digest, Entry, MismatchError, SnapshotError, VanishedError
 
 LARGEST_ARCHIVE = 64 << 20
 """Bytes of an archive that is unpacked, in memory; what is larger is only compared."""

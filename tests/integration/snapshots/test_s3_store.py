@@ -8,9 +8,9 @@ import pytest
 from devcluster import s3
 from devcluster.site import LocalSite
 from tidegate_spark.contract.protocol import Storage
-from tidegate_spark.objects.s3 import MIB, S3Store
-from tidegate_spark.objects.store import ObjectStore
-from tidegate_spark.storage import Credentials, connect
+from tidegate_spark.storage.s3 import MIB, S3Store
+from tidegate_spark.storage.s3_client import Credentials, connect
+from tidegate_spark.storage.store import ObjectStore
 from tidegate_testing.store_contract import StoreContract
 
 _numbers = itertools.count(1)

@@ -12,14 +12,14 @@ import pytest
 from devcluster import s3
 from devcluster.site import LocalSite
 from tidegate_spark.contract.protocol import Storage
-from tidegate_spark.objects.s3 import reach
 from tidegate_spark.snapshots import collect, restore, take
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.take import Request
-from tidegate_spark.storage import Credentials
+from tidegate_spark.storage.s3 import reach
+from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT
 

@@ -26,7 +26,7 @@ from tidegate_spark.contract.protocol import (
     to_json,
 )
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders, SnapshotReport, SnapshotReports
-from tidegate_spark.storage import Credentials
+from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing import class_archive
 from tidegate_testing.driver_process import SOURCES, DriverProcess, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for

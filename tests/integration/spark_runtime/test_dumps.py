@@ -22,7 +22,7 @@ from tidegate_spark.exports.manifest import EXPORT_PREFIX
 from tidegate_spark.process.spark.sparkconf import ROCKSDB_CLASS
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.reach import reach_library
-from tidegate_spark.storage import Credentials
+from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.streaming_queries import spark_here
 from tidegate_testing.waiting import wait_for

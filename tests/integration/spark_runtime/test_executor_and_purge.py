@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark import claiming
 from tidegate_spark.contract.protocol import (
     ACCESS_KEY,
     CONFIG_VARIABLE,
@@ -25,6 +24,7 @@ from tidegate_spark.contract.protocol import (
     to_json,
 )
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.storage.claim import claiming
 from tidegate_testing.driver_process import SOURCES, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for
 

@@ -12,8 +12,8 @@ import pytest
 
 from tidegate_spark.contract.protocol import EXIT_DEPENDENCY, EXIT_OK, FENCE_FILE, OPENS_NOTHING, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.fence import Holder, take
-from tidegate_spark.fencing import FenceObject
+from tidegate_spark.storage.claim.fence import Holder, take
+from tidegate_spark.storage.claim.fencing import FenceObject
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.store_front import Request, Rule, StoreFront
 from tidegate_testing.waiting import wait_for

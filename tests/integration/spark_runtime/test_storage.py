@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark import purge, storage, storage_readiness
-from tidegate_spark.claimed import Known
-from tidegate_spark.claiming import BehindError
+from tidegate_spark import purge
 from tidegate_spark.contract.protocol import (
     ACCESS_KEY,
     EXIT_CODES,
@@ -30,7 +28,10 @@ from tidegate_spark.contract.protocol import (
 )
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process import logs
-from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.storage import readiness, s3_client
+from tidegate_spark.storage.claim.claimed import Known
+from tidegate_spark.storage.claim.claiming import BehindError
+from tidegate_spark.storage.s3_client import Credentials, FaultError
 from tidegate_testing.driver_process import DriverProcess, ObjectStore, driver_config
 from tidegate_testing.waiting import wait_for
 
@@ -60,7 +61,7 @@ def put_credentials(folder: Path, secret: str) -> None:
 
 def fault_of_check(config: DriverConfig, credentials: Path) -> Fault:
     with pytest.raises(FaultError) as caught:
-        storage_readiness.check_storage(config, str(credentials))
+        readiness.check_storage(config, str(credentials))
     return caught.value.fault
 
 
@@ -72,9 +73,9 @@ def reported(driver: DriverProcess, reason: Reason) -> bool:
 def test_storage_is_claimed_for_the_application_and_nothing_else_is_left_there(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
-    storage_readiness.check_storage(config, str(credentials))
+    readiness.check_storage(config, str(credentials))
     again = dataclasses.replace(config, epoch=4, lineage=2)
-    storage_readiness.check_storage(again, str(credentials))
+    readiness.check_storage(again, str(credentials))
     keys = [key for key in object_store.keys(config.storage.bucket, "") if not key.endswith("/")]
     assert keys == [config.storage.key("app.json")]
     claim = json.loads(object_store.text(config.storage.bucket, keys[0]))
@@ -107,7 +108,7 @@ def test_an_endpoint_that_does_not_answer_is_named_with_its_field(config: Driver
 def test_storage_of_another_application_or_of_a_later_epoch_is_not_touched(
     object_store: ObjectStore, config: DriverConfig, credentials: Path, change: dict[str, Any], reason: Reason
 ) -> None:
-    storage_readiness.check_storage(dataclasses.replace(config, **change), str(credentials))
+    readiness.check_storage(dataclasses.replace(config, **change), str(credentials))
     before = object_store.text(config.storage.bucket, config.storage.key("app.json"))
     fault = fault_of_check(config, credentials)
     assert fault.reason is reason
@@ -118,12 +119,12 @@ def test_storage_of_another_application_or_of_a_later_epoch_is_not_touched(
 def test_a_place_of_another_resource_is_taken_over_where_that_ended_and_only_by_one_that_adopts(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
-    storage_readiness.check_storage(dataclasses.replace(config, epoch=9, lineage=2), str(credentials))
+    readiness.check_storage(dataclasses.replace(config, epoch=9, lineage=2), str(credentials))
     restored = dataclasses.replace(config, uid="another", adopt=True, opening=OPENS_NOTHING)
     with pytest.raises(BehindError) as caught:
-        storage_readiness.check_storage(restored, str(credentials))
+        readiness.check_storage(restored, str(credentials))
     assert caught.value.known == Known(9, 2, adopted_from=config.uid)
-    storage_readiness.check_storage(dataclasses.replace(restored, epoch=10, lineage=2), str(credentials))
+    readiness.check_storage(dataclasses.replace(restored, epoch=10, lineage=2), str(credentials))
     # Who lost it does not take it back, and lineages whose claim is lost are nobody's.
     back = dataclasses.replace(config, epoch=11, lineage=2, adopt=True)
     assert fault_of_check(back, credentials).reason is Reason.STORAGE_OWNED
@@ -136,20 +137,20 @@ def test_a_place_of_another_resource_is_taken_over_where_that_ended_and_only_by_
 def test_a_lineage_that_is_to_begin_with_nothing_is_not_begun_where_there_is_something(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
-    storage_readiness.check_storage(config, str(credentials))
+    readiness.check_storage(config, str(credentials))
     left = config.storage.key("lineages", "2", "main", "commits", "7")
     object_store.client.put_object(Bucket=config.storage.bucket, Key=left)
     stateless = dataclasses.replace(config, epoch=2, lineage=2, opening=OPENS_EMPTY)
     assert fault_of_check(stateless, credentials).reason is Reason.LINEAGE_NOT_EMPTY
     object_store.client.delete_object(Bucket=config.storage.bucket, Key=left)
-    storage_readiness.check_storage(stateless, str(credentials))
+    readiness.check_storage(stateless, str(credentials))
 
 
 def test_an_application_that_has_run_claims_nothing_in_a_store_without_its_state_and_goes_on_where_that_is(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
     client, place = object_store.client, config.storage
-    storage_readiness.check_storage(config, str(credentials))
+    readiness.check_storage(config, str(credentials))
     client.put_object(Bucket=place.bucket, Key=place.key("lineages", "1", "main", "commits", "7"))
     # Another store has the same bucket, and nothing in it; here it is another prefix.
     has_run = dataclasses.replace(config, epoch=2, expects=EXPECTS_STATE)
@@ -162,9 +163,9 @@ def test_an_application_that_has_run_claims_nothing_in_a_store_without_its_state
     assert fault_of_check(dataclasses.replace(lost, storage=elsewhere), credentials).reason is Reason.STORAGE_EMPTY
     client.put_object(Bucket=place.bucket, Key=place.key("lineages", "1.json"), Body=b'{"snapshot": "nightly"}')
     with pytest.raises(BehindError) as caught:
-        storage_readiness.check_storage(lost, str(credentials))
+        readiness.check_storage(lost, str(credentials))
     assert (caught.value.known, caught.value.known.found) == (Known(1, 1), True)
-    storage_readiness.check_storage(has_run, str(credentials))
+    readiness.check_storage(has_run, str(credentials))
 
 
 @pytest.mark.parametrize("header", ["If-None-Match", "If-Match"])
@@ -180,7 +181,7 @@ def test_a_store_that_ignores_a_condition_is_refused(
     client.meta.events.register("before-sign.s3.PutObject", drop_condition, unique_id=header)
     try:
         with pytest.raises(FaultError) as caught:
-            storage_readiness.probe_conditional_writes(client, config)
+            readiness.probe_conditional_writes(client, config)
     finally:
         client.meta.events.unregister("before-sign.s3.PutObject", unique_id=header)
     assert caught.value.fault.reason is Reason.STORAGE_UNSUITABLE
@@ -195,7 +196,7 @@ def test_missing_and_rejected_credentials_are_waited_for_and_read_again(config: 
         seen.append(fault.reason if fault else None)
         put_credentials(folder, "wrong" if seen == [Reason.CREDENTIALS_MISSING] else SECRET)
 
-    found = storage_readiness.wait_for_storage(config, str(folder), threading.Event(), correct_what_is_told)
+    found = readiness.wait_for_storage(config, str(folder), threading.Event(), correct_what_is_told)
     assert found == Credentials(ACCESS, SECRET)
     assert seen == [Reason.CREDENTIALS_MISSING, Reason.CREDENTIALS_REJECTED, None]
 
@@ -235,7 +236,7 @@ def test_faults_that_waiting_does_not_cure_end_the_driver_and_leave_a_log_where_
 
     client, key = object_store.client, config.storage.key("app.json")
     client.delete_object(Bucket=config.storage.bucket, Key=key)
-    storage_readiness.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
+    readiness.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
     foreign = start_process("app", "counting.py")
     assert foreign.exit_code() == EXIT_CODES[Reason.STORAGE_OWNED]
     assert foreign.termination.reason is Reason.STORAGE_OWNED
@@ -256,7 +257,7 @@ def test_a_second_look_at_the_storage_finds_what_the_credentials_in_use_find(con
     absent = dataclasses.replace(config, storage=dataclasses.replace(config.storage, uri="s3://no-such-bucket/x"))
     ours, wrong = Credentials(ACCESS, SECRET), Credentials(ACCESS, "wrong-secret")
     looks = [(config, ours), (config, wrong), (absent, ours)]
-    faults = [storage_readiness.find_fault(*look) for look in looks]
+    faults = [readiness.find_fault(*look) for look in looks]
     reasons = [fault and fault.reason for fault in faults]
     assert reasons == [None, Reason.CREDENTIALS_REJECTED, Reason.BUCKET_NOT_FOUND]
 
@@ -277,14 +278,14 @@ def test_a_purge_deletes_page_after_page_and_leaves_the_neighbour_alone(
     object_store: ObjectStore, config: DriverConfig, credentials: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(purge, "PAGE", 50)
-    storage_readiness.check_storage(config, str(credentials))
+    readiness.check_storage(config, str(credentials))
     client, bucket = object_store.client, config.storage.bucket
     keys = [config.storage.key("lineages/1/main/state", str(n % 7), f"{n}.delta") for n in range(1100)]
     neighbours = [f"{config.storage.prefix}-2/app.json", f"{config.storage.prefix}.txt"]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda key: client.put_object(Bucket=bucket, Key=key, Body=b"x"), [*keys, *neighbours]))
 
-    deleted = purge.purge(storage.connect(config.storage, Credentials(ACCESS, SECRET)), config).objects
+    deleted = purge.purge(s3_client.connect(config.storage, Credentials(ACCESS, SECRET)), config).objects
     assert deleted >= len(keys) + 1
     assert object_store.keys(bucket, config.storage.prefix + "/") == []
     left = [key for key in object_store.keys(bucket, "") if not key.endswith("/")]
@@ -295,7 +296,7 @@ def test_a_purge_deletes_page_after_page_and_leaves_the_neighbour_alone(
 def test_a_purge_deletes_nothing_of_another_application(
     object_store: ObjectStore, config: DriverConfig, credentials: Path
 ) -> None:
-    storage_readiness.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
+    readiness.check_storage(dataclasses.replace(config, uid="another"), str(credentials))
     with pytest.raises(FaultError) as caught:
         purge.purge(object_store.client, config)
     assert caught.value.fault.reason is Reason.STORAGE_OWNED

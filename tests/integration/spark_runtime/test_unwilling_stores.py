@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark import storage_readiness
 from tidegate_spark.contract.protocol import ACCESS_KEY, EXIT_DEPENDENCY, SECRET_KEY, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import readiness
+from tidegate_spark.storage.s3_client import FaultError
 from tidegate_testing.driver_process import ObjectStore, driver_config
 from tidegate_testing.store_front import Request, Rule, StoreFront
 from tidegate_testing.waiting import wait_for
@@ -71,12 +71,12 @@ def test_a_driver_that_finds_such_a_store_says_which_it_is(
     config = driver_config("app", "local:///main.py", behind(front, place, "app"))
     refusing = front.add(Rule(with_a_body, answer=answer))
     with pytest.raises(FaultError) as caught:
-        storage_readiness.check_storage(config, str(credentials))
+        readiness.check_storage(config, str(credentials))
     assert caught.value.fault.reason is said[0]
     assert said[1] in caught.value.fault.message
     assert refusing.hits >= 1
     front.clear()
-    storage_readiness.check_storage(config, str(credentials))
+    readiness.check_storage(config, str(credentials))
 
 
 @pytest.mark.long  # tests/unit/runtime/process/test_pure_parts.py has what is made of the exceptions

@@ -30,7 +30,7 @@ from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.objects.memory import Buckets
+from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import library_in
 from tidegate_testing.control_works import FakeWorks

@@ -11,9 +11,9 @@ from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
-from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.snapshots.library import Library
+from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_observations import APP
 from tidegate_testing.driver_process import driver_config

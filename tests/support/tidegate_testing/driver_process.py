@@ -19,7 +19,6 @@ from mypy_boto3_s3 import S3Client
 
 from devcluster.control import free_port
 from devcluster.processes import ProcessIdentity, descendants
-from tidegate_spark import storage
 from tidegate_spark.contract.configuration_protocol import (
     LONGEST_IN_VARIABLE,
     REST_FILE_VARIABLE,
@@ -39,7 +38,8 @@ from tidegate_spark.contract.protocol import (
     from_json,
     to_json,
 )
-from tidegate_spark.storage import Credentials
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing import class_archive
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.warm_jvms import WarmJvm, WarmJvms
@@ -60,7 +60,7 @@ class ObjectStore:
     def client(self) -> S3Client:
         """A client with the right credentials."""
         place = Storage(uri="s3://any", endpoint=self.endpoint, path_style_access=True)
-        return storage.connect(place, Credentials(self.access_key, self.secret_key))
+        return s3_client.connect(place, Credentials(self.access_key, self.secret_key))
 
     def keys(self, bucket: str, prefix: str) -> list[str]:
         """Return all keys below ``prefix``."""

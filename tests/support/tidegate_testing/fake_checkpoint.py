@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate_spark.objects.store import Entry, ObjectStore, SnapshotError, VanishedError
+from tidegate_spark.storage.store import Entry, ObjectStore, SnapshotError, VanishedError
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from tidegate_spark.contract.control_protocol import InboxSettings
 from tidegate_spark.contract.object_paths import INBOX_PREFIX, REPLIES_PREFIX, Storage
 from tidegate_spark.control.channels.storage import StorageChannel
 from tidegate_spark.control_writer import ControlWriter, Credentials
-from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.reach import reach_library
+from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, PREFIX
 
 QUICK = InboxSettings(poll_seconds=0.02, keep_replies_seconds=1e12)

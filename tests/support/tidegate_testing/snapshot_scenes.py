@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
 from tidegate_spark.snapshots.take import Request
+from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.store_actors import Actor

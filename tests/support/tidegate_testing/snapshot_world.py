@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
-from tidegate_spark.objects.store import ObjectStore, SnapshotError
 from tidegate_spark.snapshots import catalog, collect, manifest, restore
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import Catalog, State
@@ -20,6 +18,8 @@ from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.take import Request
+from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
+from tidegate_spark.storage.store import ObjectStore, SnapshotError
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_retention import Keep, Kept, let_go

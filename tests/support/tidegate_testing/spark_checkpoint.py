@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tidegate_spark.objects.store import Entry
+from tidegate_spark.storage.store import Entry
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

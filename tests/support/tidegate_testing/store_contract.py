@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.objects.store import ObjectStore, Place, VanishedError, agree
+from tidegate_spark.storage.store import ObjectStore, Place, VanishedError, agree
 
 ODD_KEYS = ("a b", "a+b", "a%20b", "ä/ö", "k=v/part-0", "q'\"&?#", "x" * 200)
 Stores = tuple[ObjectStore, ObjectStore]

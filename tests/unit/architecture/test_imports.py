@@ -107,7 +107,9 @@ MISTAKES = {
         {"tidegate.resources.names": "import tidegate_spark.contract.object_paths"},
     ),
     "the operator below the runtime": Mistake(
-        RUNTIME, "tidegate_spark.fence -> tidegate.version", {"tidegate_spark.fence": "import tidegate.version"}
+        RUNTIME,
+        "tidegate_spark.storage.claim.fence -> tidegate.version",
+        {"tidegate_spark.storage.claim.fence": "import tidegate.version"},
     ),
     "Spark where control messages are written": Mistake(
         WRITER,

@@ -18,7 +18,7 @@ from tidegate_spark.control import desk
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared, Handler, Message
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
-from tidegate_spark.objects.memory import Buckets, Call
+from tidegate_spark.storage.memory import Buckets, Call
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, opened
 from tidegate_testing.control_works import FakeWorks, at_work, await_work
 from tidegate_testing.waiting import wait_for

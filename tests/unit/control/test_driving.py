@@ -25,12 +25,12 @@ from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.driving import Control
 from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.process.environment import Environment, inherited_variables
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.queries import Queries
 from tidegate_spark.snapshot_desk import SnapshotDesk
+from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in, message
 from tidegate_testing.driver_process import driver_config

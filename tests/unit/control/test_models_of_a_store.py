@@ -15,8 +15,8 @@ from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.models import TooLargeError, fetcher, inspected
-from tidegate_spark.objects.memory import Buckets
-from tidegate_spark.storage import Credentials
+from tidegate_spark.storage.memory import Buckets
+from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing.control_log import library_in, message
 from tidegate_testing.control_works import FakeWorks
 

@@ -33,10 +33,10 @@ from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
-from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.process.faults.faults import Link, classify
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.snapshots.library import Library
+from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in
 from tidegate_testing.control_works import BY_NAME, await_work, call_by_name
 

@@ -15,9 +15,9 @@ from tidegate_spark.control.deadlines import MOST_AT_WORK
 from tidegate_spark.control.works import DriverWorks, snapshot_id
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.fold import State
-from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.snapshot_desk import SnapshotDesk
+from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import library_in
 from tidegate_testing.control_works import await_work
 from tidegate_testing.driver_process import driver_config

@@ -9,7 +9,7 @@ from tidegate_spark.control.channels import book as books
 from tidegate_spark.control.channels.book import ChannelBook
 from tidegate_spark.control.channels.cluster_part import asked_id
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
-from tidegate_spark.objects.memory import Buckets
+from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in
 
 KEY = f"{PREFIX}/control/channel.json"

@@ -20,8 +20,8 @@ from tidegate_spark.control.channels.cluster_part import asked_id
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.process.redaction import Secrets, clean_report
+from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import Clock, library_in
 from tidegate_testing.control_works import FakeWorks
 

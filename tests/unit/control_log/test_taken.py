@@ -6,7 +6,7 @@ from tidegate_spark.control_log import taken as memories
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.fold import fold
 from tidegate_spark.control_log.taken import Known, Taken, Writer
-from tidegate_spark.objects.memory import Buckets
+from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import message, opened
 
 PART = "kafka:control/0"

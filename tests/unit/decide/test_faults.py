@@ -8,7 +8,7 @@ from tidegate.observe.pods import Exit
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import entry_of
-from tidegate_spark.storage import fault_of
+from tidegate_spark.storage.s3_client import fault_of
 from tidegate_testing.observations import NOW, app_with, driver_of, ended_with
 
 PLACE = Storage("s3://streams/apps/shop/orders", "http://s3:9000")

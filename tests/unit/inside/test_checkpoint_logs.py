@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tidegate_spark.inside.checkpoints import At, at_of
-from tidegate_spark.objects.store import Entry
 from tidegate_spark.snapshots.checkpoint import Checkpoint, MissingFileError
+from tidegate_spark.storage.store import Entry
 
 
 def log(commit: dict[str, object], **planned: object) -> Checkpoint:

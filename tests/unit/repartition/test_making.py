@@ -12,13 +12,13 @@ from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionedQuery
 from tidegate_spark.exports import state_reader
-from tidegate_spark.objects.memory import Call
-from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.repartition import attempts, job
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.fingerprints import Contents, Fingerprint, Store
 from tidegate_spark.repartition.job import Repartitioner
 from tidegate_spark.starting_point import left_to_fill
+from tidegate_spark.storage.memory import Call
+from tidegate_spark.storage.store import SnapshotError
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import CheckpointAt, FakeLayout

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegate_spark.objects.store import NewerStorageError, SnapshotError
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import (
     MEMORY_SECONDS,
@@ -21,6 +20,7 @@ from tidegate_spark.snapshots.catalog import (
     violations,
 )
 from tidegate_spark.snapshots.catalog_json import UnreadableCatalogError, decode, encode
+from tidegate_spark.storage.store import NewerStorageError, SnapshotError
 
 NOW = 1000.0
 WANTED = Snapshot(State.TAKING, NOW)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tidegate_spark.objects.store import NotDeletedError
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.catalog import HeldError
 from tidegate_spark.snapshots.collect import Collected
 from tidegate_spark.snapshots.library import CatalogLostError
+from tidegate_spark.storage.store import NotDeletedError
 from tidegate_testing.snapshot_scenes import Scene, until
 from tidegate_testing.store_actors import Actor
 

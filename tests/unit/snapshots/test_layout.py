@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegate_spark.objects.store import VanishedError
 from tidegate_spark.snapshots.checkpoint import MissingFileError, UnreadableCheckpointError
 from tidegate_spark.snapshots.layout import CheckpointAt, needed_files, newest_committed
+from tidegate_spark.storage.store import VanishedError
 from tidegate_testing.spark_checkpoint import AN_ID, HDFS, JOIN_STORES, ROCKSDB, SparkCheckpoint
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.catalog_json import encode
 from tidegate_spark.snapshots.library import ATTEMPTS, CatalogContendedError, CatalogLostError, Library
+from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 
 WANTED = Snapshot(State.TAKING, 0.0)
 

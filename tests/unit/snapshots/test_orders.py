@@ -18,7 +18,6 @@ from tidegate_spark.contract.snapshot_protocol import (
     SnapshotReport,
     SnapshotState,
 )
-from tidegate_spark.objects.memory import Call
 from tidegate_spark.snapshot_book import KEPT, NOT_BEGUN
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
@@ -27,6 +26,7 @@ from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import State
 from tidegate_spark.snapshots.catalog_json import encode
 from tidegate_spark.snapshots.copying import Copiers
+from tidegate_spark.storage.memory import Call
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene

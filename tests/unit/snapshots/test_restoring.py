@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
-from tidegate_spark.objects.store import MismatchError, VanishedError
 from tidegate_spark.snapshots import collect, copying, layout, manifest, restore
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import HeldError, NotReadyError, UnknownSnapshotError
@@ -14,6 +12,8 @@ from tidegate_spark.snapshots.copying import Copiers, Progress, TooLargeToCarryE
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import UnreadableManifestError
 from tidegate_spark.snapshots.restore import LineageInUseError, Origin, Target
+from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
+from tidegate_spark.storage.store import MismatchError, VanishedError
 from tidegate_testing.fake_checkpoint import content_of
 from tidegate_testing.snapshot_scenes import Scene, until
 from tidegate_testing.spark_checkpoint import SparkCheckpoint

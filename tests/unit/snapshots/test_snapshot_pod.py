@@ -20,8 +20,6 @@ from tidegate_spark.contract.snapshot_protocol import (
     SnapshotState,
     VerifyOrder,
 )
-from tidegate_spark.objects.memory import Call
-from tidegate_spark.objects.store import MismatchError, SnapshotError
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.snapshot_keeper import SnapshotKeeper
 from tidegate_spark.snapshot_pod import carry_out, judge_claim, word_of
@@ -29,6 +27,8 @@ from tidegate_spark.snapshot_progress import serve
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.library import CatalogContendedError
 from tidegate_spark.snapshots.take import TooFastError
+from tidegate_spark.storage.memory import Call
+from tidegate_spark.storage.store import MismatchError, SnapshotError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene

@@ -14,13 +14,13 @@ from tidegate_spark.contract.protocol import StartFrom, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal
 from tidegate_spark.control_log.log import ControlLog
-from tidegate_spark.objects.memory import Call, MemoryStore
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.starting_point import Filler, StoppedError, fill_lineage
-from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.storage.memory import Call, MemoryStore
+from tidegate_spark.storage.s3_client import Credentials, FaultError
 from tidegate_testing.control_log import message
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT, content_of

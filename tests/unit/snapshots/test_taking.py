@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
-from tidegate_spark.objects.store import SnapshotError, VanishedError
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import DisposedError, State
@@ -15,6 +13,8 @@ from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest, UnreadableManifestError
 from tidegate_spark.snapshots.take import ATTEMPTS, BatchLostError, NothingCommittedError, TooFastError
+from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
+from tidegate_spark.storage.store import SnapshotError, VanishedError
 from tidegate_testing.fake_checkpoint import LAYOUT, UnreadableError, content_of
 from tidegate_testing.snapshot_scenes import Scene, until
 

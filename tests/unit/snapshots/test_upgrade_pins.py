@@ -13,13 +13,13 @@ from tidegate_spark import starting_point, upgrade_pin
 from tidegate_spark.contract.protocol import EarlierPin, Pin, StartFrom, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
-from tidegate_spark.objects.memory import Call
-from tidegate_spark.objects.store import SnapshotError
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.starting_point import Filler
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage.memory import Call
+from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import SnapshotError
 from tidegate_spark.upgrade_pin import StateMissingError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT, content_of

@@ -10,8 +10,6 @@ import pytest
 
 from tidegate_spark.contract.protocol import Fault, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.objects.memory import Buckets, Call
-from tidegate_spark.objects.store import PART_BYTES, Digester, Entry, MismatchError, NewerStorageError
 from tidegate_spark.snapshot_faults import ALWAYS, trouble_of
 from tidegate_spark.snapshots import collect
 from tidegate_spark.snapshots.catalog import DisposedError, UnknownSnapshotError
@@ -21,7 +19,9 @@ from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.manifest import digest
 from tidegate_spark.snapshots.restore import Origin
 from tidegate_spark.snapshots.verify import Verification, _unpack, verify
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage.memory import Buckets, Call
+from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import PART_BYTES, Digester, Entry, MismatchError, NewerStorageError
 from tidegate_testing.fake_checkpoint import LAYOUT, FakeLayout
 from tidegate_testing.snapshot_scenes import Scene, Watch
 

@@ -9,12 +9,12 @@ import pytest
 from tidegate_spark import upgrade_pin
 from tidegate_spark.contract.protocol import StartFrom, Storage
 from tidegate_spark.contract.snapshot_protocol import AdoptOrder, SnapshotOrder, SnapshotReport
-from tidegate_spark.objects.memory import MemoryStore
 from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.starting_point import Filler
+from tidegate_spark.storage.memory import MemoryStore
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene

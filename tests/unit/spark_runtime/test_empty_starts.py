@@ -16,9 +16,9 @@ from tidegate_spark.contract.object_paths import (
 from tidegate_spark.contract.protocol import Pin, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.empty_starts import EmptyStarts, why_empty
-from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.snapshots.library import Library
+from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.snapshot_scenes import Scene
 

@@ -16,7 +16,7 @@ from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Sto
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.catalog_json import decode, encode
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage.s3_client import FaultError
 
 CONFIG = DriverConfig(
     app="orders",

@@ -22,9 +22,9 @@ from tidegate_spark.control_log.fold import Model, State, Verdict
 from tidegate_spark.control_log.log_objects import Base, LogObjects
 from tidegate_spark.control_log.taken import Known, Writer
 from tidegate_spark.control_writer.events import event_of
-from tidegate_spark.objects.memory import Buckets
 from tidegate_spark.snapshot_faults import trouble_of
 from tidegate_spark.snapshots.library import Library
+from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import library_in
 from tidegate_testing.stored_forms import LATER, Form, assert_read, assert_written, each, each_written, stored
 

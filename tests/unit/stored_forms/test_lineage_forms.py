@@ -9,17 +9,13 @@ from typing import Any
 import pytest
 
 from tests.scenario.object_store import ObjectStore, StoreClient
-from tidegate_spark import claiming, fence, fencing, lineage_mark, output_book, starting_point, storage, upgrade_pin
-from tidegate_spark.claimed import Claim, Opening
+from tidegate_spark import lineage_mark, output_book, starting_point, upgrade_pin
 from tidegate_spark.contract.json_form import from_json, from_stored, to_json
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.contract.protocol import OPENS_FROM_SNAPSHOT, EarlierPin, Fault, StartFrom
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionedQuery
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
-from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.objects.memory import Buckets, MemoryStore
-from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.outputs import Output, Outputs
 from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.job import Repartitioner
@@ -28,7 +24,13 @@ from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest, QueryAt
 from tidegate_spark.starting_point import Filler, left_to_fill
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client as storage
+from tidegate_spark.storage.claim import claiming, fence, fencing
+from tidegate_spark.storage.claim.claimed import Claim, Opening
+from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
+from tidegate_spark.storage.memory import Buckets, MemoryStore
+from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import NewerStorageError
 from tidegate_spark.unnamed_queries import NOTES_FILE, Notes, UnnamedQueries
 from tidegate_spark.version_notices import Notes as VersionNotes
 from tidegate_spark.version_notices import VersionNotices

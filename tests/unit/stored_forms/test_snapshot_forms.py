@@ -11,10 +11,10 @@ from tidegate_spark.control_log.keeping import Kept
 from tidegate_spark.exports import manifest as exported
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import ExportedQuery, ExportedTable, ExportManifest
-from tidegate_spark.objects.store import NewerStorageError
 from tidegate_spark.snapshots import catalog_json, manifest
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State, violations
 from tidegate_spark.snapshots.manifest import Application, File, Manifest, QueryAt
+from tidegate_spark.storage.store import NewerStorageError
 from tidegate_testing.stored_forms import Form, assert_written, each, each_written, stored, with_more
 
 READY = Snapshot(

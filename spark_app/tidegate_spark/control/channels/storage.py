@@ -26,9 +26,9 @@ from tidegate_spark.control.channels.ports import (
     Reply,
 )
 from tidegate_spark.control_log.entries import WRITERS
-from tidegate_spark.objects.store import Entry
 from tidegate_spark.snapshots.library import Library
-from tidegate_spark.storage import FaultError, fault_of
+from tidegate_spark.storage.s3_client import FaultError, fault_of
+from tidegate_spark.storage.store import Entry
 
 MOST_LISTED = 1000
 """Objects of one look, the first by their names: what one request lists."""

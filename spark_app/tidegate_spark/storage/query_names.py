@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 
 from tidegate_spark.contract.object_paths import NAMES_PREFIX, checkpoint_directory, directory_of_query
-from tidegate_spark.objects.app import AppObjects
+from tidegate_spark.storage.app_objects import AppObjects
 
 log = logging.getLogger("tidegate")
 _MADE = re.compile(r".+-[0-9a-f]{8}")

@@ -10,12 +10,12 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from tidegate_spark import storage as store
-from tidegate_spark.claiming import claim, faults_of, read_claim
 from tidegate_spark.contract.protocol import DEPENDENCY_REASONS, DriverConfig, Fault
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process import start_messages as messages
-from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.storage import s3_client as store
+from tidegate_spark.storage.claim.claiming import claim, faults_of, read_claim
+from tidegate_spark.storage.s3_client import Credentials, FaultError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from tidegate_spark import storage
 from tidegate_spark.contract.protocol import Storage
+from tidegate_spark.storage import s3_client
 
 PLACE = Storage("s3://bucket/apps/shop/orders")
 OLD, NEW = b"epoch 1", b"epoch 2"
@@ -31,11 +31,11 @@ class Answering:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate_spark.storage.time.sleep", lambda _: None)
+    monkeypatch.setattr("tidegate_spark.storage.s3_client.time.sleep", lambda _: None)
 
 
 def read(store: Answering) -> tuple[bytes, str] | None:
-    return storage.read_object(cast("Any", store), PLACE, "key")
+    return s3_client.read_object(cast("Any", store), PLACE, "key")
 
 
 def test_an_etag_that_is_the_content_s_md5_is_believed_at_once() -> None:
@@ -53,7 +53,7 @@ def test_an_etag_that_is_no_checksum_is_believed_when_it_is_read_twice() -> None
 
 
 def test_clients_share_what_describes_the_service_and_nothing_else() -> None:
-    one, other = (storage.connect(PLACE, storage.Credentials(key, "secret")) for key in ("first", "second"))
+    one, other = (s3_client.connect(PLACE, s3_client.Credentials(key, "secret")) for key in ("first", "second"))
     assert one.meta.service_model.metadata is other.meta.service_model.metadata
     keys = {client._request_signer._credentials.access_key for client in (one, other)}  # type: ignore[attr-defined] # boto3 tells of them nowhere else
     assert keys == {"first", "second"}

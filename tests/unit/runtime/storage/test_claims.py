@@ -8,11 +8,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.scenario.object_store import ObjectStore, StoreClient
-from tidegate_spark import claiming
-from tidegate_spark.claims import LONGEST_CLAIM
 from tidegate_spark.contract.protocol import Fault, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage.claim import claiming
+from tidegate_spark.storage.claim.claims import LONGEST_CLAIM
+from tidegate_spark.storage.s3_client import FaultError
 from tidegate_testing.driver_process import driver_config
 
 PLACE = Storage("s3://streams/apps/shop/orders/shop/inner")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate_spark.contract.protocol import LINEAGE_PREFIX
-from tidegate_spark.objects.store import ObjectStore
+from tidegate_spark.storage.store import ObjectStore
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from botocore.exceptions import ClientError, FlexibleChecksumError, ResponseStre
 from botocore.stub import ANY, Stubber
 
 from tidegate_spark.contract.protocol import Storage
-from tidegate_spark.objects.s3 import ATTEMPTS, S3Store, reach
-from tidegate_spark.objects.store import Entry, Found, MismatchError, NotDeletedError, Place, VanishedError
-from tidegate_spark.storage import Credentials, connect, moment_of
+from tidegate_spark.storage.s3 import ATTEMPTS, S3Store, reach
+from tidegate_spark.storage.s3_client import Credentials, connect, moment_of
+from tidegate_spark.storage.store import Entry, Found, MismatchError, NotDeletedError, Place, VanishedError
 
 ETAG, OTHER = '"d41d8cd98f00b204e9800998ecf8427e"', '"c4ca4238a0b923820dcc509a6f75849b"'
 SOURCE = Place("there", "a")

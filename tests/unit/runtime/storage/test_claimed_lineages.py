@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from tests.scenario.object_store import ObjectStore, StoreClient
-from tidegate_spark import claiming, fence
-from tidegate_spark.claimed import Known
-from tidegate_spark.claiming import BehindError
 from tidegate_spark.contract.object_paths import checkpoint_directory, start_directory
 from tidegate_spark.contract.protocol import (
     EXPECTS_BEGINNING,
@@ -25,11 +22,14 @@ from tidegate_spark.contract.protocol import (
     to_json,
 )
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.fence import Fenced, Held, Holder
-from tidegate_spark.objects.memory import Buckets, MemoryStore
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.starting_point import left_to_fill
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage.claim import claiming, fence
+from tidegate_spark.storage.claim.claimed import Known
+from tidegate_spark.storage.claim.claiming import BehindError
+from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
+from tidegate_spark.storage.memory import Buckets, MemoryStore
+from tidegate_spark.storage.s3_client import FaultError
 from tidegate_testing.driver_process import driver_config
 
 PLACE = Storage("s3://streams/apps/shop/orders")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tidegate_spark import query_names
 from tidegate_spark.contract.object_paths import checkpoint_directory, start_directory
-from tidegate_spark.objects.app import AppObjects
-from tidegate_spark.objects.memory import Buckets, Call, MemoryStore
 from tidegate_spark.snapshot_work import pins_of
 from tidegate_spark.snapshots.take import BatchLostError
+from tidegate_spark.storage import query_names
+from tidegate_spark.storage.app_objects import AppObjects
+from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 
 NAME = "dedup größe"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidegate_spark.objects.store import Digest, Digester, Entry, Found, Place, SnapshotError, VanishedError
+from tidegate_spark.storage.store import Digest, Digester, Entry, Found, Place, SnapshotError, VanishedError
 
 _numbers = itertools.count(1)
 

@@ -1,7 +1,8 @@
 """Holds the fence in the application's storage for this process, and notices its loss. Does I/O through boto3.
 
-What the fence means is in :mod:`tidegate_spark.fence`; here is the object behind it, and the thread that looks: after
-each committed batch, and now and then while nothing is committed. Before each batch the JVM looks (``jvm/``,
+What the fence means is in :mod:`tidegate_spark.storage.claim.fence`; here is the object behind it, and the thread that
+looks: after each committed batch, and now and then while nothing is committed. Before each batch the JVM looks
+(``jvm/``,
 ``Fence.java``); the thread is for queries that have nothing to do, and for those that our class does not write for.
 """
 
@@ -14,16 +15,17 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tidegate_spark import claim_messages as messages
-from tidegate_spark import fence, storage
-from tidegate_spark.claimed import Known
-from tidegate_spark.claiming import BehindError, faults_of, refusal_of
 from tidegate_spark.contract.json_form import DamagedFormError, NewerFormatError
 from tidegate_spark.contract.protocol import FENCE_FILE, DriverConfig, Fault, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder
 from tidegate_spark.process.outcome import Outcome
-from tidegate_spark.storage import Credentials, FaultError
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.claim import claim_messages as messages
+from tidegate_spark.storage.claim import fence
+from tidegate_spark.storage.claim.claimed import Known
+from tidegate_spark.storage.claim.claiming import BehindError, faults_of, refusal_of
+from tidegate_spark.storage.claim.fence import FenceContendedError, Fenced, Held, Holder
+from tidegate_spark.storage.s3_client import Credentials, FaultError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -46,11 +48,11 @@ class FenceObject:
 
     def get(self) -> tuple[bytes, str] | None:
         """Return content and ETag, None if there is no such object."""
-        return storage.read_object(self._client, self._place, self._key)
+        return s3_client.read_object(self._client, self._place, self._key)
 
     def put_if(self, body: bytes, etag: str | None) -> str | None:
         """Write it if it still has this ETag (None: if there is none); return the new ETag, None if refused."""
-        return storage.write_object_if(self._client, self._place, self._key, body, etag)
+        return s3_client.write_object_if(self._client, self._place, self._key, body, etag)
 
 
 def holder_of(config: DriverConfig, pod_uid: str) -> Holder:
@@ -66,7 +68,7 @@ def take(config: DriverConfig, credentials: Credentials | None, me: Holder) -> H
         FaultError: the storage does not answer as it should, a newer Tidegate wrote the fence, or it is damaged.
     """
     with faults_of(config):
-        port = FenceObject(storage.connect(config.storage, credentials), config.storage)
+        port = FenceObject(s3_client.connect(config.storage, credentials), config.storage)
         try:
             taken = fence.take(port, me)
         except (NewerFormatError, DamagedFormError) as error:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate_spark.contract.protocol import Storage, store_identity
-from tidegate_spark.objects.store import (
+from tidegate_spark.storage.s3_client import Credentials, connect, read_object, status_of, write_object_if
+from tidegate_spark.storage.store import (
     PART_BYTES,
     Digest,
     Digester,
@@ -26,7 +27,6 @@ from tidegate_spark.objects.store import (
     VanishedError,
     agree,
 )
-from tidegate_spark.storage import Credentials, connect, read_object, status_of, write_object_if
 
 if TYPE_CHECKING:
     from boto3.s3.transfer import TransferConfig

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark import claim_messages as messages
-from tidegate_spark import storage as store
 from tidegate_spark.contract.protocol import APP_FILE, DriverConfig, Fault, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client as store
+from tidegate_spark.storage.claim import claim_messages as messages
+from tidegate_spark.storage.s3_client import FaultError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -46,7 +46,7 @@ def refuse_inside_others(client: S3Client, config: DriverConfig) -> None:
 
 def _claim_around(client: S3Client, place: Storage) -> dict[str, Any]:
     """Return a claim, of whatever format; empty if there is none, or these credentials do not reach it."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - as in tidegate_spark.storage
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - as in tidegate_spark.storage.s3_client
 
     try:
         found = store.read_object(client, place, place.key(APP_FILE), LONGEST_CLAIM)

@@ -1,6 +1,6 @@
 """Claims the application's place in its storage: ``app.json``. Does I/O.
 
-Which launch may run by it is decided in :mod:`tidegate_spark.claimed`.
+Which launch may run by it is decided in :mod:`tidegate_spark.storage.claim.claimed`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark import claim_messages as messages
-from tidegate_spark import storage as store
-from tidegate_spark.claimed import (
-    Claim,
-    Known,
-    as_claimed,
-    as_found,
-    as_taken_over,
-    expected_beside,
-    known_beside,
-    opens,
-)
-from tidegate_spark.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
 from tidegate_spark.contract.json_form import DamagedFormError, NewerFormatError, from_stored
 from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.contract.protocol import (
@@ -41,9 +28,22 @@ from tidegate_spark.contract.protocol import (
 )
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX
-from tidegate_spark.fence import Holder
-from tidegate_spark.known_batches import first_older, is_there
-from tidegate_spark.storage import FaultError
+from tidegate_spark.storage import s3_client as store
+from tidegate_spark.storage.claim import claim_messages as messages
+from tidegate_spark.storage.claim.claimed import (
+    Claim,
+    Known,
+    as_claimed,
+    as_found,
+    as_taken_over,
+    expected_beside,
+    known_beside,
+    opens,
+)
+from tidegate_spark.storage.claim.claims import LONGEST_CLAIM, owner_named_to, refuse_inside_others
+from tidegate_spark.storage.claim.fence import Holder
+from tidegate_spark.storage.claim.known_batches import first_older, is_there
+from tidegate_spark.storage.s3_client import FaultError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

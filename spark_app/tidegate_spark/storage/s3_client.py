@@ -13,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark import storage_messages as messages
 from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN, Fault, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.faults.store_codes import (
@@ -24,6 +23,7 @@ from tidegate_spark.process.faults.store_codes import (
     THROTTLING_CODES,
     UNSUITABLE_CODES,
 )
+from tidegate_spark.storage import storage_messages as messages
 
 if TYPE_CHECKING:
     from botocore.loaders import Loader

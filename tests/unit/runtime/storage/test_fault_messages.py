@@ -8,11 +8,11 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ParamValidationError
 
 from tidegate_spark import preflight
-from tidegate_spark.claimed import Known
-from tidegate_spark.claiming import BehindError
 from tidegate_spark.contract.protocol import PROTOCOL, Fault, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.storage import Credentials, EndpointError, FaultError, connect, fault_of, read_credentials
+from tidegate_spark.storage.claim.claimed import Known
+from tidegate_spark.storage.claim.claiming import BehindError
+from tidegate_spark.storage.s3_client import Credentials, EndpointError, FaultError, connect, fault_of, read_credentials
 from tidegate_testing.driver_process import driver_config
 
 PLACE = Storage("s3://bucket/n/a", "http://s3:9000")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tidegate_spark.contract.json_form import DamagedFormError, NewerFormatError
-from tidegate_spark.fence import FenceContendedError, Fenced, Held, Holder, check, take
+from tidegate_spark.storage.claim.fence import FenceContendedError, Fenced, Held, Holder, check, take
 
 ME = Holder(uid="app-1", epoch=3, lineage=2, pod_uid="pod-3", process="c")
 

@@ -1,4 +1,0 @@
-"""Objects in a bucket: the port to the store that keeps them, and an application's own among them.
-
-``store`` is the port, ``s3`` and ``memory`` are behind it. ``app`` knows the keys of one application.
-"""

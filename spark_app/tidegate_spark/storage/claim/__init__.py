@@ -1,0 +1,1 @@
+"""Whose storage it is, and which process may write it: the claim (``app.json``) and the fence (``fence.json``)."""
