@@ -34,7 +34,7 @@ from tidegate_spark.contract.protocol import (
 )
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
-from tidegate_spark.control_log import keeping
+from tidegate_spark.control_log import snapshot_state
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.process import start_messages as messages
@@ -159,7 +159,7 @@ class Filler:
         origin, target = self._origin, Target(self.own, self.config.lineage, self.start_from.fork, offsets)
         copiers = Copiers(self.copiers.number, report)
         made = restore.restore(origin, target, self.start_from.holder, copiers)
-        keeping.begin_with(self.own, made.control, self.config.lineage, own=self._is_own)
+        snapshot_state.begin_with(self.own, made.control, self.config.lineage, own=self._is_own)
         if not self.start_from.lineage and self.config.rehearsal is None:
             output_book.take_along(self.origin, self.own)
         batches = {name: query.batch for name, query in sorted(made.queries.items())}

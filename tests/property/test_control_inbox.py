@@ -22,7 +22,7 @@ from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.channels.storage import StorageChannel
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
-from tidegate_spark.control_log import taken as memories
+from tidegate_spark.control_log import dedup_window as memories
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_writer import ControlWriter, Pace
 from tidegate_spark.control_writer import writer as writers

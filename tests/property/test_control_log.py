@@ -10,9 +10,9 @@ import pytest
 
 from tidegate_spark.control_log import log as module
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
-from tidegate_spark.control_log.fold import State, fold
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
+from tidegate_spark.control_log.reducer import State, fold
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened

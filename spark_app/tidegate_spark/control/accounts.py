@@ -24,7 +24,7 @@ from tidegate_spark.contract.control_protocol import (
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control import messages
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_log.fold import Verdict
+from tidegate_spark.control_log.reducer import Verdict
 
 OF_THE_DRIVER = frozenset({PAUSE, RESUME, SET_LOG_LEVEL})
 """What no query has to take part in."""

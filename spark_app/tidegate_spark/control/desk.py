@@ -28,8 +28,8 @@ from tidegate_spark.control.ports import Works
 from tidegate_spark.control.reaching import Reached
 from tidegate_spark.control.reports import Telling, entry_at, messages_between, new_in_batch, uncalled
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, message_of
-from tidegate_spark.control_log.fold import State, Verdict
 from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.control_log.reducer import State, Verdict
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage.store import NewerStorageError
 

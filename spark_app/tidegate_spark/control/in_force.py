@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, overload
 from tidegate_spark.contract.control_protocol import RELOAD_CONFIG
 from tidegate_spark.control.checking import is_a
 from tidegate_spark.control.handlers import Message, message_of
-from tidegate_spark.control_log.fold import Model, State
+from tidegate_spark.control_log.reducer import Model, State
 
 T = TypeVar("T")
 

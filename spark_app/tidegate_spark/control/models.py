@@ -21,7 +21,7 @@ from tidegate_spark.control import messages
 from tidegate_spark.control.checking import rejected
 from tidegate_spark.control.model_places import PlaceError, is_within, parts_of
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_log.fold import Model
+from tidegate_spark.control_log.reducer import Model
 from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.s3_client import status_of
 

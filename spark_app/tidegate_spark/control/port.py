@@ -27,9 +27,9 @@ from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.line import APPLIED, MESSAGES, POSITION, STATE, Line
 from tidegate_spark.control.reaching import Reached
 from tidegate_spark.control_log.entries import VERSION, Entry, Segment
-from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
+from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.serving.framing import Head, Refusal
 from tidegate_spark.process.serving.handler import Handler
 from tidegate_spark.process.serving.limits import Limits

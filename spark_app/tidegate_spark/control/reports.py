@@ -11,9 +11,9 @@ from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.accounts import needs_of
 from tidegate_spark.control.ports import Works
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_log.fold import Verdict, in_force
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
+from tidegate_spark.control_log.reducer import Verdict, in_force
 from tidegate_spark.snapshots.library import Library
 
 MOST_LATE = 64

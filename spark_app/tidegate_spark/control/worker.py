@@ -37,7 +37,7 @@ from tidegate_spark.control.line import (
 )
 from tidegate_spark.control.shared_lock import SharedLock
 from tidegate_spark.control_log.entries import Entry, Segment
-from tidegate_spark.control_log.fold import Model, State
+from tidegate_spark.control_log.reducer import Model, State
 
 BATCH_PROPERTY = "streaming.sql.batchId"
 """Spark's own."""

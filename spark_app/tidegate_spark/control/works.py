@@ -29,8 +29,8 @@ from tidegate_spark.control.channels.cluster_part import asked_id
 from tidegate_spark.control.deadlines import Deadlines, OverdueError
 from tidegate_spark.control.log_level import LogLevel
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.offsets import Positions
+from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshots.library import Library

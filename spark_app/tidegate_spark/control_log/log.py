@@ -22,10 +22,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
+from tidegate_spark.control_log.dedup_window import KNOWN_SECONDS, Taken
 from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, Kind
-from tidegate_spark.control_log.fold import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
 from tidegate_spark.control_log.log_objects import BASES, SEGMENTS, Base, LogObjects, LostError
-from tidegate_spark.control_log.taken import KNOWN_SECONDS, Taken
+from tidegate_spark.control_log.reducer import OtherBranchError, State, Verdict, fold, rollbacks, verdicts
 from tidegate_spark.storage.app_objects import AppObjects
 
 ATTEMPTS, LOADS = 50, 5

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tidegate_spark.contract.json_form import from_stored, to_json
+from tidegate_spark.control_log.dedup_window import Known, Writer
 from tidegate_spark.control_log.entries import VERSION, ControlLogError, Entry, decode, encode, unreadable
-from tidegate_spark.control_log.fold import State
-from tidegate_spark.control_log.taken import Known, Writer
+from tidegate_spark.control_log.reducer import State
 from tidegate_spark.storage.app_objects import AppObjects
 
 PREFIX = "control"

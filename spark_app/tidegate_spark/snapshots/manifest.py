@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX, is_below
-from tidegate_spark.control_log.keeping import Kept
+from tidegate_spark.control_log.snapshot_state import Kept
 from tidegate_spark.snapshots.catalog import (
     Catalog,
     NotReadyError,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tidegate_spark.contract.object_paths import left_after, of_queries_that_continue
-from tidegate_spark.control_log.keeping import kept_at
+from tidegate_spark.control_log.snapshot_state import kept_at
 from tidegate_spark.snapshots import catalog, manifest, messages, reentry
 from tidegate_spark.snapshots.catalog import Catalog, DisposedError, NotBeingTakenError, Snapshot, State
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, in_parallel, list_keys

@@ -10,7 +10,7 @@ from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.desk import ControlDesk
 from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_log.fold import State
+from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore

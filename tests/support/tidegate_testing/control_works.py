@@ -8,7 +8,7 @@ from typing import Any
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.handlers import Message
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_log.fold import State
+from tidegate_spark.control_log.reducer import State
 from tidegate_spark.snapshots.library import Library
 
 BY_NAME: dict[str, Callable[[Message], Any]] = {}

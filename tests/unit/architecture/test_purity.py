@@ -72,10 +72,10 @@ def test_what_calls_itself_pure_reaches_nothing_outside(graph: grimp.ImportGraph
 
 def test_a_planted_way_out_two_modules_away_is_found(graph: grimp.ImportGraph) -> None:
     graph.add_module("tidegate_spark.news")
-    graph.add_import(importer="tidegate_spark.control_log.fold", imported="tidegate_spark.news")
+    graph.add_import(importer="tidegate_spark.control_log.reducer", imported="tidegate_spark.news")
     graph.add_import(importer="tidegate_spark.news", imported="boto3")
-    assert ways_out(graph, "tidegate_spark.control_log.fold") == [
-        "tidegate_spark.control_log.fold -> tidegate_spark.news -> boto3"
+    assert ways_out(graph, "tidegate_spark.control_log.reducer") == [
+        "tidegate_spark.control_log.reducer -> tidegate_spark.news -> boto3"
     ]
 
 

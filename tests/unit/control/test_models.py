@@ -24,7 +24,7 @@ from tidegate_spark.control.models import (
     inspected,
 )
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_log.fold import Model
+from tidegate_spark.control_log.reducer import Model
 from tidegate_testing.control_log import message
 
 SETTINGS = ModelSettings(("s3://models/", "file:///opt/models/"), 1 << 20)

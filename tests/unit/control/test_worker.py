@@ -30,9 +30,9 @@ from tidegate_spark.control.line import APPLIED, STATE, Caller, ControlError, Li
 from tidegate_spark.control.port import Answers, Port
 from tidegate_spark.control.worker import Worker
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
+from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.faults.faults import Link, classify
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.snapshots.library import Library

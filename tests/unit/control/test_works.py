@@ -14,7 +14,7 @@ from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.deadlines import MOST_AT_WORK
 from tidegate_spark.control.works import DriverWorks, snapshot_id
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.control_log.fold import State
+from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.storage.memory import Buckets

@@ -17,10 +17,10 @@ from tidegate_spark.control.channels.book import ChannelBook, Ended, OpenMessage
 from tidegate_spark.control.channels.book import Page as ChannelPage
 from tidegate_spark.control.channels.envelope import entry_of
 from tidegate_spark.control.channels.replies import reply_of
+from tidegate_spark.control_log.dedup_window import Known, Writer
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, Segment
-from tidegate_spark.control_log.fold import Model, State, Verdict
 from tidegate_spark.control_log.log_objects import Base, LogObjects
-from tidegate_spark.control_log.taken import Known, Writer
+from tidegate_spark.control_log.reducer import Model, State, Verdict
 from tidegate_spark.control_writer.events import event_of
 from tidegate_spark.snapshot_faults import trouble_of
 from tidegate_spark.snapshots.library import Library

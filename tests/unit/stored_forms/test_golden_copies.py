@@ -15,7 +15,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
 from tidegate_spark.contract.snapshot_protocol import SnapshotState
 from tidegate_spark.control_log.entries import Kind
-from tidegate_spark.control_log.fold import Verdict
+from tidegate_spark.control_log.reducer import Verdict
 from tidegate_spark.snapshots.catalog import State
 from tidegate_testing.stored_forms import FOLDER, RULE, Form, stored, with_more
 

@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_log.fold import Model
-from tidegate_spark.control_log.fold import State as InForce
-from tidegate_spark.control_log.keeping import Kept
+from tidegate_spark.control_log.reducer import Model
+from tidegate_spark.control_log.reducer import State as InForce
+from tidegate_spark.control_log.snapshot_state import Kept
 from tidegate_spark.exports import manifest as exported
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.manifest import ExportedQuery, ExportedTable, ExportManifest

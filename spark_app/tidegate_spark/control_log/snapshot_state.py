@@ -9,9 +9,9 @@ from tidegate_spark.contract.control_protocol import DUMP_STATE, PAUSE, RESUME, 
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control_log import messages
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_log.fold import State
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.offsets import position_in
+from tidegate_spark.control_log.reducer import State
 from tidegate_spark.storage.app_objects import AppObjects
 
 OF_THE_ORIGINAL = frozenset({PAUSE, RESUME, SNAPSHOT, DUMP_STATE})

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate_spark.control_log.entries import Entry, Kind, is_by_writer
-from tidegate_spark.control_log.fold import consumed_after
+from tidegate_spark.control_log.reducer import consumed_after
 
 KNOWN_SECONDS, MOST_KNOWN = 7 * 86400.0, 10_000
 """How long the id of a message is remembered, and of how many; of those from a broker as many more."""

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, encode
-from tidegate_spark.control_log.fold import Verdict
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
+from tidegate_spark.control_log.reducer import Verdict
 from tidegate_spark.storage.memory import Buckets, Call
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, message, opened
 

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_log.fold import OtherBranchError, State, Verdict, fold, in_force, verdicts
+from tidegate_spark.control_log.reducer import OtherBranchError, State, Verdict, fold, in_force, verdicts
 
 
 def config(sequence: int, payload: Any, expires: float = 0.0) -> Entry:

@@ -7,9 +7,9 @@ import pytest
 
 from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.control_log.entries import ControlLogError
-from tidegate_spark.control_log.fold import Verdict
-from tidegate_spark.control_log.keeping import Kept, begin_with, kept_at
 from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.control_log.reducer import Verdict
+from tidegate_spark.control_log.snapshot_state import Kept, begin_with, kept_at
 from tidegate_spark.snapshots.library import Library
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, Clock, library_in, message, opened

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tidegate_spark.control_log import taken as memories
+from tidegate_spark.control_log import dedup_window as memories
+from tidegate_spark.control_log.dedup_window import Known, Taken, Writer
 from tidegate_spark.control_log.entries import Entry, Kind
-from tidegate_spark.control_log.fold import fold
-from tidegate_spark.control_log.taken import Known, Taken, Writer
+from tidegate_spark.control_log.reducer import fold
 from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import message, opened
 
