@@ -41,7 +41,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.figures import ChannelFigures
 from tidegate_spark.metrics import build_registry
 from tidegate_spark.process.progress import Commit, Progress
-from tidegate_spark.snapshot_metrics import SnapshotFigures
+from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotFigures
 
 PAGE = Path(__file__).with_name("metrics.md")
 OWN = "tidegate_"

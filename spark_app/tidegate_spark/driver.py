@@ -66,9 +66,9 @@ from tidegate_spark.script_end import (
     what_goes_on,
 )
 from tidegate_spark.script_entry import Entry, Sessions
-from tidegate_spark.snapshot_desk import desk_of
-from tidegate_spark.snapshot_metrics import SnapshotFigures
 from tidegate_spark.snapshots.reach import connector
+from tidegate_spark.snapshots.service.service import desk_of
+from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotFigures
 from tidegate_spark.source_cleaning import SourceCleaning
 from tidegate_spark.spark_start import Files, SparkStart
 from tidegate_spark.stall_watch import StallWatch
@@ -226,12 +226,12 @@ class Driver:
         return readiness.wait_for(self._forget_rehearsal, self._ending.requested, self._report_fault) is not None
 
     def _forget_rehearsal(self) -> bool:
-        from tidegate_spark import rehearsal_place  # noqa: PLC0415 - only rehearsals need it
+        from tidegate_spark.snapshots.lineages import rehearsal_copy  # noqa: PLC0415 - only rehearsals need it
 
         config = self._config
         credentials = s3_client.read_credentials(self._environment.credentials_directory, config.credentials_secret)
         with claiming.faults_of(config):
-            rehearsal_place.forget_own(config, credentials)
+            rehearsal_copy.forget_own(config, credentials)
         return True
 
     def _take_fence(self) -> Held | None:

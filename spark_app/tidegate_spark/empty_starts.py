@@ -21,7 +21,6 @@ from collections.abc import Callable
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidegate_spark import query_messages as messages
-from tidegate_spark import upgrade_pin
 from tidegate_spark.contract.object_paths import (
     EMPTY_START,
     LEFT_AFTER,
@@ -33,8 +32,9 @@ from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.file_sinks import FORMATS, SinkRefusedError
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.snapshots.library import Library
-from tidegate_spark.snapshots.query_logs import COMMITS
+from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS
+from tidegate_spark.snapshots.lineages import upgrade_pin
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.writers import sources_of
 
 MEMORY, COMPLETE = "memory", "complete"

@@ -15,7 +15,6 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegate_spark import snapshot_progress
 from tidegate_spark.contract import repartition_messages as messages
 from tidegate_spark.contract.json_form import NewerOrderError
 from tidegate_spark.contract.protocol import (
@@ -45,6 +44,7 @@ from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.making import cause_of, config_for_spark, end_of
 from tidegate_spark.snapshots.copying import Progress
 from tidegate_spark.snapshots.reach import reach_library
+from tidegate_spark.snapshots.service import progress_server
 from tidegate_spark.storage import readiness, s3_client
 from tidegate_spark.storage.claim import claiming, fence, fencing
 from tidegate_spark.storage.claim.fence import Fenced, Held
@@ -73,7 +73,7 @@ def main() -> int:
         log.error("%s, %s: %s", CONFIG_VARIABLE, REPARTITION_VARIABLE, error)
         return EXIT_APPLICATION
     making = Making(config, order, environment)
-    snapshot_progress.serve(environment.bind_address, environment.status_port, lambda: (making.told,))
+    progress_server.serve(environment.bind_address, environment.status_port, lambda: (making.told,))
     termination = making.make()
     extra = {"action": "repartition", "reason": termination.reason}
     log.info("end: %s: %s", termination.reason, termination.message, extra=extra)

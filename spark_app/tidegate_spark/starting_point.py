@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidegate_spark import lineage_mark, output_book, upgrade_pin
+from tidegate_spark import output_book
 from tidegate_spark.contract.json_form import from_stored
 from tidegate_spark.contract.protocol import (
     APP_FILE,
@@ -38,16 +38,16 @@ from tidegate_spark.control_log import snapshot_state
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.outputs import Outputs
 from tidegate_spark.process import start_messages as messages
-from tidegate_spark.repartition import attempts
-from tidegate_spark.snapshot_work import Carrier
-from tidegate_spark.snapshots import layout as spark_layout
 from tidegate_spark.snapshots import restore
+from tidegate_spark.snapshots.checkpoint import layout as spark_layout
+from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
-from tidegate_spark.snapshots.library import CatalogContendedError, Library
+from tidegate_spark.snapshots.lineages import attempts, lineage_mark, upgrade_pin
 from tidegate_spark.snapshots.manifest import Manifest
 from tidegate_spark.snapshots.reach import reach_library
-from tidegate_spark.snapshots.reader import Layout
+from tidegate_spark.snapshots.repository import CatalogContendedError, Library
 from tidegate_spark.snapshots.restore import Origin, Target
+from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_spark.storage import s3_client as store
 from tidegate_spark.storage.claim.claimed import Claim, Known
 from tidegate_spark.storage.claim.claiming import BehindError

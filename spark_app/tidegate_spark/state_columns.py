@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark.snapshots import operator_files
-from tidegate_spark.snapshots.state_schema import Columns, Family
+from tidegate_spark.snapshots.checkpoint import operator_files
+from tidegate_spark.snapshots.checkpoint.state_schema import Columns, Family
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.faults.faults import explain
 from tidegate_spark.process.faults.foreign_text import first_line
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FILES
-from tidegate_spark.snapshots import operator_files
-from tidegate_spark.snapshots.operator_files import STATE
-from tidegate_spark.snapshots.query_logs import COMMITS, OFFSETS, settings_of
+from tidegate_spark.snapshots.checkpoint import operator_files
+from tidegate_spark.snapshots.checkpoint.operator_files import STATE
+from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS, OFFSETS, settings_of
 from tidegate_spark.state_columns import Difference, differences
 from tidegate_spark.storage.store import SnapshotError
 from tidegate_spark.writers import output_mode

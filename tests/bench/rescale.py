@@ -20,7 +20,6 @@ from tests.bench.executors import starts
 from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
-from tidegate_spark import lineage_mark
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE
 from tidegate_spark.contract.repartition_protocol import Repartition
@@ -28,9 +27,10 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotState
 from tidegate_spark.exports import state_reader
 from tidegate_spark.process.environment import Environment, inherited_variables
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.repartition import attempts, job
+from tidegate_spark.repartition import job
 from tidegate_spark.repartition.making import config_for_spark
 from tidegate_spark.snapshots import manifest, restore
+from tidegate_spark.snapshots.lineages import attempts, lineage_mark
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.storage import readiness
 from tidegate_spark.storage.claim import fencing

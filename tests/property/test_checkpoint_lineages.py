@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_spark.snapshots.checkpoint import Checkpoint
-from tidegate_spark.snapshots.rocksdb_files import store_files
+from tidegate_spark.snapshots.checkpoint.checkpoint import Checkpoint
+from tidegate_spark.snapshots.checkpoint.rocksdb_files import store_files
 from tidegate_spark.storage.store import SnapshotError
 from tidegate_testing.spark_checkpoint import SparkCheckpoint
 

@@ -18,7 +18,7 @@ from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import State
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_works import at_work, await_work

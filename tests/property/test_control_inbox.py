@@ -26,7 +26,7 @@ from tidegate_spark.control_log import dedup_window as memories
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_writer import ControlWriter, Pace
 from tidegate_spark.control_writer import writer as writers
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened

@@ -13,7 +13,7 @@ from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.reducer import State, fold
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened
 from tidegate_testing.examples import gate_share

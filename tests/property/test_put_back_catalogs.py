@@ -35,7 +35,8 @@ def test_what_was_complete_stays_whole_and_is_entered_again(seed: int) -> None:
 
 
 MISTAKES = {
-    # Of most safeguards, others hold what one would let go: tests/unit/snapshots/test_put_back.py has each by itself.
+    # Of most safeguards, others hold what one would let go: tests/unit/runtime/snapshots/test_put_back.py has each by
+    # itself.
     "what published ones need is condemned as a stray": Mistake(
         collect, "_without_strays", "spared.without(listing.objects)", "listing.objects"
     ),

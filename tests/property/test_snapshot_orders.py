@@ -24,9 +24,10 @@ from hypothesis.stateful import (
 )
 
 from tidegate.decide.snapshots import retention
-from tidegate_spark import snapshot_work, upgrade_pin
-from tidegate_spark.snapshots import catalog, library
+from tidegate_spark.snapshots import catalog, repository
 from tidegate_spark.snapshots import take as taking
+from tidegate_spark.snapshots.lineages import upgrade_pin
+from tidegate_spark.snapshots.service import operations
 from tidegate_testing.examples import gate_share
 from tidegate_testing.mistakes import Course, Mistake, planted
 from tidegate_testing.snapshot_office import Given, Office
@@ -176,7 +177,7 @@ TestSnapshotOrders = SnapshotOrders.TestCase
 
 MISTAKES = {
     "the catalog is written whatever it is": Mistake(
-        library.Library,
+        repository.Library,
         "change",
         "encode(after), etag)",
         "encode(after), (self.store.get(self.catalog_key) or [None, None])[1])",
@@ -194,7 +195,7 @@ MISTAKES = {
     "the newest is too old": Mistake(retention, "_judge_ready", "if not later:", "if False:"),
     "one too many is kept": Mistake(retention, "_judge_ready", ">= rule.max_count", "> rule.max_count"),
     "what an upgrade noted is left": Mistake(
-        snapshot_work.Carrier, "dispose", "upgrade_pin.forget(library, name)", "pass"
+        operations.Carrier, "dispose", "upgrade_pin.forget(library, name)", "pass"
     ),
     "what an upgrade noted is noted again": Mistake(
         upgrade_pin,

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidegate_spark.snapshots import catalog, library, restore
+from tidegate_spark.snapshots import catalog, restore
 from tidegate_spark.snapshots import collect as collecting
+from tidegate_spark.snapshots import repository as library
 from tidegate_spark.snapshots import take as taking
 from tidegate_testing.examples import gate_share
 from tidegate_testing.mistakes import Mistake

@@ -15,7 +15,7 @@ from tidegate_spark.contract.protocol import LINEAGE_PREFIX, Storage
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.catalog_json import decode, encode
-from tidegate_spark.snapshots.library import CATALOG_FILE
+from tidegate_spark.snapshots.repository import CATALOG_FILE
 from tidegate_spark.storage import s3_client
 
 

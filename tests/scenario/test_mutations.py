@@ -19,7 +19,7 @@ from tidegate.decide.upgrades import invalid_spec, table
 from tidegate.observe import pods
 from tidegate.observe.pod_owner import Belonging, _role_of, belonging
 from tidegate.resources import names
-from tidegate_spark.repartition import attempts
+from tidegate_spark.snapshots.lineages import attempts
 from tidegate_spark.storage.claim import fence
 from tidegate_testing.mistakes import Course, planted
 

@@ -14,7 +14,7 @@ from tidegate_spark.contract.json_form import NewerFormatError, from_stored, to_
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control_log.entries import ControlLogError, Entry, unreadable
 from tidegate_spark.control_log.log_objects import ACKS
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 
 PAGE = 256
 """Messages of one object."""

@@ -12,7 +12,7 @@ from tidegate_spark.control.account_book import AccountBook
 from tidegate_spark.control.deadlines import Deadlines, OverdueError
 from tidegate_spark.control.handlers import FAIL, Handler, message_of
 from tidegate_spark.control_log.entries import ControlLogError, Entry
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 
 log = logging.getLogger("tidegate")
 

@@ -30,7 +30,7 @@ from tidegate_spark.control.reports import Telling, entry_at, messages_between, 
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, message_of
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import State, Verdict
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.store import NewerStorageError
 
 READY_SECONDS = 60.0

@@ -37,8 +37,8 @@ from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.process.redaction import Secrets, clean_message
 from tidegate_spark.queries import Entry as Query
 from tidegate_spark.queries import Queries
-from tidegate_spark.snapshot_desk import SnapshotDesk
 from tidegate_spark.snapshots.reach import connector
+from tidegate_spark.snapshots.service.service import SnapshotDesk
 from tidegate_spark.storage import s3_client
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from tidegate_spark.process.serving.framing import Head, Refusal
 from tidegate_spark.process.serving.handler import Handler
 from tidegate_spark.process.serving.limits import Limits
 from tidegate_spark.process.serving.server import Server
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.s3_client import fault_of
 
 LARGEST_QUESTION = 256 * 1024

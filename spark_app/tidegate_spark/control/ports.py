@@ -8,7 +8,7 @@ from typing import Protocol
 from tidegate_spark.control.accounts import Account
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 
 
 class Works(Protocol):

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 
 KEPT_SECONDS = 300.0
 """Credentials may be renewed; to make a client costs some hundredths of a second."""

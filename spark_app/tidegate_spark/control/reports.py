@@ -14,7 +14,7 @@ from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.reducer import Verdict, in_force
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 
 MOST_LATE = 64
 """Messages whose batches are looked for at a time: that asks the store, and others wait for the log meanwhile."""

@@ -32,8 +32,8 @@ from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.offsets import Positions
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.snapshot_desk import SnapshotDesk
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.service.service import SnapshotDesk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

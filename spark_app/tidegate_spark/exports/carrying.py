@@ -15,7 +15,7 @@ from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.spark import pyspark_path
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from tidegate_spark.snapshots.checkpoint import CHECKSUM_SUFFIX
+from tidegate_spark.snapshots.checkpoint.checkpoint import CHECKSUM_SUFFIX
+from tidegate_spark.snapshots.checkpoint.operator_files import STATE, names_its_place, relocated
 from tidegate_spark.snapshots.copying import Copiers, Progress, in_parallel
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import File, Manifest
-from tidegate_spark.snapshots.operator_files import STATE, names_its_place, relocated
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.store import SnapshotError, VanishedError
 
 _OPERATOR = re.compile(rf"{STATE}/(\d+)/.+", re.ASCII)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.order_errors import OrderFailedError
+from tidegate_spark.snapshots.service.order_errors import OrderFailedError
 
 
 class ExportError(OrderFailedError):

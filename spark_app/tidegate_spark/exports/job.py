@@ -33,10 +33,10 @@ from tidegate_spark.exports.manifest import (
 from tidegate_spark.exports.tables import Table, check_choices, chosen, tables_of
 from tidegate_spark.process.faults.foreign_text import last_cause
 from tidegate_spark.snapshots import manifest
+from tidegate_spark.snapshots.checkpoint.query_logs import read_offsets
 from tidegate_spark.snapshots.copying import Copiers, Progress
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import DamagedError, Manifest, QueryAt
-from tidegate_spark.snapshots.query_logs import read_offsets
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.restore import Origin, damages
 
 PIECE = 1 << 20

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate_spark.exports.tables import StoreMetadata, Table
-from tidegate_spark.snapshots.checkpoint import Checkpoint
+from tidegate_spark.snapshots.checkpoint.checkpoint import Checkpoint
+from tidegate_spark.snapshots.checkpoint.query_logs import OFFSETS, read_offsets
 from tidegate_spark.snapshots.manifest import QueryAt
-from tidegate_spark.snapshots.query_logs import OFFSETS, read_offsets
 from tidegate_spark.storage.store import Entry
 
 _STREAMING = "spark.sql.streaming."

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark.inside.errors import NotYetError, UnreadableError
 from tidegate_spark.process.faults.foreign_text import numbered_files
-from tidegate_spark.snapshots.checkpoint import Checkpoint, MissingFileError, UnreadableCheckpointError
-from tidegate_spark.snapshots.query_logs import COMMITS, OFFSETS, read_commit, read_offsets
+from tidegate_spark.snapshots.checkpoint.checkpoint import Checkpoint, MissingFileError, UnreadableCheckpointError
+from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS, OFFSETS, read_commit, read_offsets
 from tidegate_spark.storage.store import Entry
 
 _NOT_FOUND = "java.io.FileNotFoundException"

@@ -6,8 +6,8 @@ import logging
 import threading
 from collections.abc import Callable
 
-from tidegate_spark.repartition import attempts
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.lineages import attempts
+from tidegate_spark.snapshots.repository import Library
 
 FIRST_PAUSE = 60.0
 LONGEST_PAUSE = 3600.0

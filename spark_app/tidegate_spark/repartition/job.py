@@ -20,7 +20,6 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tidegate_spark import lineage_mark, upgrade_pin
 from tidegate_spark.contract import repartition_messages as messages
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
@@ -35,19 +34,20 @@ from tidegate_spark.contract.snapshot_protocol import StateFacts
 from tidegate_spark.exports import state_reader
 from tidegate_spark.exports.tables import StoreMetadata
 from tidegate_spark.process.faults.foreign_text import last_cause
-from tidegate_spark.repartition import attempts, fingerprints
+from tidegate_spark.repartition import fingerprints
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.fingerprints import Contents
-from tidegate_spark.snapshot_work import Carrier, state_facts
-from tidegate_spark.snapshots import layout as spark_layout
 from tidegate_spark.snapshots import manifest, restore
+from tidegate_spark.snapshots.checkpoint import layout as spark_layout
+from tidegate_spark.snapshots.checkpoint.operator_files import STATE
+from tidegate_spark.snapshots.checkpoint.query_logs import OFFSETS
+from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress, in_parallel, list_keys
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.lineages import attempts, lineage_mark, upgrade_pin
 from tidegate_spark.snapshots.manifest import Manifest, QueryAt
-from tidegate_spark.snapshots.operator_files import STATE
-from tidegate_spark.snapshots.query_logs import OFFSETS
-from tidegate_spark.snapshots.reader import Layout
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.restore import Origin, Target
+from tidegate_spark.snapshots.service.operations import Carrier, state_facts
 from tidegate_spark.storage import query_names
 from tidegate_spark.storage.store import Entry, SnapshotError, VanishedError
 

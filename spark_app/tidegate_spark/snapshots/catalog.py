@@ -1,7 +1,7 @@
 """Which snapshots there are, what they share, and what may be deleted: one value, and what may become of it. Pure.
 
 All snapshots of an application stand in one object, ``snapshots/catalog.json``, which is changed by conditional writes
-only (:mod:`tidegate_spark.snapshots.library`), by any number of processes, whether or not one of them should have
+only (:mod:`tidegate_spark.snapshots.repository`), by any number of processes, whether or not one of them should have
 ended long ago. Each function here takes a catalog and returns the next one, and gives back an equal one if what it
 does has been done: so all of them can be done again after an answer was lost.
 

@@ -18,7 +18,7 @@ from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import catalog, manifest, reentry
 from tidegate_spark.snapshots.catalog import Catalog, State
 from tidegate_spark.snapshots.copying import list_keys
-from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
 from tidegate_spark.storage.store import NewerStorageError
 
 log = logging.getLogger("tidegate")

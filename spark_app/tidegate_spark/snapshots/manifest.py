@@ -19,7 +19,7 @@ from tidegate_spark.snapshots.catalog import (
     State,
     UnknownSnapshotError,
 )
-from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
 from tidegate_spark.storage.store import SnapshotError, naming_newer
 
 VERSION = 1

@@ -12,7 +12,7 @@ from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import manifest, messages
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot
 from tidegate_spark.snapshots.copying import list_keys
-from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
 from tidegate_spark.snapshots.restore import Origin, damages
 from tidegate_spark.storage.store import Entry
 

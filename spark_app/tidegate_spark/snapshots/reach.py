@@ -8,7 +8,7 @@ from tidegate_spark.contract.protocol import DriverConfig, Fault, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.snapshots import messages
 from tidegate_spark.snapshots.copying import USUAL
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage import s3
 from tidegate_spark.storage.s3_client import Credentials, EndpointError, FaultError, read_credentials
 

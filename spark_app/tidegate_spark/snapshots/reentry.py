@@ -18,8 +18,8 @@ from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import catalog, manifest
 from tidegate_spark.snapshots.catalog import Catalog, NotReadyError, UnknownSnapshotError
 from tidegate_spark.snapshots.copying import list_keys
-from tidegate_spark.snapshots.library import OBJECT_PREFIX, CatalogContendedError, Library
 from tidegate_spark.snapshots.manifest import Manifest
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, CatalogContendedError, Library
 from tidegate_spark.storage.store import Entry, NewerStorageError
 
 ATTEMPTS = 10

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 
 from tidegate_spark.contract.named_offsets import TopicOffsets, topics_of, with_offsets
 from tidegate_spark.snapshots import catalog, manifest, reentry
-from tidegate_spark.snapshots.checkpoint import CHECKSUM_SUFFIX
+from tidegate_spark.snapshots.checkpoint.checkpoint import CHECKSUM_SUFFIX
+from tidegate_spark.snapshots.checkpoint.operator_files import names_its_place, relocated
+from tidegate_spark.snapshots.checkpoint.query_logs import OFFSETS, map_offsets
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, list_keys
-from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
 from tidegate_spark.snapshots.manifest import File, Manifest
-from tidegate_spark.snapshots.operator_files import names_its_place, relocated
-from tidegate_spark.snapshots.query_logs import OFFSETS, map_offsets
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
 from tidegate_spark.storage.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 
 METADATA = "metadata"

@@ -17,10 +17,10 @@ from tidegate_spark.contract.object_paths import left_after, of_queries_that_con
 from tidegate_spark.control_log.snapshot_state import kept_at
 from tidegate_spark.snapshots import catalog, manifest, messages, reentry
 from tidegate_spark.snapshots.catalog import Catalog, DisposedError, NotBeingTakenError, Snapshot, State
+from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, in_parallel, list_keys
-from tidegate_spark.snapshots.library import OBJECT_PREFIX, Library
 from tidegate_spark.snapshots.manifest import Application, File, Manifest, QueryAt
-from tidegate_spark.snapshots.reader import Layout
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
 from tidegate_spark.storage import query_names
 from tidegate_spark.storage.store import Entry, Found, Place, SnapshotError, VanishedError
 

@@ -16,10 +16,10 @@ from functools import partial
 
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.catalog import DisposedError, State
-from tidegate_spark.snapshots.compressed import CodecMissingError
+from tidegate_spark.snapshots.checkpoint.compressed import CodecMissingError
+from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import Copiers, Progress, in_parallel
 from tidegate_spark.snapshots.manifest import File, Manifest
-from tidegate_spark.snapshots.reader import Layout
 from tidegate_spark.snapshots.restore import Origin, damages
 from tidegate_spark.storage.store import Digest, Entry, MismatchError, SnapshotError, VanishedError
 

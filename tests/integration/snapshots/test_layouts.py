@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from tidegate_spark.snapshots.layout import newest_committed
-from tidegate_spark.snapshots.operator_files import names_its_place, relocated
+from tidegate_spark.snapshots.checkpoint.layout import newest_committed
+from tidegate_spark.snapshots.checkpoint.operator_files import names_its_place, relocated
 from tidegate_testing.streaming_queries import Bench, copy, listing, look_at
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"

@@ -14,8 +14,8 @@ from devcluster.site import LocalSite
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.snapshots import collect, restore, take
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.take import Request
 from tidegate_spark.storage.s3 import reach

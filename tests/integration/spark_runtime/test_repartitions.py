@@ -24,8 +24,8 @@ from tidegate_spark.contract.repartition_protocol import OPERATORS, REPARTITION_
 from tidegate_spark.exports import state_reader
 from tidegate_spark.repartition import fingerprints, job
 from tidegate_spark.repartition.fingerprints import Contents
-from tidegate_spark.snapshot_work import state_facts
 from tidegate_spark.snapshots.manifest import QueryAt
+from tidegate_spark.snapshots.service.operations import state_facts
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.streaming_queries import Bench, copy, look_at
 from tidegate_testing.waiting import wait_for

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark import purge
 from tidegate_spark.contract.protocol import (
     ACCESS_KEY,
     EXIT_CODES,
@@ -28,6 +27,7 @@ from tidegate_spark.contract.protocol import (
 )
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process import logs
+from tidegate_spark.snapshots.purge import purge
 from tidegate_spark.storage import readiness, s3_client
 from tidegate_spark.storage.claim.claimed import Known
 from tidegate_spark.storage.claim.claiming import BehindError

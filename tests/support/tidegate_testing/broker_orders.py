@@ -44,7 +44,7 @@ from tidegate_spark.control.handlers import Declared
 from tidegate_spark.control.works import failed, snapshot_id
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.channels import MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock

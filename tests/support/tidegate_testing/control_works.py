@@ -9,7 +9,7 @@ from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.handlers import Message
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 
 BY_NAME: dict[str, Callable[[Message], Any]] = {}
 """What handlers do that cannot be carried to workers, such as to wait for the test."""

@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, StateChoice
 from tidegate_spark.exports.job import Exporter, Made
 from tidegate_spark.exports.manifest import EXPORT_PREFIX
-from tidegate_spark.snapshots import layout
+from tidegate_spark.snapshots.checkpoint import layout
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.take import Request, take
 from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_testing.streaming_queries import listing

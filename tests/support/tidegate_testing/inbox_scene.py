@@ -15,8 +15,8 @@ from tidegate_spark.contract.control_protocol import InboxSettings
 from tidegate_spark.contract.object_paths import INBOX_PREFIX, REPLIES_PREFIX, Storage
 from tidegate_spark.control.channels.storage import StorageChannel
 from tidegate_spark.control_writer import ControlWriter, Credentials
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.reach import reach_library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, PREFIX
 

@@ -11,8 +11,8 @@ from devcluster import s3
 from devcluster.site import LocalSite
 from tidegate_spark.contract.protocol import Storage, application_uri, to_json
 from tidegate_spark.contract.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReport, SnapshotState
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.reach import reach_library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing import class_archive
 from tidegate_testing.apps import QUICK_JAVA

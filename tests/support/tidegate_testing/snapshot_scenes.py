@@ -6,8 +6,8 @@ from typing import Any
 
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.copying import Copiers, Progress
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.take import Request
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing import fake_checkpoint

@@ -14,8 +14,8 @@ from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import Catalog, State
 from tidegate_spark.snapshots.catalog_json import decode
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, Manifest
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.take import Request
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore

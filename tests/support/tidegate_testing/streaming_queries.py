@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate_spark.snapshots.layout import CheckpointAt, needed_files
+from tidegate_spark.snapshots.checkpoint.layout import CheckpointAt, needed_files
 from tidegate_spark.storage.store import Entry
 from tidegate_testing import class_archive
 from tidegate_testing.waiting import wait_for

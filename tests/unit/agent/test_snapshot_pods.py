@@ -13,7 +13,7 @@ from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
-from tidegate_spark.snapshot_progress import serve
+from tidegate_spark.snapshots.service.progress_server import serve
 from tidegate_testing.observations import NOW
 from tidegate_testing.snapshot_observations import begun, pod, report, snapshot
 

@@ -16,7 +16,7 @@ from tidegate_spark.control.works import DriverWorks, snapshot_id
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Commit, Progress
-from tidegate_spark.snapshot_desk import SnapshotDesk
+from tidegate_spark.snapshots.service.service import SnapshotDesk
 from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import library_in
 from tidegate_testing.control_works import await_work

@@ -14,7 +14,7 @@ from tidegate_spark.control.channels import storage
 from tidegate_spark.control.channels.inbox import LARGEST_OBJECT, BatchName, body_of
 from tidegate_spark.control.channels.ports import Delivery, Reply
 from tidegate_spark.control.channels.storage import StorageChannel
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Call, MemoryStore
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX

@@ -12,12 +12,12 @@ from tidegate_spark.export_guard import refusal_of
 from tidegate_spark.exports import checkpoint_copy, errors, use
 from tidegate_spark.exports.manifest import ExportedQuery, ExportedTable, ExportManifest
 from tidegate_spark.exports.use import Part, Uses
-from tidegate_spark.snapshot_keeper import SnapshotKeeper
-from tidegate_spark.snapshot_pod import carry_out
-from tidegate_spark.snapshot_work import Carrier
 from tidegate_spark.snapshots.copying import Copiers, Progress
-from tidegate_spark.snapshots.library import Library
 from tidegate_spark.snapshots.manifest import Application, File, Manifest
+from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.service.operations import Carrier
+from tidegate_spark.snapshots.service.pod import carry_out
+from tidegate_spark.snapshots.service.worker import SnapshotKeeper
 from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_spark.storage.store import SnapshotError, VanishedError
 from tidegate_testing.driver_process import driver_config

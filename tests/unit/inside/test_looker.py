@@ -14,7 +14,7 @@ from tidegate_spark.inside.checkpoints import At
 from tidegate_spark.inside.errors import BadQuestionError, NotYetError, TooSlowError, UnavailableError, UnreadableError
 from tidegate_spark.inside.looker import Looker
 from tidegate_spark.inside.questions import Operators, Rows, Windows
-from tidegate_spark.snapshots.checkpoint import MissingFileError
+from tidegate_spark.snapshots.checkpoint.checkpoint import MissingFileError
 
 Texts = tuple[str | None, str | None]
 TABLE = Table(0, "stateStoreSave", "default", "rows")

@@ -17,7 +17,7 @@ from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.starting_point import Filler, StoppedError, fill_lineage
 from tidegate_spark.storage.memory import Call, MemoryStore
 from tidegate_spark.storage.s3_client import Credentials, FaultError

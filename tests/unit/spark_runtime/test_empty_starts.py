@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark import upgrade_pin
 from tidegate_spark.contract.object_paths import (
     EMPTY_START,
     checkpoint_directory,
@@ -17,7 +16,8 @@ from tidegate_spark.contract.protocol import Pin, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.empty_starts import EmptyStarts, why_empty
 from tidegate_spark.process.progress import Commit, Progress
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.lineages import upgrade_pin
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.snapshot_scenes import Scene

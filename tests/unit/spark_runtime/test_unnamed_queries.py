@@ -6,7 +6,7 @@ import pytest
 
 from tidegate_spark.contract.object_paths import checkpoint_directory
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.unnamed_queries import (

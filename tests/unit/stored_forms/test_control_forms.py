@@ -22,8 +22,8 @@ from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, Seg
 from tidegate_spark.control_log.log_objects import Base, LogObjects
 from tidegate_spark.control_log.reducer import Model, State, Verdict
 from tidegate_spark.control_writer.events import event_of
-from tidegate_spark.snapshot_faults import trouble_of
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.service.order_faults import trouble_of
 from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import library_in
 from tidegate_testing.stored_forms import LATER, Form, assert_read, assert_written, each, each_written, stored

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.scenario.object_store import ObjectStore, StoreClient
-from tidegate_spark import lineage_mark, output_book, starting_point, upgrade_pin
+from tidegate_spark import output_book, starting_point
 from tidegate_spark.contract.json_form import from_json, from_stored, to_json
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.contract.protocol import OPENS_FROM_SNAPSHOT, EarlierPin, Fault, StartFrom
@@ -17,12 +17,12 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionedQuery
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
 from tidegate_spark.outputs import Output, Outputs
-from tidegate_spark.repartition import attempts
 from tidegate_spark.repartition.job import Repartitioner
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.lineages import attempts, lineage_mark, upgrade_pin
 from tidegate_spark.snapshots.manifest import Application, Manifest, QueryAt
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.starting_point import Filler, left_to_fill
 from tidegate_spark.storage import s3_client as storage
 from tidegate_spark.storage.claim import claiming, fence, fencing

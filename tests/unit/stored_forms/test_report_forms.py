@@ -66,8 +66,8 @@ from tidegate_spark.last_words import last_words
 from tidegate_spark.process.progress import Commit, Ends, Leaving, Progress
 from tidegate_spark.process.redaction import Secrets, clean_report
 from tidegate_spark.process.termination import termination_text
-from tidegate_spark.snapshot_pod import word_of
-from tidegate_spark.snapshot_progress import serve
+from tidegate_spark.snapshots.service.pod import word_of
+from tidegate_spark.snapshots.service.progress_server import serve
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.observations import app_with, launched, running_driver
 from tidegate_testing.older_agent import older_agent

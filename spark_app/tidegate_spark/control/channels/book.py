@@ -15,7 +15,7 @@ from tidegate_spark.control.accounts import Account
 from tidegate_spark.control.channels.cluster_part import OPEN_STATES, ClusterPart, has_part
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, unreadable
 from tidegate_spark.control_log.log_objects import PREFIX
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 
 NAME = "channel.json"
 MOST_OPEN, MOST_UNSENT = 10_000, 2_000

@@ -26,7 +26,7 @@ from tidegate_spark.control.channels.ports import (
     Reply,
 )
 from tidegate_spark.control_log.entries import WRITERS
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.s3_client import FaultError, fault_of
 from tidegate_spark.storage.store import Entry
 

@@ -10,7 +10,7 @@ from tidegate_spark.control_log.entries import ControlLogError
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import Verdict
 from tidegate_spark.control_log.snapshot_state import Kept, begin_with, kept_at
-from tidegate_spark.snapshots.library import Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, Clock, library_in, message, opened
 from tidegate_testing.snapshot_scenes import Scene

@@ -20,7 +20,7 @@ from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.redaction import Secrets, Stream, clean_message, clean_report, values_of_launch
 from tidegate_spark.process.termination import termination_text
-from tidegate_spark.snapshot_pod import word_of
+from tidegate_spark.snapshots.service.pod import word_of
 
 KNOWN = "correct horse"
 PASSWORD = "hunter2hunter2"

@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate_spark.contract.object_paths import checkpoint_directory, start_directory
-from tidegate_spark.snapshot_work import pins_of
+from tidegate_spark.snapshots.service.operations import pins_of
 from tidegate_spark.snapshots.take import BatchLostError
 from tidegate_spark.storage import query_names
 from tidegate_spark.storage.app_objects import AppObjects

@@ -1,0 +1,1 @@
+"""A Spark checkpoint, read: which files make up one batch. Pure."""

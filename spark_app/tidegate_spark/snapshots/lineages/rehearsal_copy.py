@@ -1,0 +1,39 @@
+"""What a rehearsal leaves in the application's storage, and how that goes. I/O through the port."""
+
+from __future__ import annotations
+
+from tidegate_spark.contract.protocol import DriverConfig
+from tidegate_spark.contract.rehearsal_protocol import REHEARSAL_PREFIX
+from tidegate_spark.snapshots.reach import reach_library
+from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.storage.s3_client import Credentials
+
+_PASSES = 5
+"""A driver that is being killed may put a last object there after it was looked."""
+
+
+def forget(library: Library, snapshot: str) -> None:
+    """Remove everything that was rehearsed on a snapshot; there need not be anything.
+
+    Args:
+        library: the application's.
+        snapshot: its id.
+
+    Raises:
+        Exception: what the store's client raises; to be done again.
+    """
+    root = library.key(REHEARSAL_PREFIX, snapshot) + "/"
+    for _ in range(_PASSES):
+        # Backwards: stores that keep objects as files have the directories empty by the time they come to them.
+        keys = sorted((entry.key for entry in library.store.list(root)), reverse=True)
+        if not keys:
+            return
+        library.store.delete(keys)
+
+
+def forget_own(config: DriverConfig, credentials: Credentials | None) -> None:
+    """Remove everything in the place of the rehearsal that ``config`` is of; raises as :func:`forget`."""
+    start = config.start_from
+    if config.rehearsal is None or start is None:
+        raise ValueError("no rehearsal: its place is the application's")
+    forget(reach_library(start.storage, credentials), start.snapshot)

@@ -1,0 +1,111 @@
+"""The batches that the version before an upgrade committed last, and the order to keep those. I/O by the library.
+
+They are found out before the new version commits anything, and written down once: whoever comes later, in the same
+launch, in another one, or to undo the upgrade, finds the same ones, whatever was committed since.
+"""
+
+from __future__ import annotations
+
+import json
+
+from tidegate_spark.contract.json_form import check_format
+from tidegate_spark.contract.object_paths import left_after, of_queries_that_continue
+from tidegate_spark.contract.protocol import UPGRADE_PREFIX
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
+from tidegate_spark.snapshots.checkpoint import layout as spark_layout
+from tidegate_spark.snapshots.checkpoint.reader import Layout
+from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.storage.store import Entry, SnapshotError, naming_newer
+
+
+class StateMissingError(SnapshotError):
+    """The lineage that is to be gone on with holds no committed batch."""
+
+
+def order_of(
+    library: Library, name: str, lineage: int, image: str = "", layout: Layout = spark_layout
+) -> SnapshotOrder:
+    """Return the order for a pin: of exactly the batches that ``lineage`` ended with when this was called first.
+
+    Only a process that has the fence, and has started no query yet, may call it.
+
+    Args:
+        library: the application's.
+        name: the pin's id.
+        lineage: what the previous version ran in.
+        image: that version's, for the manifest.
+        layout: how checkpoints are to be read.
+
+    Raises:
+        StateMissingError: nothing was ever committed there.
+        SnapshotError: what was written down says nothing.
+    """
+    key = _key(library, name)
+    found = library.store.get(key)
+    if found is None:
+        batches = _committed(library, lineage, layout)
+        if not batches:
+            raise StateMissingError(f"lineage {lineage} holds no committed batch")
+        body = json.dumps({"lineage": lineage, "batches": batches}, sort_keys=True).encode()
+        library.store.put_if(key, body, None)
+        found = library.store.get(key)
+    # Queries that only the new version has are no part of what it can be rolled back to.
+    return SnapshotOrder(name, exact=_read(key, found, lineage), alone=True, holders=(name,), image=image)
+
+
+def is_noted(library: Library, name: str) -> bool:
+    """Return whether a pin's batches are written down, which ends when it is disposed of; raises as the client does."""
+    return library.store.get(_key(library, name)) is not None
+
+
+def noted(library: Library, name: str) -> frozenset[str]:
+    """Return the directories of the queries whose batches are written down for a pin.
+
+    Raises:
+        NewerStorageError: a newer Tidegate wrote them down; which they are is not known here.
+        Exception: as the client does.
+    """
+    key = _key(library, name)
+    found = library.store.get(key)
+    if found is None:
+        return frozenset()
+    content = json.loads(found[0])
+    with naming_newer(key):
+        check_format(content)
+    batches = content.get("batches")
+    return frozenset(batches) if isinstance(batches, dict) else frozenset()
+
+
+def forget(library: Library, name: str) -> None:
+    """Remove what was written down for a pin that is disposed of; there need not be anything."""
+    library.store.delete([_key(library, name)])
+
+
+def _key(library: Library, name: str) -> str:
+    return library.key(UPGRADE_PREFIX, f"{name}.json")
+
+
+def _committed(library: Library, lineage: int, layout: Layout) -> dict[str, int]:
+    root = library.lineage_key(lineage) + "/"
+    listings: dict[str, dict[str, Entry]] = {}
+    for entry in library.store.list(root):
+        query, _, path = entry.key[len(root) :].partition("/")
+        if path:
+            listings.setdefault(query, {})[path] = entry
+    newest = {query: layout.newest_committed(listing) for query, listing in sorted(listings.items())}
+    left = {query: left_after(listing) for query, listing in listings.items()}
+    return of_queries_that_continue({query: batch for query, batch in newest.items() if batch is not None}, left)
+
+
+def _read(key: str, found: tuple[bytes, str] | None, lineage: int) -> dict[str, int]:
+    try:
+        noted = json.loads(found[0]) if found is not None else None
+        if noted is not None:
+            with naming_newer(key):
+                check_format(noted)
+    except (ValueError, AttributeError):
+        noted = None
+    batches = noted.get("batches") if isinstance(noted, dict) else None
+    if not isinstance(noted, dict) or not isinstance(batches, dict) or noted.get("lineage") != lineage:
+        raise SnapshotError(f"{key} does not say what lineage {lineage} ended with")
+    return {str(query): int(batch) for query, batch in batches.items()}

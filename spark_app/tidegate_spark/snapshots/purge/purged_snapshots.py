@@ -1,0 +1,108 @@
+"""What a purge does to the catalog of snapshots before it deletes anything. Does I/O.
+
+Who needs a snapshot stands in the catalog: an import, or an application of another place that is to start from it. The
+purge waits for those. Otherwise it puts all snapshots into ``deleting``, in one conditional write: who comes later to
+hold one is told that it was deleted, instead of losing its files.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
+from tidegate_spark.contract.protocol import DriverConfig, Fault
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.snapshots import catalog
+from tidegate_spark.snapshots.catalog import Catalog
+from tidegate_spark.snapshots.catalog_json import UnreadableCatalogError, decode, encode
+from tidegate_spark.snapshots.purge import purge_messages as messages
+from tidegate_spark.snapshots.repository import CATALOG_FILE
+from tidegate_spark.storage import s3_client
+from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import NewerStorageError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+ATTEMPTS = 20
+"""Each is lost to somebody who holds or releases a snapshot."""
+_OF_OTHERS = ("fork-", "import-")
+"""How those are called that hold a snapshot from elsewhere; all others are the application's own, and go with it."""
+
+
+def catalog_key(config: DriverConfig) -> str:
+    """Return the key of the catalog."""
+    return config.storage.key(f"{SNAPSHOT_PREFIX}/{CATALOG_FILE}")
+
+
+def give_up(client: S3Client, config: DriverConfig) -> None:
+    """Put all snapshots into ``deleting``.
+
+    Raises:
+        FaultError: HELD if others need one, CATALOG_LOST or NEWER_FORMAT if that cannot be known, STORAGE_UNAVAILABLE
+            if the catalog changes all the time. Nothing was changed then.
+        Exception: what boto3 raises when storage does not answer.
+    """
+    for _ in range(ATTEMPTS):
+        found = s3_client.read_object(client, config.storage, catalog_key(config))
+        if found is None:
+            _refuse_without_catalog(client, config)
+            return
+        before = _decoded(found[0], config)
+        held = held_by_others(before, config.uid)
+        if held:
+            raise FaultError(Fault(Reason.HELD, messages.held_by_others(config.storage.uri, held)))
+        after = given_up(before)
+        if after == before:
+            return
+        if s3_client.replace_object(client, config.storage, catalog_key(config), encode(after), found[1]):
+            return
+    raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, messages.catalog_contended(_named(config))))
+
+
+def held_by_others(known: Catalog, uid: str) -> dict[str, list[str]]:
+    """Return the ids of snapshots that others need, and who does; pure.
+
+    Args:
+        known: the catalog.
+        uid: of the application, which may itself have been started from one of its earlier snapshots.
+    """
+    found = {
+        name: sorted(it for it in snapshot.holders if it.startswith(_OF_OTHERS) and it != f"fork-{uid}")
+        for name, snapshot in known.snapshots.items()
+    }
+    return {name: holders for name, holders in sorted(found.items()) if holders}
+
+
+def given_up(known: Catalog) -> Catalog:
+    """Return the catalog with nothing but snapshots that are being deleted; pure."""
+    for name, snapshot in known.snapshots.items():
+        for holder in snapshot.holders:
+            known = catalog.release(known, name, holder)
+        known = catalog.dispose(known, name)
+    return known
+
+
+def _decoded(body: bytes, config: DriverConfig) -> Catalog:
+    try:
+        return decode(body)
+    except NewerStorageError as error:
+        raise FaultError(Fault(Reason.NEWER_FORMAT, messages.newer_catalog(_named(config), error))) from error
+    except UnreadableCatalogError as error:
+        raise FaultError(Fault(Reason.CATALOG_LOST, messages.catalog_unreadable(_named(config), error))) from error
+
+
+def _refuse_without_catalog(client: S3Client, config: DriverConfig) -> None:
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=config.storage.bucket,
+        Prefix=config.storage.key(f"{SNAPSHOT_PREFIX}/"),
+        PaginationConfig={"PageSize": 1000},
+    )
+    keys = (item["Key"] for page in pages for item in page.get("Contents", []))
+    published = next((key for key in keys if key.endswith(f"/{MANIFEST_FILE}")), None)
+    if published is not None:
+        raise FaultError(Fault(Reason.CATALOG_LOST, messages.catalog_missing(_named(config), published)))
+
+
+def _named(config: DriverConfig) -> str:
+    return f"{config.storage.uri}/{SNAPSHOT_PREFIX}/{CATALOG_FILE}"

@@ -1,0 +1,1 @@
+"""Orders about snapshots: taken in, queued, carried out and reported, in a driver or in a pod of their own."""
