@@ -25,15 +25,15 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.control.driving import Control
 from tidegate_spark.empty_starts import EmptyStarts
 from tidegate_spark.ending import Budget, Ending
+from tidegate_spark.executors.leftovers import begin_removal
+from tidegate_spark.executors.living_executors import living_of
 from tidegate_spark.exports.carrying import carry_out as make_export
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.file_sinks import Sink
 from tidegate_spark.first_process import StopLine
 from tidegate_spark.head_start import HeadStart
 from tidegate_spark.inside.at_driver import Inside
-from tidegate_spark.leftovers import begin_removal
 from tidegate_spark.listener import ProgressListener
-from tidegate_spark.living_executors import living_of
 from tidegate_spark.mounted_main import kept_main
 from tidegate_spark.output_book import OutputBook
 from tidegate_spark.outputs import Outputs

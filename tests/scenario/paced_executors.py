@@ -13,7 +13,7 @@ from tests.scenario.cluster import Container
 from tests.scenario.drivers_executors import DriversExecutors, Surroundings
 from tests.scenario.small_processes import ExecutorProcess
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.executors import Scale
+from tidegate_spark.executors.executors import Scale
 
 REGISTERS_AFTER = 3.0
 

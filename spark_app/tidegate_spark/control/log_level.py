@@ -11,7 +11,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark.executors import SparkBackend
+from tidegate_spark.executors.executors import SparkBackend
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ import pytest
 from pyspark import SparkContext
 from pyspark.status import SparkStageInfo
 
-from tidegate_spark.executor_work import read_work
-from tidegate_spark.executors import Scale, SparkBackend
+from tidegate_spark.executors.executor_work import read_work
+from tidegate_spark.executors.executors import Scale, SparkBackend
 from tidegate_spark.process.spark.sparkconf import DECOMMISSION
 from tidegate_testing.streaming_queries import spark_here
 from tidegate_testing.waiting import wait_for

@@ -18,7 +18,7 @@ from tidegate_spark.contract.protocol import (
     store_identity,
 )
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.leftovers import leftovers
+from tidegate_spark.executors.leftovers import leftovers
 from tidegate_spark.process import logs
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.faults import faults

@@ -1,6 +1,6 @@
 """How long an executor's log may take to get into storage follows from what its JVM left of the pod's time."""
 
-from tidegate_spark.executor import GRACE_SECONDS, LEAST_UPLOAD_SECONDS, upload_seconds
+from tidegate_spark.executors.entry_point import GRACE_SECONDS, LEAST_UPLOAD_SECONDS, upload_seconds
 
 
 def test_an_executor_that_ended_by_itself_has_the_whole_time_that_kubernetes_gives() -> None:

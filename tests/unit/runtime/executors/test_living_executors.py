@@ -3,7 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from tidegate_spark.living_executors import LATER_SECONDS, SOON_FOR_SECONDS, SOON_SECONDS, LivingExecutors, living
+from tidegate_spark.executors.living_executors import (
+    LATER_SECONDS,
+    SOON_FOR_SECONDS,
+    SOON_SECONDS,
+    LivingExecutors,
+    living,
+)
 
 
 def pod(name: str, phase: str = "Running", owner: str = "d-1", **metadata: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate_spark.contract.protocol import LABEL_APP, DriverConfig
-from tidegate_spark.pods_api import EXECUTORS, PodsApi, executors_of
+from tidegate_spark.executors.pods_api import EXECUTORS, PodsApi, executors_of
 from tidegate_spark.process.environment import Environment
 
 SOON_SECONDS, LATER_SECONDS, SOON_FOR_SECONDS = 2.0, 15.0, 60.0

@@ -1,7 +1,7 @@
 """How much executors work, and what of it is told. Pure."""
 
 from tidegate_spark.contract.protocol import Storage
-from tidegate_spark.executor_work import IDLE_SECONDS, Work, WorkAccount
+from tidegate_spark.executors.executor_work import IDLE_SECONDS, Work, WorkAccount
 from tidegate_spark.lag import partitions_of
 from tidegate_spark.listener import read_commit
 from tidegate_spark.process.progress import Commit, Progress

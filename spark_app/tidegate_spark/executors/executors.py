@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pyspark import SparkContext
 
-from tidegate_spark.executor_back_off import BackOff
+from tidegate_spark.executors.executor_back_off import BackOff
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.spark.sparkconf import DECOMMISSION
 
@@ -39,7 +39,7 @@ class Backend(Protocol):
 
 
 class Living(Protocol):
-    """Knows which executors are there; see :class:`tidegate_spark.living_executors.LivingExecutors`."""
+    """Knows which executors are there; see :class:`tidegate_spark.executors.living_executors.LivingExecutors`."""
 
     def look(self, now: float) -> frozenset[int] | None:
         """Return the numbers of those that are there, None if there is no news."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.pods_api import EXECUTORS, PodsApi, executors_of
+from tidegate_spark.executors.pods_api import EXECUTORS, PodsApi, executors_of
 from tidegate_spark.process.environment import Environment
 
 GRACE_SECONDS = 5

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tidegate_spark.executor_back_off import HEALTHY_SECONDS, LONGEST_PAUSE, SETTLED_SECONDS, pause_after
-from tidegate_spark.executors import SURPLUS_SECONDS, Count, Scale
+from tidegate_spark.executors.executor_back_off import HEALTHY_SECONDS, LONGEST_PAUSE, SETTLED_SECONDS, pause_after
+from tidegate_spark.executors.executors import SURPLUS_SECONDS, Count, Scale
 
 
 @dataclass

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.executor import working_directory
+from tidegate_spark.executors.entry_point import working_directory
 from tidegate_spark.process.environment import expanded
 from tidegate_spark.process.faults import faults
 

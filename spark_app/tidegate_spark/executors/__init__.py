@@ -1,0 +1,1 @@
+"""Executors: their number, their pods, and the process around each."""
