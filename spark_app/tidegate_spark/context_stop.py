@@ -17,8 +17,8 @@ from pyspark import SparkContext
 
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.queries import Queries
-from tidegate_spark.stopping import stop_at_boundary
+from tidegate_spark.queries.queries import Queries
+from tidegate_spark.queries.stopping import stop_at_boundary
 
 OTHER_THREADS_SECONDS = 10.0
 """At most so long is waited for a batch by a thread that is not the script's first one: it may be inside that batch."""

@@ -18,10 +18,10 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.progress import Commit, Progress
-from tidegate_spark.queries import Entry
+from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.queries import Entry
 
 CLASS = "ContinuousExecution"
 MOST_AT_ONCE = 1000

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import export_guard, file_sinks, metrics, muting, own_ports, preflight, source_cleaning, watch
+from tidegate_spark import export_guard, metrics, muting, own_ports, preflight, watch
 from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.context_stop import guard_context
@@ -23,20 +23,16 @@ from tidegate_spark.contract.protocol import EXIT_CODES, FIRST_LINEAGE, DriverCo
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.control.driving import Control
-from tidegate_spark.empty_starts import EmptyStarts
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.executors.leftovers import begin_removal
 from tidegate_spark.executors.living_executors import living_of
 from tidegate_spark.exports.carrying import carry_out as make_export
 from tidegate_spark.failure_account import FailureAccount
-from tidegate_spark.file_sinks import Sink
 from tidegate_spark.first_process import StopLine
 from tidegate_spark.head_start import HeadStart
 from tidegate_spark.inside.at_driver import Inside
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.mounted_main import kept_main
-from tidegate_spark.output_book import OutputBook
-from tidegate_spark.outputs import Outputs
 from tidegate_spark.process import logs
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.environment import Environment
@@ -46,7 +42,18 @@ from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.signals import watch_signals
 from tidegate_spark.process.spark.sparkconf import lineage_uri
 from tidegate_spark.process.termination import write_termination
-from tidegate_spark.queries import Queries
+from tidegate_spark.queries import source_cleaning
+from tidegate_spark.queries.empty_starts import EmptyStarts
+from tidegate_spark.queries.queries import Queries
+from tidegate_spark.queries.sinks import file_sinks
+from tidegate_spark.queries.sinks.file_sinks import Sink
+from tidegate_spark.queries.sinks.output_registry import OutputBook
+from tidegate_spark.queries.sinks.outputs import Outputs
+from tidegate_spark.queries.sinks.tables import Tables
+from tidegate_spark.queries.source_cleaning import SourceCleaning
+from tidegate_spark.queries.state.state_guard import StateGuard
+from tidegate_spark.queries.state.version_notices import VersionNotices
+from tidegate_spark.queries.unnamed_queries import UnnamedQueries
 from tidegate_spark.rehearsing import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
 from tidegate_spark.script import (
@@ -69,17 +76,12 @@ from tidegate_spark.script_entry import Entry, Sessions
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.snapshots.service.service import desk_of
 from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotFigures
-from tidegate_spark.source_cleaning import SourceCleaning
 from tidegate_spark.spark_start import Files, SparkStart
 from tidegate_spark.stall_watch import StallWatch
-from tidegate_spark.state_guard import StateGuard
 from tidegate_spark.storage import query_names, readiness, s3_client
 from tidegate_spark.storage.claim import claiming, fencing
 from tidegate_spark.storage.claim.fence import Fenced, Held
 from tidegate_spark.storage.s3_client import Credentials, FaultError
-from tidegate_spark.tables import Tables
-from tidegate_spark.unnamed_queries import UnnamedQueries
-from tidegate_spark.version_notices import VersionNotices
 from tidegate_spark.watch import COMPLETED
 
 if TYPE_CHECKING:

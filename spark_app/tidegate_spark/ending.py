@@ -23,8 +23,8 @@ from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.logs import within
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.queries import Queries
-from tidegate_spark.stopping import Stopped, last_commit, stop_at_boundary, waits_for_tasks
+from tidegate_spark.queries.queries import Queries
+from tidegate_spark.queries.stopping import Stopped, last_commit, stop_at_boundary, waits_for_tasks
 
 log = logging.getLogger("tidegate")
 

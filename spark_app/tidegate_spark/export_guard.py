@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.exports import use
 from tidegate_spark.exports.use import Part
+from tidegate_spark.queries import query_messages as messages
 
 _LACKS = {
     frozenset({Part.STATE}): (messages.STATE_FORGOTTEN),

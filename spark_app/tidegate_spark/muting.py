@@ -18,9 +18,9 @@ from pyspark.sql.datasource import DataSource, DataSourceRegistration
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from tidegate_spark import source_cleaning
-from tidegate_spark.empty_starts import MEMORY
-from tidegate_spark.writers import writer_format
+from tidegate_spark.queries import source_cleaning
+from tidegate_spark.queries.empty_starts import MEMORY
+from tidegate_spark.queries.writers import writer_format
 
 NOOP = "noop"
 GROUP = "kafka.group.id"

@@ -21,7 +21,7 @@ from tidegate_spark.preflight import Main
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.outcome import Outcome
-from tidegate_spark.queries import DriverStoppingError, QueryRefusedError
+from tidegate_spark.queries.queries import DriverStoppingError, QueryRefusedError
 from tidegate_spark.script_end import flush_output
 from tidegate_spark.script_entry import ScriptRefusedError
 from tidegate_spark.stderr_tail import StderrTail

@@ -25,7 +25,7 @@ from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import values_of_launch
 from tidegate_spark.process.spark import s3a_settings
-from tidegate_spark.queries import DriverStoppingError
+from tidegate_spark.queries.queries import DriverStoppingError
 from tidegate_spark.script import outcome_of
 from tidegate_spark.script_entry import Host, ScriptRefusedError
 from tidegate_spark.storage import s3_client

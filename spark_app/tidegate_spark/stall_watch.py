@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.continuous import seconds_between_epochs
 from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.queries import Entry, Queries
+from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.queries import Entry, Queries
 from tidegate_spark.stall import Look, StallDetector
 
 INTERVAL_SECONDS = 5.0

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidegate_spark import output_book
 from tidegate_spark.contract.json_form import from_stored
 from tidegate_spark.contract.protocol import (
     APP_FILE,
@@ -36,8 +35,9 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.control_log import snapshot_state
 from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
-from tidegate_spark.outputs import Outputs
 from tidegate_spark.process import start_messages as messages
+from tidegate_spark.queries.sinks import output_registry
+from tidegate_spark.queries.sinks.outputs import Outputs
 from tidegate_spark.snapshots import restore
 from tidegate_spark.snapshots.checkpoint import layout as spark_layout
 from tidegate_spark.snapshots.checkpoint.reader import Layout
@@ -161,7 +161,7 @@ class Filler:
         made = restore.restore(origin, target, self.start_from.holder, copiers)
         snapshot_state.begin_with(self.own, made.control, self.config.lineage, own=self._is_own)
         if not self.start_from.lineage and self.config.rehearsal is None:
-            output_book.take_along(self.origin, self.own)
+            output_registry.take_along(self.origin, self.own)
         batches = {name: query.batch for name, query in sorted(made.queries.items())}
         mark = {
             "snapshot": made.id,
@@ -363,7 +363,7 @@ def find_original(config: DriverConfig, credentials: Credentials | None) -> Outp
     if not config.apart or config.rehearsal is not None:
         return None
     try:
-        return output_book.read_outputs(reach_library(config.storage, credentials), output_book.ORIGIN_FILE)
+        return output_registry.read_outputs(reach_library(config.storage, credentials), output_registry.ORIGIN_FILE)
     except Exception as error:
         raise _as_fault(config, error) from error
 

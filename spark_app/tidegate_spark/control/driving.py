@@ -35,8 +35,8 @@ from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.logs import within
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.process.redaction import Secrets, clean_message
-from tidegate_spark.queries import Entry as Query
-from tidegate_spark.queries import Queries
+from tidegate_spark.queries.queries import Entry as Query
+from tidegate_spark.queries.queries import Queries
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.snapshots.service.service import SnapshotDesk
 from tidegate_spark.storage import s3_client

@@ -17,8 +17,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate_spark import stopping
-from tidegate_spark.queries import Entry
+from tidegate_spark.queries import stopping
+from tidegate_spark.queries.queries import Entry
 
 log = logging.getLogger("tidegate")
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark import query_messages
 from tidegate_spark.contract.control_protocol import (
     CLEAR_CACHES,
     DUMP_STATE,
@@ -32,6 +31,7 @@ from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.offsets import Positions
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Progress
+from tidegate_spark.queries import query_messages
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.service.service import SnapshotDesk
 

@@ -149,7 +149,7 @@ class _Opened:
             if len(known) == 1:
                 return known[0]
             raise ExportError(f"{self.uri} has {len(known)} queries ({', '.join(known)}): say which with query=…")
-        from tidegate_spark.queries import checkpoint_directory  # noqa: PLC0415 - a script need not run under Tidegate
+        from tidegate_spark.queries.queries import checkpoint_directory  # noqa: PLC0415 - a script need not run under Tidegate
 
         for name in (wanted, checkpoint_directory(wanted)):
             if name in self.made.queries:

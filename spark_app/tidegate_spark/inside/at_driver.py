@@ -13,7 +13,7 @@ from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.inside.figures import LastProgress
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.process.spark.sparkconf import lineage_uri
-from tidegate_spark.queries import Queries
+from tidegate_spark.queries.queries import Queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ import pytest
 from tidegate_spark.contract.protocol import EXIT_OK, StartFrom, Storage, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrder, SnapshotOrders, SnapshotState
-from tidegate_spark.output_book import OUTPUTS_FILE
-from tidegate_spark.outputs import Output, Outputs
+from tidegate_spark.queries.sinks.output_registry import OUTPUTS_FILE
+from tidegate_spark.queries.sinks.outputs import Output, Outputs
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.waiting import wait_for
 

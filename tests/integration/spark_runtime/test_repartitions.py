@@ -138,7 +138,7 @@ def test_what_spark_can_not_divide_is_known_from_the_checkpoint_alone(
 def test_a_file_sinks_readers_need_the_entry_of_the_batch_that_put_nothing_out(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    from tidegate_spark import file_sinks  # noqa: PLC0415 - beside the one test that needs it
+    from tidegate_spark.queries.sinks import file_sinks  # noqa: PLC0415 - beside the one test that needs it
 
     out, checkpoint, arrived = tmp_path / "out", tmp_path / "query", tmp_path / "arrived"
     arrived.mkdir()

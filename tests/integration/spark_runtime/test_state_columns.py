@@ -18,7 +18,7 @@ from tidegate_spark.contract.protocol import EXIT_OK, Pin
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FILES, ROCKSDB_CLASS
-from tidegate_spark.state_guard import CHECK, StateGuard
+from tidegate_spark.queries.state.state_guard import CHECK, StateGuard
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.streaming_queries import Bench
 from tidegate_testing.waiting import wait_for

@@ -28,7 +28,7 @@ from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.process.environment import Environment, inherited_variables
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.process.redaction import Secrets
-from tidegate_spark.queries import Queries
+from tidegate_spark.queries.queries import Queries
 from tidegate_spark.snapshots.service.service import SnapshotDesk
 from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.channels import event

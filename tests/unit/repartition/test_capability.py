@@ -26,7 +26,7 @@ from tidegate_spark.contract.repartition_protocol import (
     why_unfit,
 )
 from tidegate_spark.contract.snapshot_protocol import StateFacts
-from tidegate_spark.file_sinks import lacks
+from tidegate_spark.queries.sinks.file_sinks import lacks
 from tidegate_spark.repartition.making import config_for_spark, end_of
 from tidegate_spark.repartition_pod import exit_code
 from tidegate_testing.driver_process import driver_config

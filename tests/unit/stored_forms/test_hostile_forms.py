@@ -16,9 +16,9 @@ from tests.unit.stored_forms import (
 )
 from tidegate_spark.control_log.entries import ControlLogError
 from tidegate_spark.exports.errors import ExportError
+from tidegate_spark.queries.unnamed_queries import UndecidedError
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import SnapshotError
-from tidegate_spark.unnamed_queries import UndecidedError
 from tidegate_testing.hostile import hostile_documents
 from tidegate_testing.stored_forms import Form, each, stored
 

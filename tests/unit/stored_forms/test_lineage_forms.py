@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 
 from tests.scenario.object_store import ObjectStore, StoreClient
-from tidegate_spark import output_book, starting_point
+from tidegate_spark import starting_point
 from tidegate_spark.contract.json_form import from_json, from_stored, to_json
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.contract.protocol import OPENS_FROM_SNAPSHOT, EarlierPin, Fault, StartFrom
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionedQuery
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
-from tidegate_spark.outputs import Output, Outputs
+from tidegate_spark.queries.sinks import output_registry
+from tidegate_spark.queries.sinks.outputs import Output, Outputs
+from tidegate_spark.queries.state.version_notices import Notes as VersionNotes
+from tidegate_spark.queries.state.version_notices import VersionNotices
+from tidegate_spark.queries.unnamed_queries import NOTES_FILE, Notes, UnnamedQueries
 from tidegate_spark.repartition.job import Repartitioner
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.copying import Copiers
@@ -31,9 +35,6 @@ from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
 from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import NewerStorageError
-from tidegate_spark.unnamed_queries import NOTES_FILE, Notes, UnnamedQueries
-from tidegate_spark.version_notices import Notes as VersionNotes
-from tidegate_spark.version_notices import VersionNotices
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene
@@ -372,7 +373,7 @@ def test_a_lineage_that_was_being_made_lets_go_of_its_pin_by_what_is_stored() ->
 def note_outputs(outputs: Outputs) -> bytes:
     own = application()
     config = driver_config("orders", "local:///main.py", Storage(outputs.application), program=outputs.program)
-    book = output_book.OutputBook(config, lambda: own)
+    book = output_registry.OutputBook(config, lambda: own)
     assert [book.refusal_of(name, output) for name, output in outputs.queries.items()] == ["", ""]
     return content(own, "outputs.json")
 
@@ -380,12 +381,12 @@ def note_outputs(outputs: Outputs) -> bytes:
 def take_along(outputs: Outputs) -> bytes:
     origin, own = application(), application()
     origin.store.put(origin.key("outputs.json"), to_json(outputs).encode())
-    output_book.take_along(origin, own)
+    output_registry.take_along(origin, own)
     return content(own, "origin.json")
 
 
 def outputs_in(name: str) -> Callable[[bytes], Outputs | None]:
-    return lambda body: output_book.read_outputs(with_object(name, body), name)
+    return lambda body: output_registry.read_outputs(with_object(name, body), name)
 
 
 UNNAMED = Notes(main=("s3a://lake/old/orders", "s3a://lake/cp/orders"), others=("cp-refunds-b74d5afe",))
@@ -429,7 +430,7 @@ NEWER: dict[str, Callable[[Library], object]] = {
     "lineages/2.begin": lambda own: left_to_fill(own, 2),
     "upgrades/up-1.json": lambda own: upgrade_pin.order_of(own, "up-1", 1, "", LAYOUT),
     "upgrades/up-2.json": lambda own: upgrade_pin.noted(own, "up-2"),
-    "outputs.json": lambda own: output_book.read_outputs(own, "outputs.json"),
+    "outputs.json": lambda own: output_registry.read_outputs(own, "outputs.json"),
 }
 
 
@@ -442,7 +443,7 @@ def test_what_a_newer_tidegate_wrote_of_a_lineage_is_named_as_that(name: str) ->
 def test_where_an_original_writes_is_not_forgotten_because_a_newer_tidegate_wrote_it_down() -> None:
     own = application()
     with pytest.raises(NewerStorageError):
-        output_book.take_along(with_object("outputs.json", b'{"version": 2}'), own)
+        output_registry.take_along(with_object("outputs.json", b'{"version": 2}'), own)
     assert own.store.get(own.key("origin.json")) is None
 
 

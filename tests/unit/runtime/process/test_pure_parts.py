@@ -27,8 +27,8 @@ from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.process.spark import sparkconf
 from tidegate_spark.process.termination import termination_text
-from tidegate_spark.queries import Entry, checkpoint_directory, refusal, with_settings
-from tidegate_spark.same_query import Plan
+from tidegate_spark.queries.queries import Entry, checkpoint_directory, refusal, with_settings
+from tidegate_spark.queries.same_query import Plan
 from tidegate_spark.script import judge, outcome_of_exit
 from tidegate_spark.storage.readiness import delays
 from tidegate_spark.watch import COMPLETED

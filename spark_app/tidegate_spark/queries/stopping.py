@@ -20,9 +20,9 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate_spark.patience import Patience
 from tidegate_spark.process.faults import faults
-from tidegate_spark.queries import Entry
+from tidegate_spark.queries.patience import Patience
+from tidegate_spark.queries.queries import Entry
 
 log = logging.getLogger("tidegate")
 

@@ -18,10 +18,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.protocol import WORK_DIRECTORY
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.file_sinks import FORMATS, METADATA, Sink, SinkRefusedError, batch_in, names_in
+from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.sinks.file_sinks import FORMATS, METADATA, Sink, SinkRefusedError, batch_in, names_in
 
 SESSION_CATALOG = "spark_catalog"
 SPARKS_OWN = "org.apache.spark.sql.execution.datasources.v2.V2SessionCatalog"

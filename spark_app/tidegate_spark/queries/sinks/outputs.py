@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate_spark import query_messages as messages
+from tidegate_spark.queries import query_messages as messages
 
 NOWHERE = frozenset({"console", "memory", "noop", "rate"})
 """Formats that keep nothing that another application could write to as well."""

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate_spark.contract.protocol import StartFrom, Storage
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal
-from tidegate_spark.file_sinks import (
+from tidegate_spark.queries.sinks.file_sinks import (
     Sink,
     SinkRefusedError,
     check_begins_here,

@@ -10,8 +10,8 @@ from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.ending import Budget, stop_message
-from tidegate_spark.queries import Entry
-from tidegate_spark.stopping import Position, Stopped, stop_at_boundary
+from tidegate_spark.queries.queries import Entry
+from tidegate_spark.queries.stopping import Position, Stopped, stop_at_boundary
 
 RUN = ("executeOneBatch", "$anonfun$execute$1", "runStream", "run")
 PLANNING = Position(True, ("park", "lock", "withProgressLocked", "constructNextBatch", *RUN))
@@ -109,7 +109,7 @@ class QueryInsideBatch:
 
 
 def test_a_batch_that_nobody_computes_is_interrupted_long_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate_spark.patience.UNCOMPUTED_SECONDS", 0.0)
+    monkeypatch.setattr("tidegate_spark.queries.patience.UNCOMPUTED_SECONDS", 0.0)
     unit = SimpleNamespace(TimeUnit=SimpleNamespace(MILLISECONDS=None))
     jvm = SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(concurrent=unit)))
     monkeypatch.setattr(SparkContext, "_jvm", jvm)

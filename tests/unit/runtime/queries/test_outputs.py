@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tidegate_spark.contract.protocol import Storage
-from tidegate_spark.output_book import ORIGIN_FILE, OUTPUTS_FILE, OutputBook, read_outputs, take_along
-from tidegate_spark.outputs import Output, Outputs, is_same, output_of, refusal
+from tidegate_spark.queries.sinks.output_registry import ORIGIN_FILE, OUTPUTS_FILE, OutputBook, read_outputs, take_along
+from tidegate_spark.queries.sinks.outputs import Output, Outputs, is_same, output_of, refusal
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.driver_process import driver_config

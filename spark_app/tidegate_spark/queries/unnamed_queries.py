@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.contract.object_paths import EMPTY_START, NAMES_PREFIX
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.storage.app_objects import AppObjects
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import NewerStorageError, naming_newer

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.queries import query_messages as messages
 
 METADATA = "_spark_metadata"
 FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})

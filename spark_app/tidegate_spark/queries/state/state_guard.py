@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.faults.faults import explain
 from tidegate_spark.process.faults.foreign_text import first_line
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FILES
+from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.state.state_columns import Difference, differences
+from tidegate_spark.queries.writers import output_mode
 from tidegate_spark.snapshots.checkpoint import operator_files
 from tidegate_spark.snapshots.checkpoint.operator_files import STATE
 from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS, OFFSETS, settings_of
-from tidegate_spark.state_columns import Difference, differences
 from tidegate_spark.storage.store import SnapshotError
-from tidegate_spark.writers import output_mode
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter

@@ -1,9 +1,9 @@
 """What is said of a version is said by its first launch. The store is in memory."""
 
 from tidegate_spark.contract.protocol import Storage
+from tidegate_spark.queries.state.version_notices import NOTES_FILE, VersionNotices
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, MemoryStore
-from tidegate_spark.version_notices import NOTES_FILE, VersionNotices
 from tidegate_testing.driver_process import driver_config
 
 LIBRARY = "apps/orders"

@@ -22,18 +22,18 @@ from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.object_paths import checkpoint_directory as checkpoint_directory  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.file_sinks import Sink, SinkRefusedError, sink_of
-from tidegate_spark.outputs import Output, output_of
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
-from tidegate_spark.same_query import Plan, note_functions, plan_of
+from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.same_query import Plan, note_functions, plan_of
+from tidegate_spark.queries.sinks.file_sinks import Sink, SinkRefusedError, sink_of
+from tidegate_spark.queries.sinks.outputs import Output, output_of
+from tidegate_spark.queries.sinks.tables import Given
+from tidegate_spark.queries.unnamed_queries import UNNAMED, UndecidedError
+from tidegate_spark.queries.writers import texts, writer_format, writer_mode, writer_options
 from tidegate_spark.storage.s3_client import FaultError
-from tidegate_spark.tables import Given
-from tidegate_spark.unnamed_queries import UNNAMED, UndecidedError
-from tidegate_spark.writers import texts, writer_format, writer_mode, writer_options
 
 
 class QueryRefusedError(SystemExit):
@@ -150,7 +150,7 @@ class Queries:
         self.name_of: Callable[[str, str | None], str] = lambda location, of_main: UNNAMED
         """Called with the location of an unnamed query, and of the one that was started as ``main``; returns its name.
 
-        Raises UndecidedError, FaultError as :meth:`tidegate_spark.unnamed_queries.UnnamedQueries.name`.
+        Raises UndecidedError, FaultError as :meth:`tidegate_spark.queries.unnamed_queries.UnnamedQueries.name`.
         """
 
         self.directory_of: Callable[[DataStreamWriter, str, str, str], str] = lambda writer, name, kind, mode: (

@@ -14,8 +14,8 @@ from tidegate_spark.contract.object_paths import (
 )
 from tidegate_spark.contract.protocol import Pin, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.empty_starts import EmptyStarts, why_empty
 from tidegate_spark.process.progress import Commit, Progress
+from tidegate_spark.queries.empty_starts import EmptyStarts, why_empty
 from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, MemoryStore

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.protocol import WORK_DIRECTORY
-from tidegate_spark.file_sinks import Sink
-from tidegate_spark.tables import Table, folder_of_pod, is_mounted, is_queries_own, refusal
+from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.sinks.file_sinks import Sink
+from tidegate_spark.queries.sinks.tables import Table, folder_of_pod, is_mounted, is_queries_own, refusal
 
 IN_BUCKET, IN_POD = "s3a://bucket/warehouse/events", "file:/opt/spark/work-dir/spark-warehouse/events"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidegate_spark.writers import leaves_of
+from tidegate_spark.queries.writers import leaves_of
 
 _NUMBERS_OF_OBJECTS = re.compile(r"#\d+L?|@[0-9a-f]+\b")
 """What Spark's words for a plan have of the objects in it: expressions, tables."""

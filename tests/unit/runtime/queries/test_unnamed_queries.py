@@ -6,10 +6,7 @@ import pytest
 
 from tidegate_spark.contract.object_paths import checkpoint_directory
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, MemoryStore
-from tidegate_spark.storage.s3_client import FaultError
-from tidegate_spark.unnamed_queries import (
+from tidegate_spark.queries.unnamed_queries import (
     NOTES_FILE,
     UndecidedError,
     UnnamedQueries,
@@ -17,6 +14,9 @@ from tidegate_spark.unnamed_queries import (
     name_of_location,
     plain_location,
 )
+from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.storage.memory import Buckets, MemoryStore
+from tidegate_spark.storage.s3_client import FaultError
 
 ORDERS, REFUNDS, RETURNS = (f"s3a://lake/checkpoints/{table}" for table in ("orders", "refunds", "returns"))
 NOON = 1_795_780_800.0  # 2026-11-27T12:00:00Z

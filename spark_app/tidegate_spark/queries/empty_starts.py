@@ -20,7 +20,6 @@ from collections.abc import Callable
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.object_paths import (
     EMPTY_START,
     LEFT_AFTER,
@@ -30,12 +29,13 @@ from tidegate_spark.contract.object_paths import (
 )
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.file_sinks import FORMATS, SinkRefusedError
 from tidegate_spark.process.progress import Progress
+from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.sinks.file_sinks import FORMATS, SinkRefusedError
+from tidegate_spark.queries.writers import sources_of
 from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS
 from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.writers import sources_of
 
 MEMORY, COMPLETE = "memory", "complete"
 SOCKET = frozenset({"TextSocketTable"})
@@ -50,7 +50,7 @@ def why_empty(kind: str, mode: str, sources: set[str]) -> str:
     Args:
         kind: the format that it writes in.
         mode: its output mode, in lower case.
-        sources: as :func:`tidegate_spark.writers.sources_of`.
+        sources: as :func:`tidegate_spark.queries.writers.sources_of`.
     """
     if kind == MEMORY and mode != COMPLETE:
         return messages.MEMORY_FORGETS

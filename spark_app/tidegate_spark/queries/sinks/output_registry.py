@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.outputs import Output, Outputs, refusal
+from tidegate_spark.queries.sinks.outputs import Output, Outputs, refusal
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.store import naming_newer
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.queries.state.state_columns import differences
+from tidegate_spark.queries.state.state_guard import verdict
 from tidegate_spark.snapshots.checkpoint.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.checkpoint.operator_files import Columns, columns
 from tidegate_spark.snapshots.checkpoint.state_schema import ONE_FAMILY, Family, families
-from tidegate_spark.state_columns import differences
-from tidegate_spark.state_guard import verdict
 from tidegate_testing.spark_checkpoint import utf
 
 AGGREGATION, DEDUPLICATION = "stateStoreSave", "dedupe"

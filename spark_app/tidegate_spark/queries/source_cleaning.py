@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark import query_messages as messages
 from tidegate_spark.contract.object_paths import checkpoint_directory
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.writers import leaves_of
 from tidegate_spark.storage.app_objects import AppObjects
-from tidegate_spark.writers import leaves_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter

@@ -1,6 +1,6 @@
 """How long a batch is waited for at a stop, by whether somebody computes it. Pure."""
 
-from tidegate_spark.patience import Patience
+from tidegate_spark.queries.patience import Patience
 
 
 class Stop:

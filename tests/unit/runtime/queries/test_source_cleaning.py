@@ -9,7 +9,7 @@ import pytest
 from tidegate_spark.contract.protocol import Pin, StartFrom, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal
-from tidegate_spark.source_cleaning import Cleaning, SourceCleaning, cleaning_of, read_after
+from tidegate_spark.queries.source_cleaning import Cleaning, SourceCleaning, cleaning_of, read_after
 from tidegate_spark.storage.app_objects import AppObjects
 from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_testing.driver_process import driver_config

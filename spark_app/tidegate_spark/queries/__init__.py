@@ -1,0 +1,1 @@
+"""Each start of a query, and its stop at a batch boundary."""

@@ -1,0 +1,1 @@
+"""Keeps a query from reading its state for something else than it is."""
