@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NoReturn
 import pyspark
 
 from tidegate_spark import export_guard, metrics, muting, own_ports, preflight, watch
-from tidegate_spark import session as spark_session
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.context_stop import guard_context
 from tidegate_spark.continuous import Epochs
@@ -29,8 +28,9 @@ from tidegate_spark.executors.living_executors import living_of
 from tidegate_spark.exports.carrying import carry_out as make_export
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.first_process import StopLine
-from tidegate_spark.head_start import HeadStart
 from tidegate_spark.inside.at_driver import Inside
+from tidegate_spark.jvm import session as spark_session
+from tidegate_spark.jvm.jvm_prestart import HeadStart
 from tidegate_spark.listener import ProgressListener
 from tidegate_spark.mounted_main import kept_main
 from tidegate_spark.process import logs

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Collection
 from typing import Any
 
-from tidegate_spark import entry_messages as messages
+from tidegate_spark.jvm import entry_messages as messages
 
 
 def name_owner(ports: Collection[int]) -> None:

@@ -180,14 +180,14 @@ class Making:
     def _jvm_exit_code(self) -> int | None:
         if self._session is None:
             return None
-        from tidegate_spark import session as spark_session  # noqa: PLC0415 - imports PySpark
+        from tidegate_spark.jvm import session as spark_session  # noqa: PLC0415 - imports PySpark
 
         return spark_session.jvm_exit_code(connection_lost=True)
 
     def _start_spark(self) -> SparkSession:
         if self._session is not None:
             return self._session
-        from tidegate_spark import session as spark_session  # noqa: PLC0415 - imports PySpark
+        from tidegate_spark.jvm import session as spark_session  # noqa: PLC0415 - imports PySpark
         from tidegate_spark.process.progress import Progress as Notices  # noqa: PLC0415 - only who starts Spark needs it
 
         assert self._held is not None

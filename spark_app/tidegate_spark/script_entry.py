@@ -21,8 +21,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from tidegate_spark import entry_messages as messages
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.jvm import entry_messages as messages
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.script_settings import Judged, Unused
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate_spark import entry_messages as messages
 from tidegate_spark.contract.protocol import DriverConfig, is_reserved_label
+from tidegate_spark.jvm import entry_messages as messages
 from tidegate_spark.process.redaction import values_of_launch
 from tidegate_spark.process.spark import executor_memory, s3a_settings, sparkconf
 

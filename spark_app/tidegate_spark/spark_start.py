@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from tidegate_spark import entry_messages as messages
-from tidegate_spark import last_script, script_settings
-from tidegate_spark import session as spark_session
+from tidegate_spark import script_settings
 from tidegate_spark.contract.protocol import ACCESS_KEY, EXIT_STOPPED, SECRET_KEY, SESSION_TOKEN, DriverConfig
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.ending import Ending
-from tidegate_spark.kept_command import OF_ONE_PROCESS
-from tidegate_spark.last_script import Asked
+from tidegate_spark.jvm import entry_messages as messages
+from tidegate_spark.jvm import last_script
+from tidegate_spark.jvm import session as spark_session
+from tidegate_spark.jvm.jvm_command import OF_ONE_PROCESS
+from tidegate_spark.jvm.last_script import Asked
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.outcome import Outcome

@@ -9,12 +9,12 @@ import sys
 import time
 from typing import NoReturn
 
-from tidegate_spark import head_start
 from tidegate_spark.configuration import REST_FILE, read_launch
 from tidegate_spark.contract.configuration_protocol import REST_FILE_VARIABLE, ConfigurationChangedError
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig
 from tidegate_spark.first_process import StopLine
-from tidegate_spark.head_start import HeadStart
+from tidegate_spark.jvm import jvm_prestart
+from tidegate_spark.jvm.jvm_prestart import HeadStart
 from tidegate_spark.process import logs
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.environment import Environment, expanded, inherited_variables
@@ -61,7 +61,7 @@ def _start_jvm(config: DriverConfig, environment: Environment, name: str, secret
     for directory in (environment.credentials_directory, environment.origin_credentials_directory):
         mounted = s3_client.mounted_credentials(directory)
         secrets.add(*(mounted.secrets if mounted else ()))
-    ahead = head_start.begin(config, environment, name, os.environ)
+    ahead = jvm_prestart.begin(config, environment, name, os.environ)
     if ahead is not None:
         atexit.register(ahead.end)
     return ahead

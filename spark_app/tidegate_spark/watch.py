@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.executors import executor_work, executors
+from tidegate_spark.jvm.session import jvm_exit_code
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Ends, Leaving, Progress
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.queries import Entry, Queries
-from tidegate_spark.session import jvm_exit_code
 
 INTERVAL_SECONDS = 1.0
 WORK_INTERVAL_SECONDS = 5.0

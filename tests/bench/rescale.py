@@ -145,7 +145,7 @@ class Divisions:
     def _start_spark(self) -> None:
         import pyspark  # noqa: PLC0415 - only now is it needed
 
-        from tidegate_spark import session as spark_session  # noqa: PLC0415 - imports PySpark
+        from tidegate_spark.jvm import session as spark_session  # noqa: PLC0415 - imports PySpark
 
         self._version = pyspark.__version__
         os.environ.update({key: value for key, value in self._variables.items() if key != "PYTHONPATH"})

@@ -14,12 +14,12 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 import tidegate_spark
-from tidegate_spark import head_start, last_script, launching
 from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, DriverConfig, ExecutorSettings, Storage, to_json
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal
-from tidegate_spark.head_start import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
-from tidegate_spark.kept_command import FORESEEN, digest_of
-from tidegate_spark.last_script import Asked
+from tidegate_spark.jvm import jvm_prestart, last_script, launching
+from tidegate_spark.jvm.jvm_command import FORESEEN, digest_of
+from tidegate_spark.jvm.jvm_prestart import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
+from tidegate_spark.jvm.last_script import Asked
 from tidegate_spark.process.environment import Environment, inherited_variables
 from tidegate_spark.process.spark import sparkconf
 from tidegate_testing.waiting import wait_for
@@ -101,7 +101,7 @@ class World:
         script.chmod(0o700)
 
     def begin(self, config: DriverConfig = CONFIG) -> HeadStart | None:
-        return head_start.begin(config, self.environment, "this-process", self.variables)
+        return jvm_prestart.begin(config, self.environment, "this-process", self.variables)
 
     def begun(self) -> HeadStart:
         ahead = self.begin()
@@ -146,7 +146,7 @@ def test_the_jvm_gets_this_processs_settings_and_credentials_and_no_secret_on_it
     assert door is not None
     assert (door.port, door.secret) == (4711, GATEWAYS)
     assert GATEWAYS not in repr(door)
-    place = Path(variables[head_start.DOOR_VARIABLE]).parent
+    place = Path(variables[jvm_prestart.DOOR_VARIABLE]).parent
     assert place.stat().st_mode & 0o777 == 0o700
     process = ahead.hand_over()
     assert not place.exists()
@@ -178,8 +178,8 @@ def test_a_jvm_that_is_up_is_used_however_late_the_script_asks_for_spark(
     world.keep()
     ahead = world.begun()
     _, variables = json.loads(world.read("told"))
-    wait_for("the door", Path(variables[head_start.DOOR_VARIABLE]).exists, 60, 0.01)
-    monkeypatch.setattr(head_start, "LIMIT_SECONDS", 0.0)
+    wait_for("the door", Path(variables[jvm_prestart.DOOR_VARIABLE]).exists, 60, 0.01)
+    monkeypatch.setattr(jvm_prestart, "LIMIT_SECONDS", 0.0)
     assert ahead.await_up(world.digest()) is not None
     ahead.end()
 
@@ -229,7 +229,7 @@ def test_a_jvm_that_does_not_come_up_is_given_up_with_its_command(
     world.keep(how)
     ahead = world.begun()
     world.read("told")
-    monkeypatch.setattr(head_start, "LIMIT_SECONDS", 20.0 if how == "fails" else 0.1)
+    monkeypatch.setattr(jvm_prestart, "LIMIT_SECONDS", 20.0 if how == "fails" else 0.1)
     assert ahead.await_up(world.digest()) is None
     assert not world.runs()
     assert world.kept == []
@@ -247,7 +247,7 @@ def test_a_jvm_does_not_outlive_a_driver_that_is_killed(world: World, how: str) 
     world.keep(how)
     program = (
         "import os, time\n"
-        "from tidegate_spark import head_start, start\n"
+        "from tidegate_spark.jvm import jvm_prestart as head_start; from tidegate_spark import start\n"
         "from tidegate_spark.process.environment import Environment\n"
         "config = start.read_config(os.environ.pop('CONFIG'))\n"
         "ahead = head_start.begin(config, Environment.read(os.environ), 'p', dict(os.environ))\n"
@@ -363,7 +363,7 @@ def test_a_jvm_of_other_credentials_is_ended_before_another_one_is_started(
 
 
 def test_a_jvm_is_on_its_way_before_pyspark_is_imported() -> None:
-    code = "import sys, tidegate_spark.start, tidegate_spark.head_start; print('pyspark' in sys.modules)"
+    code = "import sys, tidegate_spark.start, tidegate_spark.jvm.jvm_prestart; print('pyspark' in sys.modules)"
     sources = str(Path(tidegate_spark.__file__).parents[1])
     told = subprocess.run(
         [sys.executable, "-S", "-c", code], env={"PYTHONPATH": sources}, capture_output=True, text=True, check=True

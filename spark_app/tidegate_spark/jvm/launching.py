@@ -1,7 +1,7 @@
 """Starts Spark's JVM: in a pod that has started it before, ahead of its use or at least without Spark's launcher.
 
-How the JVM's command is kept is in :mod:`tidegate_spark.kept_command`; how it is started while other things are looked
-after, in :mod:`tidegate_spark.head_start`. Starts processes.
+How the JVM's command is kept is in :mod:`tidegate_spark.jvm.jvm_command`; how it is started while other things are
+looked after, in :mod:`tidegate_spark.jvm.jvm_prestart`. Starts processes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
-from tidegate_spark.head_start import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
-from tidegate_spark.kept_command import KeptCommand, arguments_of, digest_of
+from tidegate_spark.jvm.jvm_command import KeptCommand, arguments_of, digest_of
+from tidegate_spark.jvm.jvm_prestart import GATEWAY_PORT, GATEWAY_SECRET, HeadStart
 
 log = logging.getLogger("tidegate")
 

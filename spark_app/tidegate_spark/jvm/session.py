@@ -15,11 +15,11 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from tidegate_spark import entry_messages, launching
 from tidegate_spark.contract.owned_settings import for_executors_alone
 from tidegate_spark.contract.protocol import DriverConfig, Fault
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.head_start import HeadStart
+from tidegate_spark.jvm import entry_messages, launching
+from tidegate_spark.jvm.jvm_prestart import HeadStart
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.progress import Progress

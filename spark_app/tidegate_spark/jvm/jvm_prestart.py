@@ -2,10 +2,10 @@
 
 Python imports PySpark, storage is looked at and the fence is taken in about the time in which a JVM comes up. That one
 only waits meanwhile: nothing is asked of it before the fence is ours. It is started by the command of one that came up
-in this pod (:mod:`tidegate_spark.kept_command`), with the settings, variables and credentials of this moment. Whoever
-comes for it says what they are by then: if they are others, it is ended, and another one started.
+in this pod (:mod:`tidegate_spark.jvm.jvm_command`), with the settings, variables and credentials of this moment.
+Whoever comes for it says what they are by then: if they are others, it is ended, and another one started.
 
-What the script asked of Spark last time (:mod:`tidegate_spark.last_script`) is in its command.
+What the script asked of Spark last time (:mod:`tidegate_spark.jvm.last_script`) is in its command.
 
 It waits at the other end of a pipe for this process, and ends when that does, however that comes about. Starts
 processes, does file I/O. Standard library only: PySpark's import is what it must not wait for.
@@ -26,9 +26,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate_spark import last_script
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.kept_command import KeptCommand, arguments_of, digest_of
+from tidegate_spark.jvm import last_script
+from tidegate_spark.jvm.jvm_command import KeptCommand, arguments_of, digest_of
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.spark import sparkconf
 from tidegate_spark.storage import s3_client

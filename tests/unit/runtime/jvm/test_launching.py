@@ -11,8 +11,8 @@ import pytest
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
-from tidegate_spark import launching, session
-from tidegate_spark.kept_command import SUBMIT, KeptCommand, arguments_of, digest_of, script_of
+from tidegate_spark.jvm import launching, session
+from tidegate_spark.jvm.jvm_command import SUBMIT, KeptCommand, arguments_of, digest_of, script_of
 
 VARIABLES = {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "x y'z"}
 SETTINGS = {"spark.driver.memory": "512m"}
