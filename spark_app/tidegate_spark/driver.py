@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import export_guard, metrics, muting, own_ports, preflight, watch
+from tidegate_spark import export_guard, muting, own_ports, preflight
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.context_stop import guard_context
-from tidegate_spark.continuous import Epochs
 from tidegate_spark.contract.protocol import EXIT_CODES, FIRST_LINEAGE, DriverConfig, DriverState, Fault, Termination
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
@@ -31,7 +30,11 @@ from tidegate_spark.first_process import StopLine
 from tidegate_spark.inside.at_driver import Inside
 from tidegate_spark.jvm import session as spark_session
 from tidegate_spark.jvm.jvm_prestart import HeadStart
-from tidegate_spark.listener import ProgressListener
+from tidegate_spark.monitoring import metrics, watch
+from tidegate_spark.monitoring.continuous import Epochs
+from tidegate_spark.monitoring.listener import ProgressListener
+from tidegate_spark.monitoring.stall_watch import StallWatch
+from tidegate_spark.monitoring.watch import COMPLETED
 from tidegate_spark.mounted_main import kept_main
 from tidegate_spark.process import logs
 from tidegate_spark.process import start_messages as messages
@@ -77,12 +80,10 @@ from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.snapshots.service.service import desk_of
 from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotFigures
 from tidegate_spark.spark_start import Files, SparkStart
-from tidegate_spark.stall_watch import StallWatch
 from tidegate_spark.storage import query_names, readiness, s3_client
 from tidegate_spark.storage.claim import claiming, fencing
 from tidegate_spark.storage.claim.fence import Fenced, Held
 from tidegate_spark.storage.s3_client import Credentials, FaultError
-from tidegate_spark.watch import COMPLETED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

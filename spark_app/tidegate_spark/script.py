@@ -17,6 +17,7 @@ from types import CodeType, ModuleType
 
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.monitoring.watch import COMPLETED
 from tidegate_spark.preflight import Main
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import faults
@@ -26,7 +27,6 @@ from tidegate_spark.script_end import flush_output
 from tidegate_spark.script_entry import ScriptRefusedError
 from tidegate_spark.stderr_tail import StderrTail
 from tidegate_spark.storage.claim.claiming import BehindError
-from tidegate_spark.watch import COMPLETED
 
 CONNECTION_LOST = frozenset({"py4j.protocol.Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})
 """Exceptions of a script whose JVM has gone, among other things."""

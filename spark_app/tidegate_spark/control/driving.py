@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate_spark.continuous import is_continuous
 from tidegate_spark.contract.control_protocol import LINE_FILE, RELOAD_MODEL, ChannelSettings, ControlReport
 from tidegate_spark.contract.object_paths import checkpoint_directory, directory_of_query
 from tidegate_spark.contract.protocol import DriverConfig, DriverState
@@ -31,6 +30,7 @@ from tidegate_spark.control.line import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_
 from tidegate_spark.control.works import DriverWorks
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.offsets import SOURCE, Positions, joins_late
+from tidegate_spark.monitoring.continuous import is_continuous
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.logs import within
 from tidegate_spark.process.progress import Commit, Progress

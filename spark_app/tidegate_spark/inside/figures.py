@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from tidegate_spark.lag import UNKNOWN, lag_of
+from tidegate_spark.monitoring.lag import UNKNOWN, lag_of
 
 _SIZES = ("rocksdbSstFileSize",)
 

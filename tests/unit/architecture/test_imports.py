@@ -117,7 +117,7 @@ MISTAKES = {
         {"tidegate_spark.control_log.entries": "def rows() -> None:\n    import pyspark"},
     ),
     "Spark where answers are put together": Mistake(
-        INSIDE, "tidegate_spark.lag -> py4j", {"tidegate_spark.lag": "import py4j"}
+        INSIDE, "tidegate_spark.monitoring.lag -> py4j", {"tidegate_spark.monitoring.lag": "import py4j"}
     ),
 }
 

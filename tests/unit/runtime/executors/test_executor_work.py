@@ -2,8 +2,8 @@
 
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.executors.executor_work import IDLE_SECONDS, Work, WorkAccount
-from tidegate_spark.lag import partitions_of
-from tidegate_spark.listener import read_commit
+from tidegate_spark.monitoring.lag import partitions_of
+from tidegate_spark.monitoring.listener import read_commit
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_testing.driver_process import driver_config
 

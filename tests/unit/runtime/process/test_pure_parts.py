@@ -19,6 +19,7 @@ from tidegate_spark.contract.protocol import (
 )
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.executors.leftovers import leftovers
+from tidegate_spark.monitoring.watch import COMPLETED
 from tidegate_spark.process import logs
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.faults import faults
@@ -31,7 +32,6 @@ from tidegate_spark.queries.queries import Entry, checkpoint_directory, refusal,
 from tidegate_spark.queries.same_query import Plan
 from tidegate_spark.script import judge, outcome_of_exit
 from tidegate_spark.storage.readiness import delays
-from tidegate_spark.watch import COMPLETED
 
 CONFIG = DriverConfig(
     app="a",

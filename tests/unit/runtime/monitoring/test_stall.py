@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate_spark.stall import Look, StallDetector
+from tidegate_spark.monitoring.stall import Look, StallDetector
 
 BUSY = Look(batch_under_way=True, lag_rows=-1, between_triggers=False, tasks_finished=frozenset({(3, 7)}), last_batch=4)
 IDLE = replace(BUSY, batch_under_way=False, between_triggers=True)

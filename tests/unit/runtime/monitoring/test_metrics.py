@@ -6,9 +6,9 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
-from tidegate_spark.lag import UNKNOWN, lag_of
-from tidegate_spark.listener import read_commit
-from tidegate_spark.metrics import build_registry
+from tidegate_spark.monitoring.lag import UNKNOWN, lag_of
+from tidegate_spark.monitoring.listener import read_commit
+from tidegate_spark.monitoring.metrics import build_registry
 from tidegate_spark.process.progress import Commit, Progress
 
 CONFIG = DriverConfig(

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from tidegate_spark.control_log.offsets import position_of_progress, without_control
-from tidegate_spark.lag import lag_of, partitions_of
+from tidegate_spark.monitoring.lag import lag_of, partitions_of
 from tidegate_spark.process.progress import Commit, Progress
 
 BeforeFirst = Callable[[str], None]

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport, Storage, from_json, to_json
 from tidegate_spark.control_log.offsets import SOURCE
-from tidegate_spark.listener import SparkCalls, read_commit
+from tidegate_spark.monitoring.listener import SparkCalls, read_commit
 from tidegate_spark.process.progress import Progress
 from tidegate_testing.driver_process import driver_config
 

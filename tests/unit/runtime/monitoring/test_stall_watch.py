@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
+from tidegate_spark.monitoring.stall_watch import RUNS_BATCH, WAITS_FOR_TRIGGER, StallWatch
 from tidegate_spark.process.progress import Commit, Progress
-from tidegate_spark.stall_watch import RUNS_BATCH, WAITS_FOR_TRIGGER, StallWatch
 
 CONFIG = DriverConfig(
     app="a",
@@ -28,7 +28,7 @@ class Spark:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now, self.completed, self.failed = 0.0, 0, 0
-        patch.setattr("tidegate_spark.stall_watch.time", SimpleNamespace(monotonic=lambda: self.now))
+        patch.setattr("tidegate_spark.monitoring.stall_watch.time", SimpleNamespace(monotonic=lambda: self.now))
         self.status, self.triggered = RUNS_BATCH, True
         status = SimpleNamespace(message=lambda: self.status, isTriggerActive=lambda: self.triggered)
         self.between_epochs = 1.0

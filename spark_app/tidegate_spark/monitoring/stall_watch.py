@@ -1,4 +1,4 @@
-"""Looks at the queries' progress for :mod:`tidegate_spark.stall`. Talks to the JVM."""
+"""Looks at the queries' progress for :mod:`tidegate_spark.monitoring.stall`. Talks to the JVM."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from tidegate_spark.continuous import seconds_between_epochs
 from tidegate_spark.contract.protocol import QueryReport
+from tidegate_spark.monitoring.continuous import seconds_between_epochs
+from tidegate_spark.monitoring.stall import Look, StallDetector
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.queries import Entry, Queries
-from tidegate_spark.stall import Look, StallDetector
 
 INTERVAL_SECONDS = 5.0
 RUNS_BATCH = "Processing new data"

@@ -1,0 +1,1 @@
+"""What Spark does, in numbers: progress, lag, stalls, failed queries."""
