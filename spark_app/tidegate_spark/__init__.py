@@ -10,17 +10,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidegate_spark.exports.beginning import exported_state, initial_state, starting_offsets
     from tidegate_spark.exports.errors import ExportError
+    from tidegate_spark.exports.start_from_export import exported_state, initial_state, starting_offsets
     from tidegate_spark.exports.use import without_offsets, without_state
 
 __all__ = ("ExportError", "exported_state", "initial_state", "starting_offsets", "without_offsets", "without_state")
 
 _HOMES = {
     "ExportError": "tidegate_spark.exports.errors",
-    "exported_state": "tidegate_spark.exports.beginning",
-    "initial_state": "tidegate_spark.exports.beginning",
-    "starting_offsets": "tidegate_spark.exports.beginning",
+    "exported_state": "tidegate_spark.exports.start_from_export",
+    "initial_state": "tidegate_spark.exports.start_from_export",
+    "starting_offsets": "tidegate_spark.exports.start_from_export",
     "without_offsets": "tidegate_spark.exports.use",
     "without_state": "tidegate_spark.exports.use",
 }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import export_guard, muting, own_ports, preflight
+from tidegate_spark import muting, own_ports, preflight
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.context_stop import guard_context
 from tidegate_spark.contract.protocol import EXIT_CODES, FIRST_LINEAGE, DriverConfig, DriverState, Fault, Termination
@@ -24,7 +24,8 @@ from tidegate_spark.control.driving import Control
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.executors.leftovers import begin_removal
 from tidegate_spark.executors.living_executors import living_of
-from tidegate_spark.exports.carrying import carry_out as make_export
+from tidegate_spark.exports import export_guard
+from tidegate_spark.exports.order_execution import carry_out as make_export
 from tidegate_spark.failure_account import FailureAccount
 from tidegate_spark.first_process import StopLine
 from tidegate_spark.inside.at_driver import Inside

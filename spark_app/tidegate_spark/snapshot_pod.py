@@ -5,7 +5,7 @@ Operators of other versions start it by this name.
 
 import sys
 
-from tidegate_spark.exports.carrying import carry_out
+from tidegate_spark.exports.order_execution import carry_out
 from tidegate_spark.snapshots.service.pod import main
 
 if __name__ == "__main__":

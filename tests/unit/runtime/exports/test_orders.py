@@ -8,8 +8,8 @@ import pytest
 from tidegate_spark.contract.protocol import EXIT_OK, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotOrders, SnapshotReport, SnapshotState
-from tidegate_spark.export_guard import refusal_of
 from tidegate_spark.exports import checkpoint_copy, errors, use
+from tidegate_spark.exports.export_guard import refusal_of
 from tidegate_spark.exports.manifest import ExportedQuery, ExportedTable, ExportManifest
 from tidegate_spark.exports.use import Part, Uses
 from tidegate_spark.snapshots.copying import Copiers, Progress
