@@ -38,7 +38,7 @@ from tidegate.model.streaming_app import (
 from tidegate_spark.contract.control_protocol import ChannelReport
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels.figures import ChannelFigures
+from tidegate_spark.control.channels.metrics import ChannelFigures
 from tidegate_spark.monitoring.metrics import build_registry
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotFigures

@@ -20,7 +20,7 @@ from tidegate_spark.context_stop import guard_context
 from tidegate_spark.contract.protocol import EXIT_CODES, FIRST_LINEAGE, DriverConfig, DriverState, Fault, Termination
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
-from tidegate_spark.control.driving import Control
+from tidegate_spark.control.driver.control_runtime import Control
 from tidegate_spark.ending import Budget, Ending
 from tidegate_spark.executors.leftovers import begin_removal
 from tidegate_spark.executors.living_executors import living_of

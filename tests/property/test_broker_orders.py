@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.model.control_message import ControlMessage
 from tidegate_spark.contract.control_protocol import MOST_ASKED
-from tidegate_spark.control.channels.cluster_part import asked_id, has_part
+from tidegate_spark.control.channels.cluster_requests import asked_id, has_part
 from tidegate_spark.control_log.entries import Entry
 from tidegate_testing.broker_orders import FAILING, BrokerOrders
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker

@@ -8,12 +8,12 @@ import pytest
 
 from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.intake import Broker, Intake
+from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.replies import reply_of
-from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control.messages.handlers import Declared
+from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log.entries import Kind
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.memory import Buckets, Call, MemoryStore

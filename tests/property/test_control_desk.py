@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders, MessageReport, MessageState
-from tidegate_spark.control.accounts import Account
-from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control.messages.accounts import Account
+from tidegate_spark.control.messages.handlers import Declared
+from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import State

@@ -14,14 +14,14 @@ import pytest
 
 from tidegate_spark.contract.control_protocol import InboxSettings
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels import storage
-from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.intake import Broker, Intake
+from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.replies import reply_of
-from tidegate_spark.control.channels.storage import StorageChannel
-from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control.channels.transports import storage
+from tidegate_spark.control.channels.transports.storage import StorageChannel
+from tidegate_spark.control.messages.handlers import Declared
+from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log import dedup_window as memories
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_writer import ControlWriter, Pace

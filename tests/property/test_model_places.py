@@ -5,7 +5,7 @@ from urllib.parse import quote, unquote
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidegate_spark.control.model_places import LONGEST, PlaceError, is_within, parts_of
+from tidegate_spark.control.worker.model_places import LONGEST, PlaceError, is_within, parts_of
 
 plain = st.text("ab-._~ é=+@", min_size=1, max_size=6).filter(lambda word: word not in (".", ".."))
 folders = st.lists(plain, max_size=3).map(tuple)

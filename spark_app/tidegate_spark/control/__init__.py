@@ -16,11 +16,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidegate_spark.control.handlers import Message, accept, config, on, on_driver
-    from tidegate_spark.control.in_force import Current
-    from tidegate_spark.control.line import ControlError
-    from tidegate_spark.control.program import controlled, stream
-    from tidegate_spark.control.worker import current
+    from tidegate_spark.control.messages.handlers import Message, accept, config, on, on_driver
+    from tidegate_spark.control.worker.batch_view import Current
+    from tidegate_spark.control.worker.driver_client import ControlError
+    from tidegate_spark.control.worker.program import controlled, stream
+    from tidegate_spark.control.worker.worker import current
 
 __all__ = (
     "ControlError",
@@ -36,16 +36,16 @@ __all__ = (
 )
 
 _HOMES = {
-    "ControlError": "tidegate_spark.control.line",
-    "Current": "tidegate_spark.control.in_force",
-    "Message": "tidegate_spark.control.handlers",
-    "accept": "tidegate_spark.control.handlers",
-    "config": "tidegate_spark.control.handlers",
-    "controlled": "tidegate_spark.control.program",
-    "current": "tidegate_spark.control.worker",
-    "on": "tidegate_spark.control.handlers",
-    "on_driver": "tidegate_spark.control.handlers",
-    "stream": "tidegate_spark.control.program",
+    "ControlError": "tidegate_spark.control.worker.driver_client",
+    "Current": "tidegate_spark.control.worker.batch_view",
+    "Message": "tidegate_spark.control.messages.handlers",
+    "accept": "tidegate_spark.control.messages.handlers",
+    "config": "tidegate_spark.control.messages.handlers",
+    "controlled": "tidegate_spark.control.worker.program",
+    "current": "tidegate_spark.control.worker.worker",
+    "on": "tidegate_spark.control.messages.handlers",
+    "on_driver": "tidegate_spark.control.messages.handlers",
+    "stream": "tidegate_spark.control.worker.program",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.envelope import SPEC_VERSION, entry_of
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
-from tidegate_spark.control.checking import RejectedError, Vocabulary, check
+from tidegate_spark.control.messages.validation import RejectedError, Vocabulary, check
 from tidegate_spark.control_log.entries import Kind
 from tidegate_spark.control_writer import messages
 from tidegate_spark.control_writer.errors import InvalidMessageError

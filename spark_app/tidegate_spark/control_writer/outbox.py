@@ -10,7 +10,7 @@ import itertools
 from collections import deque
 from dataclasses import dataclass
 
-from tidegate_spark.control.channels.inbox import LARGEST_BATCH, MOST_IN_BATCH, BatchName, body_of, moment_of
+from tidegate_spark.control.channels.transports.inbox import LARGEST_BATCH, MOST_IN_BATCH, BatchName, body_of, moment_of
 
 
 @dataclass(frozen=True)

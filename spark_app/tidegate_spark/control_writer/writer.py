@@ -15,7 +15,7 @@ from typing import Any
 
 from tidegate_spark.contract.object_paths import INBOX_PREFIX, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels.inbox import reply_in, reply_name
+from tidegate_spark.control.channels.transports.inbox import reply_in, reply_name
 from tidegate_spark.control_log.entries import WRITERS
 from tidegate_spark.control_writer import messages
 from tidegate_spark.control_writer.errors import BufferFullError, ControlWriterError, NoOutcomeError, NotWrittenError

@@ -9,9 +9,9 @@ from py4j.protocol import Py4JJavaError
 
 from tidegate_spark.contract.control_protocol import KafkaSettings
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels.credentials import ChannelSecret
-from tidegate_spark.control.channels.kafka import KafkaChannel
 from tidegate_spark.control.channels.ports import ChannelError
+from tidegate_spark.control.channels.transports.credentials import ChannelSecret
+from tidegate_spark.control.channels.transports.kafka import KafkaChannel
 from tidegate_spark.process.faults.foreign_text import last_cause, names_lack_of_heap, names_unresolved_bootstrap
 from tidegate_spark.repartition.making import cause_of
 from tidegate_testing import spark_jars

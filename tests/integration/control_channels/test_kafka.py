@@ -8,9 +8,9 @@ from confluent_kafka.admin import AdminClient
 from devcluster import kafka
 from devcluster.site import LocalSite
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels.credentials import ChannelSecret
-from tidegate_spark.control.channels.kafka import KafkaChannel
 from tidegate_spark.control.channels.ports import ChannelError
+from tidegate_spark.control.channels.transports.credentials import ChannelSecret
+from tidegate_spark.control.channels.transports.kafka import KafkaChannel
 from tidegate_testing.channel_contract import Application, ChannelContract, Scene, messages, opened, received, until
 from tidegate_testing.channels import event
 from tidegate_testing.kafka_scene import KafkaScene

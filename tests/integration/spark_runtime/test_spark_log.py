@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tidegate_spark.control.spark_log import planned_offsets
+from tidegate_spark.control.driver.spark_log import planned_offsets
 from tidegate_spark.control_log.offsets import position_of_sources
 from tidegate_testing.waiting import wait_for
 

@@ -34,14 +34,14 @@ from tidegate_spark.contract.control_protocol import ControlOrders, ControlRepor
 from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.accounts import Account
-from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.intake import Broker, Intake
+from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.replies import reply_of
-from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.handlers import Declared
-from tidegate_spark.control.works import failed, snapshot_id
+from tidegate_spark.control.driver.driver_operations import failed, snapshot_id
+from tidegate_spark.control.messages.accounts import Account
+from tidegate_spark.control.messages.handlers import Declared
+from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.snapshots.repository import Library

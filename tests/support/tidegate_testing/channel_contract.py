@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import pytest
 
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.envelope import entry_of
 from tidegate_spark.control.channels.intake import Broker, Intake
+from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import (
     Channel,
     ChannelError,
@@ -27,8 +27,8 @@ from tidegate_spark.control.channels.ports import (
     Reply,
 )
 from tidegate_spark.control.channels.replies import reply_of
-from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control.messages.handlers import Declared
+from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.channels import event

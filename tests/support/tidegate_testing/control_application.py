@@ -6,9 +6,9 @@ from typing import Any
 
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.contract.protocol import DriverState, Storage
-from tidegate_spark.control.accounts import Account
-from tidegate_spark.control.desk import ControlDesk
-from tidegate_spark.control.handlers import Declared
+from tidegate_spark.control.messages.accounts import Account
+from tidegate_spark.control.messages.handlers import Declared
+from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Progress

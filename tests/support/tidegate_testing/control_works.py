@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tidegate_spark.control.accounts import Account
-from tidegate_spark.control.handlers import Message
+from tidegate_spark.control.messages.accounts import Account
+from tidegate_spark.control.messages.handlers import Message
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.snapshots.repository import Library
@@ -40,7 +40,7 @@ def _at_work() -> list[threading.Thread]:
 
 @dataclass
 class FakeWorks:
-    """See :class:`tidegate_spark.control.ports.Works`."""
+    """See :class:`tidegate_spark.control.service.ports.Works`."""
 
     queries: set[str] = field(default_factory=set)
     open: bool = True

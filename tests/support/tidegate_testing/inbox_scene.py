@@ -13,7 +13,7 @@ from devcluster import s3
 from devcluster.site import Site
 from tidegate_spark.contract.control_protocol import InboxSettings
 from tidegate_spark.contract.object_paths import INBOX_PREFIX, REPLIES_PREFIX, Storage
-from tidegate_spark.control.channels.storage import StorageChannel
+from tidegate_spark.control.channels.transports.storage import StorageChannel
 from tidegate_spark.control_writer import ControlWriter, Credentials
 from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.snapshots.repository import Library

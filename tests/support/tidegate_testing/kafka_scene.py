@@ -9,9 +9,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from devcluster import kafka
 from devcluster.site import Site
 from tidegate_spark.contract.control_protocol import ChannelSettings, KafkaSettings
-from tidegate_spark.control.channels.credentials import PASSWORD, USERNAME, ChannelSecret
-from tidegate_spark.control.channels.kafka import KafkaChannel
 from tidegate_spark.control.channels.ports import Channel
+from tidegate_spark.control.channels.transports.credentials import PASSWORD, USERNAME, ChannelSecret
+from tidegate_spark.control.channels.transports.kafka import KafkaChannel
 
 _numbers = itertools.count(1)
 

@@ -9,8 +9,8 @@ import pika
 from devcluster import rabbitmq
 from devcluster.site import Site
 from tidegate_spark.contract.control_protocol import ChannelSettings, RabbitSettings
-from tidegate_spark.control.channels.credentials import PASSWORD, USERNAME, ChannelSecret
-from tidegate_spark.control.channels.rabbitmq import RabbitChannel
+from tidegate_spark.control.channels.transports.credentials import PASSWORD, USERNAME, ChannelSecret
+from tidegate_spark.control.channels.transports.rabbitmq import RabbitChannel
 
 _numbers = itertools.count(1)
 

@@ -52,7 +52,7 @@ MISTAKES = {
     "a cycle of packages of the runtime": Mistake(
         DIRECTION,
         "No cycles are allowed in tidegate_spark.\n",
-        {"tidegate_spark.snapshots.manifest": "from tidegate_spark.control import desk"},
+        {"tidegate_spark.snapshots.manifest": "from tidegate_spark.control.service import message_service as desk"},
     ),
     "a cycle far below, for types alone": Mistake(
         DIRECTION,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.control.channels.inbox import LARGEST_BATCH
+from tidegate_spark.control.channels.transports.inbox import LARGEST_BATCH
 from tidegate_spark.control_writer import Pace
 from tidegate_spark.control_writer.outbox import Batch, Outbox
 

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark.contract.object_paths import INBOX_PREFIX
-from tidegate_spark.control.channels.inbox import batch_of, messages_in, with_replies
+from tidegate_spark.control.channels.transports.inbox import batch_of, messages_in, with_replies
 from tidegate_spark.control_writer import (
     BufferFullError,
     ControlWriter,

@@ -9,14 +9,14 @@ import pytest
 from tidegate_spark.contract.control_protocol import MessageReport, MessageState, QueryAcknowledgement
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.account_book import AccountBook
-from tidegate_spark.control.account_book import Page as AccountPage
-from tidegate_spark.control.accounts import Account
-from tidegate_spark.control.channels import inbox
-from tidegate_spark.control.channels.book import ChannelBook, Ended, OpenMessage
-from tidegate_spark.control.channels.book import Page as ChannelPage
 from tidegate_spark.control.channels.envelope import entry_of
+from tidegate_spark.control.channels.pending_replies import ChannelBook, Ended, OpenMessage
+from tidegate_spark.control.channels.pending_replies import Page as ChannelPage
 from tidegate_spark.control.channels.replies import reply_of
+from tidegate_spark.control.channels.transports import inbox
+from tidegate_spark.control.messages.accounts import Account
+from tidegate_spark.control.messages.ack_store import AccountBook
+from tidegate_spark.control.messages.ack_store import Page as AccountPage
 from tidegate_spark.control_log.dedup_window import Known, Writer
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, Segment
 from tidegate_spark.control_log.log_objects import Base, LogObjects

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from tidegate_spark.contract.control_protocol import LONGEST_ASKED, MOST_ASKED
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages
-from tidegate_spark.control.channels.cluster_part import has_part
-from tidegate_spark.control.checking import rejected
+from tidegate_spark.control.channels.cluster_requests import has_part
+from tidegate_spark.control.messages.validation import rejected
 from tidegate_spark.control_log.entries import Entry, Kind
 
 

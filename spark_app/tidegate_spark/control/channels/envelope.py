@@ -17,7 +17,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.ports import LARGEST_EVENT, Received
 from tidegate_spark.control.channels.wire import Moment, read_event
-from tidegate_spark.control.checking import RejectedError
+from tidegate_spark.control.messages.validation import RejectedError
 from tidegate_spark.control_log.entries import Entry, Kind
 
 SPEC_VERSION = "1.0"

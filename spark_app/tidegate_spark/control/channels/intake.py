@@ -18,8 +18,8 @@ from tidegate_spark.contract.control_protocol import ChannelReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages
 from tidegate_spark.control.channels.admission import of_allowed_types
-from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.envelope import entry_of
+from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import (
     Channel,
     ChannelError,

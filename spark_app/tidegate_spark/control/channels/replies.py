@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tidegate_spark.control.channels.book import Ended
 from tidegate_spark.control.channels.envelope import SPEC_VERSION, event_id
+from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import Reply
 
 TYPE = "dev.tidegate.control.acknowledgement"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.control.source import ControlReader, Records
+from tidegate_spark.control.worker.source import ControlReader, Records
 from tidegate_spark.control_log.offsets import Positions, joins_late, position_in, position_of_progress
 from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in

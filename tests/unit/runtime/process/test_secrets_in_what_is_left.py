@@ -14,7 +14,7 @@ from tidegate_spark.contract.control_protocol import ControlReport, MessageRepor
 from tidegate_spark.contract.protocol import LOG_FORMAT_VARIABLE, AgentReport, DriverState, Fault, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
-from tidegate_spark.control.channels.book import Ended
+from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.process.log_lines import log_to_stderr

@@ -1,0 +1,189 @@
+"""What is still to be said of messages from a broker, and how many there were. I/O through the object store's port.
+
+There may be many of them in a second. So what is known of those that are open is kept in one object,
+``control/channel.json``, and not in one each; nobody asks for those that have ended and were answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tidegate_spark.contract.control_protocol import AskedMessage, MessageReport
+from tidegate_spark.contract.json_form import from_stored, to_json
+from tidegate_spark.control.channels.cluster_requests import OPEN_STATES, ClusterPart, has_part
+from tidegate_spark.control.messages.accounts import Account
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, unreadable
+from tidegate_spark.control_log.log_objects import PREFIX
+from tidegate_spark.snapshots.repository import Library
+
+NAME = "channel.json"
+MOST_OPEN, MOST_UNSENT = 10_000, 2_000
+"""Messages of which nothing final is known, and answers that the broker does not take: what is more is released."""
+
+
+@dataclass(frozen=True)
+class OpenMessage:
+    """A message of which something may still come."""
+
+    entry: Entry
+    """Without its payload, unless the operator is told that."""
+    account: Account
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What is to be told of a message."""
+
+    entry: Entry
+    report: MessageReport
+
+
+@dataclass(frozen=True)
+class Page:
+    """All of it, as it is kept."""
+
+    upto: int = 0
+    """Entries of the log up to here are in these figures."""
+    open: tuple[OpenMessage, ...] = ()
+    unsent: tuple[Ended, ...] = ()
+    received: int = 0
+    ended: dict[str, int] = field(default_factory=dict)
+
+
+class ChannelBook:
+    """One driver's. Not thread safe."""
+
+    def __init__(self) -> None:
+        """Start with nothing; :meth:`load` comes first."""
+        self.accounts: dict[int, Account] = {}
+        """Of the open ones, by sequence; whoever learns more of one puts it here."""
+        self._entries: dict[int, Entry] = {}
+        self._unsent: dict[int, Ended] = {}
+        self.received = 0
+        self.ended: dict[str, int] = {}
+        self._upto = 0
+        self._saved, self._etag = Page(), ""
+        self._ready: tuple[Ended, ...] = ()
+        self.cluster = ClusterPart()
+        self._reports: dict[int, MessageReport] = {}
+        """What the driver knows of those in which the cluster has a part."""
+        self._asked: tuple[AskedMessage, ...] | None = None
+
+    @property
+    def upto(self) -> int:
+        """Sequence up to which entries were noted."""
+        return self._upto
+
+    @property
+    def open(self) -> tuple[Entry, ...]:
+        """The open ones, in the order of the log."""
+        return tuple(self._entries[number] for number in sorted(self._entries))
+
+    @property
+    def ready(self) -> tuple[Ended, ...]:
+        """What is to be told, and is written down: in the order in which it came to be."""
+        return self._ready
+
+    @property
+    def asked(self) -> tuple[AskedMessage, ...] | None:
+        """What the operator is to be told of, as it is written down; None: not yet."""
+        return self._asked
+
+    def load(self, library: Library, last: int, *, begin: bool = False) -> None:
+        """Read what is kept.
+
+        Args:
+            library: the application's.
+            last: of the log. Where nothing is kept, entries up to here are none of this application's brokers': those
+                that there are came with the snapshot that it starts from.
+            begin: write that down, before the first message comes.
+
+        Raises:
+            ControlLogError: it cannot be understood.
+            Exception: what the store's client raises.
+        """
+        key = library.key(PREFIX, NAME)
+        found = library.store.get(key)
+        try:
+            page = from_stored(Page, found[0]) if found is not None else Page(upto=last)
+        except ValueError as error:
+            raise unreadable(f"{key} cannot be read as the account of a channel", error) from error
+        self._saved, self._etag = page, found[1] if found is not None else ""
+        self._upto, self.received, self.ended = page.upto, page.received, dict(page.ended)
+        self._entries = {it.entry.sequence: it.entry for it in page.open}
+        self.accounts.clear()
+        self.accounts.update((it.entry.sequence, it.account) for it in page.open)
+        self._unsent = {it.entry.sequence: it for it in page.unsent}
+        self._ready = page.unsent
+        if begin and found is None:
+            self._etag = self._put(library, to_json(page).encode())
+
+    def note(self, entries: Iterable[Entry], upto: int) -> None:
+        """Take note of all entries behind :attr:`upto`, up to another place."""
+        for entry in entries:
+            if entry.sequence <= self._upto or not entry.origin or entry.kind not in (Kind.MESSAGE, Kind.REJECTED):
+                continue
+            self._entries[entry.sequence] = entry if has_part(entry) else replace(entry, payload="null")
+            self.accounts[entry.sequence] = Account(entry.sequence)
+            self.received += 1
+        self._upto = max(self._upto, upto)
+
+    def end(self, reports: Iterable[MessageReport], *, answered: bool) -> None:
+        """Take note of what is known of open messages; those that have ended are to be told, if ``answered``."""
+        known = list(reports)
+        self._reports = {it.sequence: it for it in known if has_part(self._entries[it.sequence])}
+        reports = [self.cluster.completed(self._entries[it.sequence], it) for it in known]
+        # Of what the cluster has a part in there are few, and nothing is released.
+        others = [report for report in reports if report.sequence not in self._reports]
+        too_many = {report.sequence for report in others[: max(0, len(reports) - MOST_OPEN)]}
+        for report in reports:
+            if report.state in OPEN_STATES and report.sequence not in too_many:
+                continue
+            entry = self._entries.pop(report.sequence)
+            self.accounts.pop(report.sequence, None)
+            self.ended[report.state.value] = self.ended.get(report.state.value, 0) + 1
+            if answered:
+                self._unsent[report.sequence] = Ended(entry, report)
+        for sequence in list(self._unsent)[: max(0, len(self._unsent) - MOST_UNSENT)]:
+            del self._unsent[sequence]
+
+    def told(self, sequences: Iterable[int]) -> None:
+        """Take note that the broker has the answers for these."""
+        gone = set(sequences)
+        for sequence in gone:
+            self._unsent.pop(sequence, None)
+        self._ready = tuple(it for it in self._ready if it.entry.sequence not in gone)
+
+    def save(self, library: Library, *, whole: bool = False) -> None:
+        """Write what has changed: with ``whole`` also if nothing came from a broker meanwhile.
+
+        Raises:
+            ControlLogError: another process has written; what it wrote is to be loaded.
+            Exception: what the store's client raises.
+        """
+        page = Page(
+            self._upto,
+            tuple(OpenMessage(entry, self.accounts[entry.sequence]) for entry in self.open),
+            tuple(self._unsent.values()),
+            self.received,
+            dict(self.ended),
+        )
+        same = page == (self._saved if whole else replace(self._saved, upto=page.upto))
+        # Where nothing ever came from a broker there is nothing to keep.
+        if not same and (page.received or self._etag):
+            self._etag = self._put(library, to_json(page).encode())
+            self._saved = page
+        self._ready = page.unsent
+        self._asked = self.cluster.asked(self.open, self._reports)
+
+    def _put(self, library: Library, body: bytes) -> str:
+        key = library.key(PREFIX, NAME)
+        etag = library.store.put_if(key, body, self._etag or None)
+        if etag is not None:
+            return etag
+        found = library.store.get(key)
+        if found is None or found[0] != body:
+            self.load(library, self._upto)
+            raise ControlLogError(f"{key} was written by another process")
+        return found[1]

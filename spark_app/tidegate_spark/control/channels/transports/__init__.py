@@ -1,0 +1,1 @@
+"""Where channels lead: a topic, a queue, or the inbox in the storage."""

@@ -1,0 +1,256 @@
+"""A topic as a channel, by the clients that the driver's JVM has for Spark's Kafka connector. Talks to the JVM.
+
+Nothing is committed to the broker: what was read is in the log, with its place in the topic, and each start goes on
+from there. The order of a topic's messages is that of its one partition; between several there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from tidegate_spark.contract.control_protocol import KafkaSettings
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.control.channels import messages as texts
+from tidegate_spark.control.channels.ports import (
+    LARGEST_EVENT,
+    ChannelError,
+    Delivery,
+    Received,
+    Reply,
+)
+from tidegate_spark.control.channels.transports.credentials import (
+    CA,
+    CERTIFICATE,
+    KEY,
+    PASSWORD,
+    USERNAME,
+    ChannelSecret,
+)
+from tidegate_spark.process.faults import foreign_text
+from tidegate_spark.process.faults.faults import KAFKA_ERRORS, Link, java_chain
+
+KIND = "Kafka"
+LOOK_SECONDS = 10.0
+"""Between two looks at what there is to read, which also finds a broker that is away."""
+MOST_RECEIVED, MOST_BYTES = 2000, 4 * 2**20
+"""Messages of one delivery, and bytes of them: with so many it is logged."""
+_COUNT, _RECORD, _LENGTH = struct.Struct(">i"), struct.Struct(">iqi"), struct.Struct(">i")
+_OUT_OF_RANGE = "org.apache.kafka.clients.consumer.OffsetOutOfRangeException"
+_CONFIG = "org.apache.kafka.common.config.ConfigException"
+_REASONS: tuple[tuple[Reason, tuple[str, ...]], ...] = (
+    (Reason.CHANNEL_CONNECTOR_MISSING, ("java.lang.NoClassDefFoundError", "java.lang.ClassNotFoundException")),
+    (
+        Reason.CHANNEL_CREDENTIALS_REJECTED,
+        (f"{KAFKA_ERRORS}AuthenticationException", f"{KAFKA_ERRORS}AuthorizationException"),
+    ),
+    (
+        Reason.CHANNEL_MISSING,
+        (f"{KAFKA_ERRORS}UnknownTopicOrPartitionException", f"{KAFKA_ERRORS}InvalidTopicException"),
+    ),
+)
+_WORDS = {
+    Reason.CHANNEL_CONNECTOR_MISSING: texts.NO_KAFKA_CLIENTS,
+    Reason.CHANNEL_CREDENTIALS_REJECTED: texts.KAFKA_REJECTS,
+    Reason.CHANNEL_MISSING: texts.NO_TOPIC,
+    Reason.CHANNEL_MISCONFIGURED: texts.KAFKA_SETTINGS,
+    Reason.CHANNEL_UNAVAILABLE: texts.KAFKA_SILENT,
+}
+
+
+def client_settings(settings: KafkaSettings, secret: ChannelSecret) -> dict[str, str]:
+    """Return the settings of Kafka's clients: the user's, and what the Secret holds."""
+    told = {**settings.options, "bootstrap.servers": settings.bootstrap_servers}
+    # Settings that are secrets are in the Secret under their own names, such as sasl.jaas.config.
+    plain = {USERNAME, PASSWORD, CA, CERTIFICATE, KEY}
+    told.update((key, value) for key, value in secret.values if key not in plain and "." in key)
+    if secret.get(USERNAME) and "sasl.jaas.config" not in told:
+        module = "scram.ScramLoginModule" if "SCRAM" in told.get("sasl.mechanism", "") else "plain.PlainLoginModule"
+        user, password = (_quoted(secret.get(key)) for key in (USERNAME, PASSWORD))
+        told["sasl.jaas.config"] = (
+            f"org.apache.kafka.common.security.{module} required username={user} password={password};"
+        )
+    if secret.get(CA):
+        told |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": secret.file(CA)}
+    if secret.get(CERTIFICATE) and secret.get(KEY):
+        told |= {"ssl.keystore.type": "PEM", "ssl.keystore.key": secret.get(KEY)}
+        told["ssl.keystore.certificate.chain"] = secret.get(CERTIFICATE)
+    return told
+
+
+class KafkaChannel:
+    """See :class:`tidegate_spark.control.channels.ports.Channel`."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        secret: ChannelSecret,
+        jvm: Any,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; nothing is connected yet. ``jvm``: py4j's view of a JVM with Kafka's clients."""
+        self._settings, self._secret, self._jvm, self._clock = settings, secret, jvm, clock
+        self._topic: Any = None
+        self._prefix = ""
+        self._positions: dict[int, int] = {}
+        self._waiting, self._looked_at = -1, 0.0
+
+    def open(self, consumed: Mapping[str, int]) -> Delivery:
+        """Connect, and go on from where the log ends."""
+        with self._faults():
+            settings = self._jvm.java.util.HashMap()
+            for key, value in client_settings(self._settings, self._secret).items():
+                settings.put(key, value)
+            # Asked first: py4j says of a class that lacks another one only that it is not there.
+            if not callable(self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer):
+                raise ChannelError(Reason.CHANNEL_CONNECTOR_MISSING, f"{_WORDS[Reason.CHANNEL_CONNECTOR_MISSING]}.")
+            make = self._jvm.dev.tidegate.spark.ControlTopic
+            if not callable(make):
+                raise ChannelError(Reason.CHANNEL_CONNECTOR_MISSING, texts.NO_JAR)
+            self._topic = make(settings, self._settings.topic, LARGEST_EVENT)
+            identity = self._topic.identity()
+            self._prefix = f"kafka:{self._settings.topic}" + (f":{identity}" if identity else "")
+            return self._look(consumed)
+
+    def receive(self, seconds: float) -> Delivery:
+        """Return what comes next."""
+        with self._faults():
+            if self._clock() - self._looked_at >= LOOK_SECONDS:
+                told = self._look({self._part(at): offset for at, offset in self._positions.items()})
+                if told.lost:
+                    return told
+            try:
+                messages = self._polled(seconds)
+            except Py4JJavaError as error:
+                if not any(link.is_a(_OUT_OF_RANGE) for link in java_chain(error.java_exception)):
+                    raise
+                return self._look({self._part(at): offset for at, offset in self._positions.items()})
+        positions = {message.origin: message.offset + 1 for message in messages}
+        self._positions.update((int(part.rpartition("/")[2]), offset) for part, offset in positions.items())
+        return Delivery(tuple(messages), positions)
+
+    def _polled(self, seconds: float) -> list[Received]:
+        """Return what comes next, and what is there behind it: whoever logs it waits for others with each delivery."""
+        found = more = list(records_in(self._topic.poll(int(seconds * 1000)), self._part))
+        while more and len(found) < MOST_RECEIVED and sum(len(each.body) for each in found) < MOST_BYTES:
+            try:
+                more = list(records_in(self._topic.poll(0), self._part))
+            except Py4JJavaError:
+                break  # the next one says it again
+            found = [*found, *more]
+        return found
+
+    def taken(self, delivery: Delivery) -> None:
+        """Do nothing: the log itself says where to go on."""
+
+    def answer(self, replies: Sequence[Reply]) -> None:
+        """Write replies to the reply topic."""
+        with self._faults(f"topic {self._settings.reply_topic!r}"):
+            for reply in replies:
+                self._topic.send(self._settings.reply_topic, reply.key, reply.body)
+            self._topic.flush()
+
+    def waiting(self) -> int:
+        """Return how many messages there were that are not read yet, when it was looked last."""
+        return self._waiting
+
+    def close(self) -> None:
+        """Give the connections up."""
+        topic, self._topic = self._topic, None
+        if topic is not None:
+            with contextlib.suppress(Py4JError, OSError):
+                topic.close()
+
+    def _look(self, consumed: Mapping[str, int]) -> Delivery:
+        """Find out what there is to read, and go on from where the log ends, as far as that is there."""
+        bounds = [tuple(map(int, each.split(":"))) for each in self._topic.bounds().split()]
+        is_known = any(part.startswith(f"{self._prefix}/") for part in consumed)
+        self._looked_at = self._clock()
+        positions: dict[int, int] = {}
+        said: dict[str, int] = {}
+        lost = 0
+        for number, first, end in bounds:
+            part = self._part(number)
+            begin = end if self._settings.from_latest and not is_known else first
+            at = consumed.get(part, begin)
+            if at > end:
+                # It comes back with the broker that has it, or with so many more messages.
+                words = texts.messages_lost(part, at)
+                raise ChannelError(Reason.CHANNEL_UNAVAILABLE, words)
+            lost += max(0, first - at) if part in consumed else 0
+            positions[number] = max(at, first)
+            # "Latest" is a place once it was looked at: what comes while no driver runs is behind it.
+            if positions[number] != consumed.get(part, 0) or (self._settings.from_latest and not is_known):
+                said[part] = positions[number]
+        if positions != self._positions:
+            self._topic.assign(" ".join(f"{number}:{at}" for number, at in positions.items()))
+        self._positions = positions
+        self._waiting = sum(end - positions[number] for number, _, end in bounds)
+        words = texts.offsets_removed(self._settings.topic, lost) if lost else ""
+        return Delivery((), said, words)
+
+    def _part(self, number: int) -> str:
+        return f"{self._prefix}/{number}"
+
+    @contextlib.contextmanager
+    def _faults(self, place: str = "") -> Iterator[None]:
+        """Turn what the JVM says into ChannelError."""
+        try:
+            yield
+        except Py4JJavaError as error:
+            reason, words = fault_in(java_chain(error.java_exception))
+            where = place or f"topic {self._settings.topic!r}"
+            raise ChannelError(reason, texts.at_broker(words, where, self._settings.bootstrap_servers)) from error
+        except (Py4JError, OSError) as error:
+            raise ChannelError(Reason.CHANNEL_UNAVAILABLE, texts.jvm_silent(error)) from error
+
+
+def fault_in(chain: Sequence[Link]) -> tuple[Reason, str]:
+    """Return the reason of a fault, and what it is in words; pure."""
+    for reason, classes in _REASONS:
+        found = next((link for link in chain if link.is_a(*classes)), None)
+        if found is not None:
+            return reason, _said(reason, found)
+    config = next((link for link in chain if link.is_a(_CONFIG)), None)
+    if config is not None:
+        # What cannot be looked up now may be later: a Service that is not there yet.
+        reason = (
+            Reason.CHANNEL_UNAVAILABLE
+            if foreign_text.names_unresolved_bootstrap(config.message)
+            else Reason.CHANNEL_MISCONFIGURED
+        )
+        return reason, _said(reason, config)
+    return Reason.CHANNEL_UNAVAILABLE, _said(Reason.CHANNEL_UNAVAILABLE, chain[-1]) if chain else _WORDS[
+        Reason.CHANNEL_UNAVAILABLE
+    ]
+
+
+def records_in(content: bytes, part: Callable[[int], str]) -> Iterator[Received]:
+    """Yield the records that a poll brought; pure."""
+    (count,), at = _COUNT.unpack_from(content, 0), _COUNT.size
+    for _ in range(count):
+        number, offset, size = _RECORD.unpack_from(content, at)
+        kind, at = _block(content, at + _RECORD.size)
+        value, at = _block(content, at)
+        yield Received(part(number), value, kind.decode("ascii", "replace"), offset, size)
+
+
+def _block(content: bytes, at: int) -> tuple[bytes, int]:
+    (length,) = _LENGTH.unpack_from(content, at)
+    begin = at + _LENGTH.size
+    return content[begin : begin + length], begin + length
+
+
+def _said(reason: Reason, link: Link) -> str:
+    name = link.classes[0].rpartition(".")[2] if link.classes else "?"
+    return f"{_WORDS[reason]}: {name}: {link.message[:300]}"
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,130 @@
+"""All accounts of messages, in the application's storage. I/O through the object store's port.
+
+``control/acks/<first sequence>.json`` keeps those of up to 256 messages together, so that a driver process that comes
+later says the same. A thousand messages may come in a second, by the thread for which queries wait that plan a batch:
+a request for each would hold them up for seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidegate_spark.contract.json_form import NewerFormatError, from_stored, to_json
+from tidegate_spark.control.messages.accounts import Account
+from tidegate_spark.control_log.entries import ControlLogError, Entry, unreadable
+from tidegate_spark.control_log.log_objects import ACKS
+from tidegate_spark.snapshots.repository import Library
+
+PAGE = 256
+"""Messages of one object."""
+ATTEMPTS = 5
+"""Each is lost to a write of another process."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The accounts of one object."""
+
+    accounts: tuple[Account, ...] = ()
+
+
+class AccountBook:
+    """One driver's. Not thread safe."""
+
+    def __init__(self, together: dict[int, Account] | None = None) -> None:
+        """Start with none; ``together``: those that somebody else keeps."""
+        self._together = {} if together is None else together
+        self._accounts: dict[int, Account] = {}
+        self._etags: dict[int, str] = {}
+        """Of the pages that were read, by their first sequence; empty: there was none."""
+        self._changed: set[int] = set()
+
+    def is_over(self, entry: Entry) -> bool:
+        """Return whether a message is a broker's of which nothing more comes: there is no account of it any more."""
+        return bool(entry.origin) and entry.sequence not in self._together
+
+    def get(self, library: Library, sequence: int) -> Account:
+        """Return what is known of a message; raises what the store's client raises."""
+        if sequence in self._together:
+            return self._together[sequence]
+        if _first(sequence) not in self._etags:
+            self._read(library, _first(sequence))
+        return self._accounts.get(sequence) or Account(sequence)
+
+    def put(self, account: Account) -> None:
+        """Take note of more; it is kept with the next :meth:`save`."""
+        if account.sequence in self._together:
+            self._together[account.sequence] = account
+        elif self._accounts.get(account.sequence) != account:
+            self._accounts[account.sequence] = account
+            self._changed.add(account.sequence)
+
+    def save(self, library: Library) -> None:
+        """Write what has changed; it can be called again if it raises.
+
+        Raises:
+            ControlLogError: other processes write all the time.
+            Exception: what the store's client raises.
+        """
+        for first in sorted({_first(sequence) for sequence in self._changed}):
+            self._write(library, first)
+            self._changed -= set(_numbers(first))
+
+    def forget(self, library: Library, upto: int, but: Iterable[int]) -> None:
+        """Remove pages of messages up to ``upto``, but those that have one of some; raises what the client raises."""
+        kept = {_first(sequence) for sequence in but}
+        prefix = library.key(ACKS) + "/"
+        names = (entry.key[len(prefix) :].removesuffix(".json") for entry in library.store.list(prefix))
+        old = [int(name) for name in names if name.isdigit() and int(name) + PAGE - 1 <= upto]
+        gone = [first for first in old if first not in kept]
+        library.store.delete([_key(library, first) for first in gone])
+        for first in gone:
+            self._etags.pop(first, None)
+            for sequence in _numbers(first):
+                self._accounts.pop(sequence, None)
+                self._changed.discard(sequence)
+
+    def _read(self, library: Library, first: int) -> None:
+        found = library.store.get(_key(library, first))
+        for account in _accounts(found[0], _key(library, first)) if found is not None else ():
+            # What is known here is newer.
+            self._accounts.setdefault(account.sequence, account)
+        self._etags[first] = found[1] if found is not None else ""
+
+    def _write(self, library: Library, first: int) -> None:
+        for _ in range(ATTEMPTS):
+            if first not in self._etags:
+                self._read(library, first)
+            accounts = tuple(self._accounts[number] for number in _numbers(first) if number in self._accounts)
+            body = to_json(Page(accounts)).encode()
+            etag = library.store.put_if(_key(library, first), body, self._etags[first] or None)
+            if etag is not None:
+                self._etags[first] = etag
+                return
+            # Another process's, or an earlier attempt of our own, whose answer was lost.
+            del self._etags[first]
+        raise ControlLogError(f"{_key(library, first)} was written {ATTEMPTS} times by others meanwhile")
+
+
+def _first(sequence: int) -> int:
+    return (sequence - 1) // PAGE * PAGE + 1
+
+
+def _numbers(first: int) -> range:
+    return range(first, first + PAGE)
+
+
+def _key(library: Library, first: int) -> str:
+    return library.key(ACKS, f"{first:012d}.json")
+
+
+def _accounts(body: bytes, key: str) -> tuple[Account, ...]:
+    try:
+        return from_stored(Page, body).accounts
+    except NewerFormatError as error:
+        # An older process must not write over it.
+        raise unreadable(f"{key} cannot be read", error) from error
+    except ValueError:
+        # It says what was done, and no more: what can be found out again is.
+        return ()

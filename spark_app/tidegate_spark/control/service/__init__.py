@@ -1,0 +1,1 @@
+"""Takes messages in, has them logged, and says what came of them."""

@@ -1,0 +1,87 @@
+"""What is found out about a message before it is logged: whether it is understood, and whether what it names is there.
+
+The latter may take time, or never end; so it is done beside everything else, and a message of which nothing was found
+out in its time is rejected.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.control.messages.deadlines import Attempt, Deadlines, OverdueError
+from tidegate_spark.control.messages.handlers import Declared
+from tidegate_spark.control.messages.validation import checked, rejected
+from tidegate_spark.control.service.ports import Works
+from tidegate_spark.control_log.entries import Entry
+from tidegate_spark.control_log.log import ControlLog
+
+log = logging.getLogger("tidegate")
+
+
+class Inspector:
+    """One driver's. Thread safe."""
+
+    def __init__(self, works: Works, declared: Declared, seconds: float) -> None:
+        """Prepare; each message gets so many seconds."""
+        self._works, self._declared, self._deadlines = works, declared, Deadlines(seconds)
+        self._lock = threading.Lock()
+        self._attempts: dict[str, Attempt[Entry]] = {}
+        """Id of a message that is being looked at -> the work."""
+
+    def log_in_order(
+        self, found: ControlLog, drafts: Sequence[Entry], append: Callable[[Sequence[Entry]], None], seconds: float
+    ) -> bool:
+        """Have messages logged in their order, none before those that came before it; return whether all are.
+
+        Before one that takes time to look at, those before it are logged.
+
+        Args:
+            found: the log.
+            drafts: messages.
+            append: logs some of them.
+            seconds: what is waited for one of them; then the rest waits for another call.
+        """
+        ready: list[Entry] = []
+        for draft in self._understood(found, drafts):
+            look = self._works.inspection(draft) if found.find(draft.id) is None else None
+            if look is None:
+                ready.append(draft)
+                continue
+            if ready:
+                append(ready)
+            entry = self._looked_at(draft, look, seconds)
+            if entry is None:
+                return False
+            ready = [entry]
+        if ready:
+            append(ready)
+        return True
+
+    def _understood(self, found: ControlLog, drafts: Sequence[Entry]) -> list[Entry]:
+        """Return messages, of which those are rejected that the program does not understand."""
+        vocabulary = self._declared.vocabulary()
+        if vocabulary.any_type:
+            vocabulary = replace(vocabulary, seen=frozenset(found.state_at(found.last).last))
+        return [draft if found.find(draft.id) is not None else checked(draft, vocabulary) for draft in drafts]
+
+    def _looked_at(self, draft: Entry, look: Callable[[], Entry], seconds: float) -> Entry | None:
+        """Return a message as it is to be logged, None if that is not known yet."""
+        with self._lock:
+            attempt = self._attempts.get(draft.id)
+            if attempt is None:
+                self._attempts = {name: each for name, each in self._attempts.items() if not each.is_forgotten()}
+                what = f"the check of message {draft.id} ({draft.type})"
+                attempt = self._attempts[draft.id] = self._deadlines.attempt(what, lambda it: it.repeated(look))
+        if not attempt.wait(seconds):
+            return None
+        with self._lock:
+            self._attempts.pop(draft.id, None)
+        try:
+            return attempt.result()
+        except OverdueError as error:
+            log.warning("control: %s: it is rejected", error, extra={"action": "control"})
+            return rejected(draft, Reason.MESSAGE_TIMED_OUT, f"{error}.")

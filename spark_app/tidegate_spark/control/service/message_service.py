@@ -1,0 +1,423 @@
+"""Where a driver takes control messages in, has them logged, and says what came of them. I/O through the log.
+
+One thread writes. What is asked from outside is answered from memory, but for one thing: a position is handed out to a
+query when everything up to it is decided, and what the driver is to do before that batch is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport, MessageReport
+from tidegate_spark.control.channels.admission import within_limit
+from tidegate_spark.control.channels.cluster_requests import OPEN_STATES, has_part
+from tidegate_spark.control.channels.pending_replies import ChannelBook, Ended
+from tidegate_spark.control.messages.accounts import Attendance, BatchAccount, needs_of, within_bounds
+from tidegate_spark.control.messages.ack_store import AccountBook
+from tidegate_spark.control.messages.deadlines import Deadlines
+from tidegate_spark.control.messages.handlers import Declared
+from tidegate_spark.control.service.handler_calls import call_handlers
+from tidegate_spark.control.service.inspection import Inspector
+from tidegate_spark.control.service.kept_client import Reached
+from tidegate_spark.control.service.ports import Works
+from tidegate_spark.control.service.reports import Telling, entry_at, messages_between, new_in_batch, uncalled
+from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, message_of
+from tidegate_spark.control_log.log import ControlLog
+from tidegate_spark.control_log.reducer import State, Verdict
+from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.storage.store import NewerStorageError
+
+READY_SECONDS = 60.0
+"""What a query waits for the log to be read, before its first position."""
+LOOK_SECONDS, IDLE_SECONDS = 1.0, 60.0
+"""Between two looks, while something is open and while nothing is."""
+LONGEST_PAUSE_SECONDS = 30.0
+BREATH_SECONDS = 0.02
+"""Between two looks at least: whoever waits for the first to end would not wake up before the second begins."""
+BASE_SECONDS = 3600.0
+MOST_ORDERS = 1000
+
+log = logging.getLogger("tidegate")
+
+
+class ControlDesk:
+    """One driver's. Thread safe."""
+
+    def __init__(  # noqa: PLR0913 - those beyond are by name
+        self,
+        connect: Callable[[], Library],
+        works: Works,
+        declared: Declared,
+        clock: Callable[[], float] = time.time,
+        *,
+        answers: bool | None = None,
+        message_seconds: float = 60.0,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            connect: reaches the storage with the credentials of the moment; it may raise.
+            works: the driver.
+            declared: what the program says.
+            clock: seconds since the epoch.
+            answers: whether it is told what came of messages from a broker; None: none is read.
+            message_seconds: what one message may take to be looked at, and each call of a handler for it.
+        """
+        self._inspector, self._deadlines = Inspector(works, declared, message_seconds), Deadlines(message_seconds)
+        self._reached, self._works, self._declared, self._clock = Reached(connect), works, declared, clock
+        self._lock, self._work = threading.Lock(), threading.RLock()
+        self._wake, self._ready, self._stopping = threading.Event(), threading.Event(), threading.Event()
+        self._offered: OrderedDict[str, Entry] = OrderedDict()
+        self._reports: tuple[MessageReport, ...] = ()
+        self._positions: dict[str, int] = {}
+        self._commits: list[tuple[str, int, int, BatchAccount]] = []
+        self.workers = Attendance()
+        self.on_newer: Callable[[str], None] = lambda _: None
+        """Called with the cause when a newer Tidegate wrote the log: what it says cannot be known here."""
+        self._paused, self._last = False, 0
+        self._library: Library | None = None
+        self._log: ControlLog | None = None
+        self._channel, self._answers = ChannelBook(), answers
+        self._counted: tuple[int, dict[str, int]] = (0, {})
+        self._book = AccountBook(self._channel.accounts)
+        self._handled = self._carried = 0
+        """Up to where handlers of the driver were called; from where the driver's part of messages is looked at."""
+
+    def start(self) -> None:
+        """Begin to work, in a thread."""
+        threading.Thread(target=self._run, name="control", daemon=True).start()
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._stopping.set()
+        self._wake.set()
+
+    def give(self, orders: ControlOrders) -> None:
+        """Take messages in; returns at once.
+
+        Raises:
+            ValueError: one has no id or no type, or there are too many.
+        """
+        if len(orders.messages) > MOST_ORDERS:
+            raise ValueError(f"at most {MOST_ORDERS} messages at a time")
+        if not all(order.id and order.type for order in orders.messages):
+            raise ValueError("a message needs an id and a type")
+        with self._lock:
+            for order in orders.messages:
+                self._offered.setdefault(order.id, message_of(order))
+            for name in orders.forget:
+                self._offered.pop(name, None)
+            self._reports = tuple(report for report in self._reports if report.id in self._offered)
+        self._channel.cluster.learn(orders.ended)
+        self._wake.set()
+
+    def report(self) -> ControlReport:
+        """Return how far everything is."""
+        with self._lock:
+            positions = dict(self._positions)
+            return ControlReport(self._last, positions, self._paused, self._reports, asked=self._channel.asked)
+
+    def is_known(self, seconds: float) -> bool:
+        """Wait until it is known what is in force, at most so long; return whether it is."""
+        return self._ready.wait(seconds)
+
+    @property
+    def paused(self) -> bool:
+        """Whether queries are to be held."""
+        with self._lock:
+            return self._paused
+
+    def position(self) -> int:
+        """Return the position that a query's next batch is to have.
+
+        Raises:
+            ControlLogError: it cannot be known, or a handler failed whose exceptions are to fail the query.
+            Exception: what the store's client raises.
+        """
+        found = self._opened()
+        if found.is_settled and found.last == self._handled:
+            return self._handled
+        with self._work:
+            position = found.settle()
+            self._note_channel(found)
+            self._call_handlers(found, position)
+        with self._lock:
+            self._last = max(self._last, position)
+        return position
+
+    def state_at(self, position: int) -> State:
+        """Return what is in force at a position; raises what :meth:`ControlLog.state_at` does."""
+        return self._opened().state_at(position)
+
+    def messages(self, after: int, upto: int) -> tuple[Entry, ...]:
+        """Return the messages that come into force behind a position, up to another one; raises likewise.
+
+        What a rollback undid may have been removed; nothing else was.
+        """
+        return messages_between(self._opened(), after, upto)
+
+    def committed(self, query: str, batch: int, position: int) -> None:
+        """Take note that a batch is committed, and which position it had."""
+        with self._lock:
+            workers = self.workers.close(query, batch)
+            if position > self._positions.get(query, -1):
+                self._commits.append((query, batch, position, workers))
+                self._wake.set()
+
+    def begins(self, query: str, position: int) -> None:
+        """Take note of the position of a query's newest committed batch, before it goes on."""
+        with self._lock:
+            self._positions[query] = position
+            # It is another lineage's, or another run's.
+            self._commits = [commit for commit in self._commits if commit[0] != query]
+        self._wake.set()
+
+    def last_look(self) -> None:
+        """Look once more, whatever comes of it."""
+        with contextlib.suppress(Exception):  # the next process finds it out
+            self.look()
+
+    # --- from the intake of a broker's channel ---
+
+    def takes_in(self) -> bool:
+        """Return whether messages can be logged: the log is read, and it is known what the program understands."""
+        return self._log is not None and self._works.is_open()
+
+    def consumed(self) -> dict[str, int]:
+        """Return from where on parts of topics are to be read; raises ControlLogError."""
+        return self._opened().consumed
+
+    def take_in(self, drafts: Sequence[Entry]) -> None:
+        """Log messages, those of them that are not in the log; when it returns they are there for good.
+
+        Raises:
+            ControlLogError: it cannot be written.
+            Exception: what the store's client raises.
+        """
+        found = self._opened()
+
+        def append(ready: Sequence[Entry]) -> None:
+            with self._work:
+                asked = sum(has_part(entry) for entry in self._channel.open)
+                found.append(within_limit(ready, asked, lambda name: found.find(name) is not None))
+                self._note_channel(found)
+            with self._lock:
+                self._last = max(self._last, found.last)
+            self._wake.set()
+
+        self._inspector.log_in_order(found, drafts, append, threading.TIMEOUT_MAX)
+
+    def answers(self) -> tuple[Ended, ...]:
+        """Return what is to be told of messages from a broker, and is written down."""
+        return self._channel.ready
+
+    def answered(self, sequences: Sequence[int]) -> None:
+        """Take note that the broker has these answers."""
+        with self._work:
+            self._channel.told(sequences)
+        self._wake.set()
+
+    def counted(self) -> tuple[int, dict[str, int]]:
+        """Return how many messages came from a broker, and how many of them ended in which state."""
+        with self._lock:
+            return self._counted
+
+    # --- the work ---
+
+    def _run(self) -> None:
+        pause, seen = 1.0, ""
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                more = self.look()
+            except Exception as error:  # whatever it is: the next look may do better
+                self._reached.forget()
+                if isinstance(error, NewerStorageError):
+                    self.on_newer(f"{error}.")
+                if str(error) != seen:
+                    log.warning("control: %s", error, extra={"action": "control"})
+                seen = str(error)
+                self._stopping.wait(pause)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                continue
+            pause, seen = 1.0, ""
+            self._stopping.wait(BREATH_SECONDS)
+            self._wake.wait(LOOK_SECONDS if more else IDLE_SECONDS)
+
+    def look(self) -> bool:
+        """Do what is to be done; return whether something is open. Raises what keeps it from being done."""
+        with self._work:
+            library, found = self._begun()
+        is_open = self._works.is_open()
+        # Whole models are fetched for it: no query waits for that, and nothing else for longer than a moment.
+        all_logged = not is_open or self._log_offered(found)
+        with self._work:
+            if not found.is_settled:
+                found.let_expire()
+            self._note_channel(found)
+            self._take_commits(library, found)
+            self._carry_out(library, found)
+            more = self._tell(library, found, is_open)
+            self._keep_base(library, found)
+            return more or not all_logged
+
+    def _begun(self) -> tuple[Library, ControlLog]:
+        library = self._library = self._reached.library()
+        if self._log is None:
+            self._begin(library)
+        assert self._log is not None
+        self._log.use(library)
+        return library, self._log
+
+    def _begin(self, library: Library) -> None:
+        found = ControlLog(library, self._clock)
+        found.load()
+        self._channel.load(library, found.last, begin=self._answers is not None)
+        state = _state_of_all(found)
+        with self._lock:
+            self._paused, self._last = state.paused, found.last
+        # Of older ones those are looked at that are offered again.
+        self._handled, self._carried = -1, found.begin
+        self._works.pause(state.paused)
+        self._works.begin(state)
+        self._log = found
+        self._ready.set()
+
+    def _opened(self) -> ControlLog:
+        if not self._ready.wait(READY_SECONDS) or self._log is None:
+            raise ControlLogError("the control log cannot be read: see the driver's log")
+        return self._log
+
+    def _log_offered(self, found: ControlLog) -> bool:
+        """Have the messages logged that were offered; return whether all are."""
+        with self._lock:
+            offered = [draft for draft in self._offered.values() if found.find(draft.id) is None]
+
+        def append(ready: Sequence[Entry]) -> None:
+            with self._work:
+                found.append(ready)
+
+        return self._inspector.log_in_order(found, offered, append, LOOK_SECONDS)
+
+    def _note_channel(self, found: ControlLog) -> None:
+        """Take note of what came from a broker, before anybody asks what is known of it."""
+        if found.last > self._channel.upto:
+            self._channel.note(found.entries(self._channel.upto, found.last, whole=False), found.last)
+
+    def _take_commits(self, library: Library, found: ControlLog) -> None:
+        while True:
+            with self._lock:
+                if not self._commits:
+                    return
+                query, batch, position, workers = self._commits[0]
+                before = self._positions.get(query, -1)
+            new = new_in_batch(found, before, position)
+            for entry in (entry for entry in new if not self._book.is_over(entry)):
+                account = self._book.get(library, entry.sequence)
+                if query not in account.queries:
+                    told = {**account.queries, query: workers.acknowledgement(batch, entry.sequence)}
+                    self._book.put(replace(account, queries=told))
+            with self._lock:
+                self._commits.pop(0)
+                self._positions[query] = max(before, position)
+
+    def _carry_out(self, library: Library, found: ControlLog) -> None:
+        """Do the driver's part of what is logged, each message as far as it can be done now."""
+        upto = found.last
+        entries = self._of_interest(library, found, upto)
+        waiting = [entry for entry in entries if self._waits_for_driver(library, entry)]
+        left = self._carry_out_some(library, found, waiting) if waiting else []
+        # What is behind the driver is looked at no more, however much that is.
+        self._carried = max(self._carried, min(left, default=upto + 1) - 1)
+
+    def _carry_out_some(self, library: Library, found: ControlLog, waiting: Sequence[Entry]) -> list[int]:
+        """Do the driver's part of these messages; return those that are not done yet."""
+        decided = found.decide(entry.sequence for entry in waiting)
+        state = _state_of_all(found)
+        with self._lock:
+            self._paused = state.paused
+        self._works.pause(state.paused)
+        left = []
+        for entry in (entry for entry in waiting if decided.get(entry.sequence) is Verdict.IN_FORCE):
+            done = self._works.carry_out(library, entry, self._book.get(library, entry.sequence), state)
+            if done is None:
+                left.append(entry.sequence)
+                continue
+            self._book.put(done)
+            log.info("control: %s (%d) is done", entry.type, entry.sequence, extra={"action": "control"})
+        return left
+
+    def _waits_for_driver(self, library: Library, entry: Entry) -> bool:
+        if entry.kind is not Kind.MESSAGE or not needs_of(entry.type, ()).driver or self._book.is_over(entry):
+            return False
+        return not self._book.get(library, entry.sequence).done
+
+    def _of_interest(self, library: Library, found: ControlLog, upto: int) -> list[Entry]:
+        """Return the entries of which the driver's part is not behind it, and older ones that are open."""
+        with self._lock:
+            offered = [found.find(name) for name in self._offered]
+        of_channel = [entry.sequence for entry in self._channel.open if self._waits_for_driver(library, entry)]
+        carried = max(self._carried, found.begin)
+        older = sorted({number for number in (*offered, *of_channel) if number is not None and number <= carried})
+        return [*(entry for number in older for entry in entry_at(found, number)), *found.entries(carried, upto)]
+
+    def _call_handlers(self, found: ControlLog, position: int) -> None:
+        handlers = dict(self._declared.on_driver)
+        if position <= self._handled or self._library is None:
+            return
+        if handlers:
+            with self._lock:
+                planned = max(self._positions.values(), default=found.begin)
+            new = uncalled(found, self._handled, planned, position)
+            call_handlers(handlers, new, self._book, self._library, self._deadlines)
+        self._handled = position
+        self._wake.set()
+
+    def _keep_base(self, library: Library, found: ControlLog) -> None:
+        if not found.wants_base(BASE_SECONDS):
+            return
+        with self._lock:
+            offered = dict(self._offered)
+        # What was not noted would be gone.
+        telling = Telling(library, found, self._book, None, frozenset())
+        telling.note_verdicts([*telling.logged(offered.values()), *self._channel.open])
+        self._book.save(library)
+        self._channel.save(library, whole=True)
+        open_ones = [report.sequence for report in self.report().messages]
+        newest = found.write_base(offered)
+        oldest = self._works.oldest(library)
+        gone = found.remove_before(newest if oldest is None else oldest)
+        self._carried = max(self._carried, gone)
+        self._book.forget(library, gone, open_ones)
+
+    def _tell(self, library: Library, found: ControlLog, is_open: bool) -> bool:
+        """Say what came of messages, once it is written down; return whether something may still come of one."""
+        with self._lock:
+            offered = list(self._offered.values())
+            positions = dict(self._positions)
+        asking = self._works.asking() if is_open else None
+        telling = Telling(library, found, self._book, asking, frozenset(self._declared.on_driver))
+        entries, of_channel = telling.logged(offered), self._channel.open
+        telling.acknowledge_late(self._works, [*entries, *of_channel], positions)
+        reports = telling.reports_of(entries)
+        self._channel.end(telling.reports_of(of_channel), answered=bool(self._answers))
+        self._book.save(library)
+        self._channel.save(library)
+        state = _state_of_all(found)
+        with self._lock:
+            self._reports = within_bounds([report for report in reports if report.id in self._offered])
+            self._counted = (self._channel.received, dict(self._channel.ended))
+            self._last, self._paused = found.last, state.paused
+            more = bool(self._commits or self._channel.open)
+        self._works.pause(state.paused)
+        return more or len(reports) < len(offered) or any(report.state in OPEN_STATES for report in reports)
+
+
+def _state_of_all(found: ControlLog) -> State:
+    return found.state_at(found.last)

@@ -1,0 +1,1 @@
+"""What Python workers have of the control stream, and what programs call."""

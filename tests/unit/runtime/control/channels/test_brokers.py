@@ -1,0 +1,286 @@
+"""How brokers are reached, what their faults are called, and where a topic is read from: all that needs no broker."""
+
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pika import exceptions
+
+from tidegate_spark.contract.control_protocol import ChannelSettings, InboxSettings, KafkaSettings, RabbitSettings
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.control.channels.ports import (
+    ChannelError,
+    Received,
+)
+from tidegate_spark.control.channels.transports import factory, kafka, rabbitmq
+from tidegate_spark.control.channels.transports.credentials import ChannelSecret, read_secret
+from tidegate_spark.control.channels.transports.kafka import KafkaChannel, client_settings, records_in
+from tidegate_spark.control.channels.transports.rabbitmq import RabbitChannel, parameters
+from tidegate_spark.process.faults.faults import KAFKA_ERRORS, Link
+
+TOPIC = KafkaSettings("broker:9092", "control", "replies")
+QUEUE = RabbitSettings("amqp://broker/shop", "control", "replies")
+
+
+def secret(folder: Path, **values: str) -> ChannelSecret:
+    for key, value in values.items():
+        (folder / key.replace("__", ".")).write_text(value)
+    return read_secret(str(folder), "broker")
+
+
+# --- the Secret ---
+
+
+def test_a_channel_that_names_no_secret_has_none() -> None:
+    assert read_secret("/nowhere", "") == ChannelSecret()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_secret_that_is_not_there_yet_is_said_to_be_missing(tmp_path: Path, there: bool) -> None:
+    with pytest.raises(ChannelError, match="'broker'") as raised:
+        read_secret(str(tmp_path if there else tmp_path / "none"), "broker")
+    assert raised.value.reason == Reason.CHANNEL_CREDENTIALS_MISSING
+
+
+def test_a_secret_is_not_shown_and_what_is_no_secret_of_it_may_be(tmp_path: Path) -> None:
+    found = secret(tmp_path, username="ann", password="hidden", ca__crt="PEM", tls__key="KEY")
+    assert "hidden" not in repr(found)
+    assert sorted(found.secrets) == ["KEY", "hidden"]
+
+
+def test_what_the_kubelet_keeps_beside_a_secret_is_none_of_it(tmp_path: Path) -> None:
+    (tmp_path / "..data").mkdir()
+    assert secret(tmp_path, password="x").values == (("password", "x"),)
+
+
+# --- Kafka ---
+
+
+def test_a_user_and_a_password_become_what_kafka_takes(tmp_path: Path) -> None:
+    options = {"sasl.mechanism": "SCRAM-SHA-512", "security.protocol": "SASL_SSL"}
+    told = client_settings(
+        KafkaSettings("b:1", "t", options=options), secret(tmp_path, username="ann", password='a"b\\c', ca__crt="PEM")
+    )
+    assert told["sasl.jaas.config"] == (
+        'org.apache.kafka.common.security.scram.ScramLoginModule required username="ann" password="a\\"b\\\\c";'
+    )
+    assert (told["ssl.truststore.type"], told["ssl.truststore.location"]) == ("PEM", str(tmp_path / "ca.crt"))
+    assert told["bootstrap.servers"] == "b:1"
+
+
+def test_settings_that_are_secrets_may_be_in_the_secret_as_they_are(tmp_path: Path) -> None:
+    told = client_settings(TOPIC, secret(tmp_path, sasl__jaas__config="mine;", username="ann", password="x"))
+    assert told["sasl.jaas.config"] == "mine;"
+    assert "username" not in told
+
+
+CONFIG, AUTHENTICATION = "org.apache.kafka.common.config.ConfigException", f"{KAFKA_ERRORS}AuthenticationException"
+
+
+def link(name: str, message: str = "") -> Link:
+    return Link((name, "java.lang.RuntimeException"), message)
+
+
+@pytest.mark.parametrize(
+    ("chain", "reason"),
+    [
+        ([link("java.lang.NoClassDefFoundError")], Reason.CHANNEL_CONNECTOR_MISSING),
+        ([Link((f"{KAFKA_ERRORS}SaslAuthenticationException", AUTHENTICATION))], Reason.CHANNEL_CREDENTIALS_REJECTED),
+        ([link("x"), link(f"{KAFKA_ERRORS}AuthorizationException")], Reason.CHANNEL_CREDENTIALS_REJECTED),
+        ([link("x"), link(f"{KAFKA_ERRORS}UnknownTopicOrPartitionException")], Reason.CHANNEL_MISSING),
+        ([link(CONFIG, "No resolvable bootstrap urls given in …")], Reason.CHANNEL_UNAVAILABLE),
+        ([link(CONFIG, "Invalid value")], Reason.CHANNEL_MISCONFIGURED),
+        ([link(f"{KAFKA_ERRORS}TimeoutException")], Reason.CHANNEL_UNAVAILABLE),
+        ([], Reason.CHANNEL_UNAVAILABLE),
+    ],
+    ids=range(8),
+)
+def test_faults_of_kafka_have_names(chain: list[Link], reason: str) -> None:
+    assert kafka.fault_in(chain)[0] == reason
+
+
+def poll_of(*records: tuple[int, int, int, bytes, bytes]) -> bytes:
+    content = struct.pack(">i", len(records))
+    for number, offset, size, kind, value in records:
+        content += struct.pack(">iqi", number, offset, size)
+        content += b"".join(struct.pack(">i", len(part)) + part for part in (kind, value))
+    return content
+
+
+def test_a_poll_is_read_as_the_jvm_writes_it() -> None:
+    content = poll_of((0, 7, 0, b"application/json", b"{}"), (1, 2**40, 200_000, b"", b""))
+    assert list(records_in(content, lambda number: f"p{number}")) == [
+        Received("p0", b"{}", "application/json", 7),
+        Received("p1", b"", "", 2**40, 200_000),
+    ]
+
+
+class FakeTopic:
+    """The JVM's side of a topic."""
+
+    def __init__(self, bounds: str, polls: list[bytes] | None = None) -> None:
+        self.told, self.polls, self.assigned = bounds, polls or [], ""
+
+    def identity(self) -> str:
+        return "id"
+
+    def bounds(self) -> str:
+        return self.told
+
+    def assign(self, positions: str) -> None:
+        self.assigned = positions
+
+    def poll(self, millis: int) -> bytes:
+        return self.polls.pop(0) if self.polls else poll_of()
+
+
+def channel_of(topic: FakeTopic, settings: KafkaSettings = TOPIC, clock: Any = lambda: 0.0) -> KafkaChannel:
+    java = SimpleNamespace(util=SimpleNamespace(HashMap=lambda: SimpleNamespace(put=lambda key, value: None)))
+    spark = SimpleNamespace(ControlTopic=lambda settings, name, largest: topic)
+    kafka = SimpleNamespace(clients=SimpleNamespace(consumer=SimpleNamespace(KafkaConsumer=lambda: None)))
+    org = SimpleNamespace(apache=SimpleNamespace(kafka=kafka))
+    jvm = SimpleNamespace(java=java, org=org, dev=SimpleNamespace(tidegate=SimpleNamespace(spark=spark)))
+    return KafkaChannel(settings, ChannelSecret(), jvm, clock)
+
+
+PART = "kafka:control:id/0"
+
+
+@pytest.mark.parametrize(
+    ("consumed", "assigned", "positions", "lost"),
+    [
+        ({}, "0:3 1:0", {PART: 3}, ""),
+        ({PART: 7}, "0:7 1:0", {}, ""),
+        ({PART: 1}, "0:3 1:0", {PART: 3}, "Topic 'control' has removed 2 offsets that were not read yet."),
+        ({"kafka:control:other/0": 7}, "0:3 1:0", {PART: 3}, ""),
+    ],
+)
+def test_a_topic_is_read_on_from_where_the_log_ends(
+    consumed: dict[str, int], assigned: str, positions: dict[str, int], lost: str
+) -> None:
+    topic = FakeTopic("0:3:9 1:0:5")
+    channel = channel_of(topic)
+    begun = channel.open(consumed)
+    assert (topic.assigned, dict(begun.positions), begun.lost) == (assigned, positions, lost)
+
+
+def test_latest_is_where_the_topic_ended_when_it_was_looked_at_first() -> None:
+    topic = FakeTopic("0:3:9 1:0:0")
+    channel = channel_of(topic, KafkaSettings("b:1", "control", from_latest=True))
+    assert channel.open({}).positions == {PART: 9, "kafka:control:id/1": 0}
+    topic.told = "0:3:12 1:0:0"
+    assert channel.open({PART: 9, "kafka:control:id/1": 0}).positions == {}
+    assert (topic.assigned, channel.waiting()) == ("0:9 1:0", 3)
+
+
+def test_a_topic_that_ends_before_what_was_read_is_waited_for() -> None:
+    with pytest.raises(ChannelError, match="ends before offset 10") as raised:
+        channel_of(FakeTopic("0:0:9")).open({PART: 10})
+    assert raised.value.reason == Reason.CHANNEL_UNAVAILABLE
+
+
+def test_records_come_with_the_place_to_read_on_from_and_new_parts_are_found() -> None:
+    now = [0.0]
+    topic = FakeTopic("0:0:9", [poll_of((0, 0, 0, b"", b"a"), (0, 1, 0, b"", b"b"))])
+    channel = channel_of(topic, clock=lambda: now[0])
+    channel.open({})
+    delivery = channel.receive(1.0)
+    assert ([message.body for message in delivery.messages], delivery.positions) == ([b"a", b"b"], {PART: 2})
+    now[0], topic.told = 60.0, "0:0:9 1:0:4"
+    channel.receive(1.0)
+    assert (topic.assigned, channel.waiting()) == ("0:2 1:0", 11)
+
+
+def test_what_is_there_behind_a_poll_comes_with_it_up_to_a_bound() -> None:
+    def polls(size: int) -> list[bytes]:
+        return [poll_of(*((0, first + n, 0, b"", b"x" * size) for n in range(500))) for first in range(0, 5000, 500)]
+
+    small, large = channel_of(FakeTopic("0:0:9", polls(1))), channel_of(FakeTopic("0:0:9", polls(4096)))
+    for channel, expected in ((small, 2000), (large, 1500)):
+        channel.open({})
+        delivery = channel.receive(1.0)
+        assert [message.offset for message in delivery.messages] == list(range(expected))
+        assert delivery.positions == {PART: expected}
+
+
+def test_without_our_jar_it_is_said_that_it_is_missing() -> None:
+    channel = channel_of(FakeTopic("0:0:0"))
+    channel._jvm.dev.tidegate.spark.ControlTopic = object()
+    with pytest.raises(ChannelError) as raised:
+        channel.open({})
+    assert raised.value.reason == Reason.CHANNEL_CONNECTOR_MISSING
+
+
+# --- RabbitMQ ---
+
+
+def test_an_address_says_where_and_the_secret_who(tmp_path: Path) -> None:
+    told = parameters(
+        RabbitSettings("amqp://broker:5673/a%2Fb", "q"), secret(tmp_path, username="ann", password="x"), "tidegate"
+    )
+    assert (told.host, told.port, told.virtual_host) == ("broker", 5673, "a/b")
+    assert (told.credentials.username, told.credentials.password) == ("ann", "x")
+    plain = parameters(RabbitSettings("amqp://broker", "q"), ChannelSecret(), "tidegate")
+    assert (plain.port, plain.virtual_host, plain.ssl_options) == (5672, "/", None)
+    assert parameters(RabbitSettings("amqps://broker", "q"), ChannelSecret(), "tidegate").port == 5671
+
+
+@pytest.mark.parametrize("uri", ["http://broker", "amqp://", "amqp://broker:port", "broker"])
+def test_an_address_that_is_none_is_told_of(uri: str) -> None:
+    with pytest.raises(ChannelError, match=r"spec\.control\.channel\.rabbitmq\.uri") as raised:
+        parameters(RabbitSettings(uri, "q"), ChannelSecret(), "tidegate")
+    assert raised.value.reason == Reason.CHANNEL_MISCONFIGURED
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (exceptions.ProbableAuthenticationError("x"), Reason.CHANNEL_CREDENTIALS_REJECTED),
+        (
+            exceptions.ConnectionClosedByBroker(403, "ACCESS_REFUSED - Login was refused"),
+            Reason.CHANNEL_CREDENTIALS_REJECTED,
+        ),
+        (
+            exceptions.ConnectionClosedByBroker(530, "NOT_ALLOWED - vhost nope not found"),
+            Reason.CHANNEL_CREDENTIALS_REJECTED,
+        ),
+        (exceptions.ChannelClosedByBroker(404, "NOT_FOUND - no queue 'q'"), Reason.CHANNEL_MISSING),
+        (exceptions.ChannelClosedByBroker(403, "ACCESS_REFUSED - queue 'q' in exclusive use"), Reason.CHANNEL_IN_USE),
+        (exceptions.UnroutableError([]), Reason.CHANNEL_MISSING),
+        (exceptions.ConnectionClosedByBroker(320, "CONNECTION_FORCED"), Reason.CHANNEL_UNAVAILABLE),
+        (exceptions.StreamLostError("x"), Reason.CHANNEL_UNAVAILABLE),
+        (OSError("x"), Reason.CHANNEL_UNAVAILABLE),
+    ],
+    ids=range(9),
+)
+def test_faults_of_rabbitmq_have_names(error: Exception, reason: str) -> None:
+    assert rabbitmq.fault_in(error)[0] == reason
+
+
+# --- which ---
+
+
+def test_each_library_is_for_its_own_channel() -> None:
+    by_kind = {
+        kind: factory.make_channel(settings, "/nowhere", "tidegate", None, lambda *values: None)
+        for kind, settings in (("Kafka", ChannelSettings(TOPIC)), ("RabbitMQ", ChannelSettings(rabbitmq=QUEUE)))
+        if factory.kind_of(settings) == kind
+    }
+    assert [type(channel) for channel in by_kind.values()] == [KafkaChannel, RabbitChannel]
+
+
+@pytest.mark.parametrize(
+    ("settings", "answers"),
+    [
+        (ChannelSettings(TOPIC), True),
+        (ChannelSettings(KafkaSettings("b:1", "t")), False),
+        (ChannelSettings(rabbitmq=QUEUE), True),
+        (ChannelSettings(rabbitmq=RabbitSettings("amqp://b", "q")), False),
+        (ChannelSettings(storage=InboxSettings()), True),
+        (ChannelSettings(storage=InboxSettings(keep_replies_seconds=0)), False),
+    ],
+)
+def test_it_is_told_what_came_of_messages_if_there_is_a_place_for_it(settings: ChannelSettings, answers: bool) -> None:
+    assert factory.answers(settings) is answers

@@ -1,0 +1,89 @@
+"""What a program asks for is read from the source as Spark wants it. Without a JVM."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidegate_spark.control.messages import handlers
+from tidegate_spark.control.messages.validation import Vocabulary
+from tidegate_spark.control.worker import program
+
+
+class Session:
+    """A session that says how its stream was read."""
+
+    def __init__(self, **settings: str) -> None:
+        self.settings, self.read = settings, [""]
+        self.conf = self.readStream = self
+
+    def get(self, key: str, default: str) -> str:
+        return self.settings.get(key.rpartition(".")[2], default)
+
+    def format(self, name: str) -> "Session":
+        self.read = [name]
+        return self
+
+    def name(self, name: str) -> "Session":
+        self.read.append(name)
+        return self
+
+    def load(self) -> "Session":
+        return self
+
+
+class Host:
+    """A driver."""
+
+    def serve(self, session: SparkSession) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture(autouse=True)
+def hosted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(handlers, "_declared", handlers.Declared())
+    program.hosted_by(Host())
+    yield
+    program.hosted_by(None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "read"),
+    [
+        ({}, ["tidegate-control"]),
+        ({"enableSourceEvolution": "false"}, ["tidegate-control"]),
+        ({"enableSourceEvolution": "true"}, ["tidegate-control", "tidegate_control"]),
+    ],
+)
+def test_the_source_has_a_name_where_all_sources_must_have_one(settings: dict[str, str], read: list[str]) -> None:
+    session = Session(**settings)
+    assert cast(Any, program.stream(cast(Any, session))) is session
+    assert session.read == read
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        lambda: handlers.on(cast(Any, print)),  # @control.on without parentheses
+        lambda: handlers.on_driver(cast(Any, print)),
+        lambda: handlers.on("mode", schema=cast(Any, {"name": "str"})),
+        lambda: handlers.on_driver("mode", schema=cast(Any, {"names": list[str]})),
+        lambda: handlers.accept("mode", schema=cast(Any, ["name"])),
+        lambda: handlers.accept("mode", schema=cast(Any, {"name": str | None})),
+        lambda: handlers.accept("mode", schema=cast(Any, {"name": Any})),
+        lambda: handlers.config(limit=cast(Any, 3.0)),
+    ],
+)
+def test_what_no_message_could_be_judged_by_is_refused_where_it_is_said(said: Callable[[], object]) -> None:
+    with pytest.raises(TypeError):
+        said()
+    assert handlers.declared().vocabulary() == Vocabulary({}, config={})
+
+
+def test_types_are_said_by_name_or_by_a_mapping() -> None:
+    handlers.accept("mode", schema={"name": str, "since": float})
+    handlers.config({"too-late": float}, limit=float, alerts=dict)
+    said = handlers.declared().vocabulary()
+    assert said.types == {"mode": {"name": str, "since": float}}
+    assert said.config == {"too-late": float, "limit": float, "alerts": dict}
