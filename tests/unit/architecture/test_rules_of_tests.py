@@ -23,7 +23,7 @@ KNOWN: dict[tuple[str, str], str] = {
     ("sleeps", "tests/integration/spark_runtime/test_inside.py"): "three threads have to collide; a job that hangs",
     ("sleeps", "tests/integration/spark_runtime/test_rescale.py"): "a task of Spark waits for a file",
     ("sleeps", "tests/property/test_control_inbox.py"): "two names of one millisecond have no order",
-    ("sleeps", "tests/unit/control_writer/test_writer.py"): "a thread is given time to write",
+    ("sleeps", "tests/unit/runtime/control_writer/test_writer.py"): "a thread is given time to write",
 }
 SLEEPING = {
     "tests/support/tidegate_testing/waiting.py": "the one wait, which the others call",
