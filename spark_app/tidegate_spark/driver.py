@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import muting, own_ports, preflight
+from tidegate_spark import own_ports, preflight
 from tidegate_spark.agent import Agent, Commands, gate_of
 from tidegate_spark.context_stop import guard_context
 from tidegate_spark.contract.protocol import EXIT_CODES, FIRST_LINEAGE, DriverConfig, DriverState, Fault, Termination
@@ -58,7 +58,8 @@ from tidegate_spark.queries.source_cleaning import SourceCleaning
 from tidegate_spark.queries.state.state_guard import StateGuard
 from tidegate_spark.queries.state.version_notices import VersionNotices
 from tidegate_spark.queries.unnamed_queries import UnnamedQueries
-from tidegate_spark.rehearsing import rehearsing_of
+from tidegate_spark.rehearsal import sink_suppression
+from tidegate_spark.rehearsal.rehearsal_run import rehearsing_of
 from tidegate_spark.repartition.clearing import Clearing
 from tidegate_spark.script import (
     CONNECTION_LOST,
@@ -341,7 +342,7 @@ class Driver:
         start.keep_secret = self._output.secrets.add
         Entry(start.host(self._observe), self._progress, environment.master).guard()
         if self._rehearsing is not None:
-            muting.mute()
+            sink_suppression.mute()
 
         def before_query(session: SparkSession) -> None:
             self._sessions.meet(session)
@@ -357,7 +358,7 @@ class Driver:
         self._sessions.meet(session)
         self._control.meet(session)
         if self._rehearsing is not None:
-            muting.let_files_go(session)
+            sink_suppression.let_files_go(session)
         if self._config.export:
             self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
         connect = connector(self._config, self._environment.credentials_directory)

@@ -9,7 +9,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceRegistration, DataSourceStreamReader
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from tidegate_spark import muting
+from tidegate_spark.rehearsal import sink_suppression
 
 Call = dict[str, Any]
 
@@ -60,7 +60,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     monkeypatch.setattr(DataStreamReader, "option", option)
     monkeypatch.setattr(DataStreamReader, "options", options)
     monkeypatch.setattr(DataSourceRegistration, "register", lambda self, source: made.append({"source": source}))
-    muting.mute(lambda writer: getattr(writer, "set_format", "parquet"))
+    sink_suppression.mute(lambda writer: getattr(writer, "set_format", "parquet"))
     return made
 
 

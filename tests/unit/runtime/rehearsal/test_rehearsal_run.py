@@ -10,7 +10,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal, RehearsalEnd, RehearsalResult, rehearsal_place
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Commit, Progress
-from tidegate_spark.rehearsing import Rehearsing, what_failed
+from tidegate_spark.rehearsal.rehearsal_run import Rehearsing, what_failed
 from tidegate_testing.driver_process import driver_config
 
 PLACE = Storage("s3://here/apps/orders")
