@@ -60,7 +60,7 @@ from tidegate_spark.queries.state.version_notices import VersionNotices
 from tidegate_spark.queries.unnamed_queries import UnnamedQueries
 from tidegate_spark.rehearsal import sink_suppression
 from tidegate_spark.rehearsal.rehearsal_run import rehearsing_of
-from tidegate_spark.repartition.clearing import Clearing
+from tidegate_spark.repartition.cleanup import Clearing
 from tidegate_spark.script import (
     CONNECTION_LOST,
     judge,

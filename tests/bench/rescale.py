@@ -28,7 +28,7 @@ from tidegate_spark.exports import state_reader
 from tidegate_spark.process.environment import Environment, inherited_variables
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.repartition import job
-from tidegate_spark.repartition.making import config_for_spark
+from tidegate_spark.repartition.pod_settings import config_for_spark
 from tidegate_spark.snapshots import manifest, restore
 from tidegate_spark.snapshots.lineages import attempts, lineage_mark
 from tidegate_spark.snapshots.restore import Origin, Target

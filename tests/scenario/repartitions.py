@@ -24,7 +24,7 @@ from tidegate_spark.contract.repartition_protocol import (
     RepartitionedQuery,
     RepartitionEnd,
 )
-from tidegate_spark.repartition.making import end_of
+from tidegate_spark.repartition.pod_settings import end_of
 from tidegate_spark.snapshots.lineages import attempts
 from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.claim import claiming, fence

@@ -13,7 +13,7 @@ from tidegate_spark.control.channels.ports import ChannelError
 from tidegate_spark.control.channels.transports.credentials import ChannelSecret
 from tidegate_spark.control.channels.transports.kafka import KafkaChannel
 from tidegate_spark.process.faults.foreign_text import last_cause, names_lack_of_heap, names_unresolved_bootstrap
-from tidegate_spark.repartition.making import cause_of
+from tidegate_spark.repartition.pod_settings import cause_of
 from tidegate_testing import spark_jars
 
 MORE_THAN_THE_HEAP = 200_000_000

@@ -211,7 +211,7 @@ class TestThisCheckout:
         # By the name of a module that another process imports, and by path.
         assert "spark_app/tidegate_spark/contract/protocol.py" in needs["tests/unit/architecture/test_layout.py"]
         assert "Makefile" not in needs["tests/unit/architecture/test_makefile.py"]
-        assert "docs/recipes.md" in needs["tests/unit/repartition/test_capability.py"]
+        assert "docs/recipes.md" in needs["tests/unit/runtime/repartition/test_capability.py"]
         assert all(Path(os.path.join(ROOT, file)).is_file() for file in needs)
 
 

@@ -9,7 +9,7 @@ from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.process.termination import termination_text
 from tidegate_spark.repartition.errors import RepartitionError
-from tidegate_spark.repartition_pod import Making
+from tidegate_spark.repartition.pod import Making
 from tidegate_testing.driver_process import driver_config
 
 CONFIG = driver_config("orders", "local:///main.py", Storage("s3://here/apps/orders"))

@@ -27,8 +27,8 @@ from tidegate_spark.contract.repartition_protocol import (
 )
 from tidegate_spark.contract.snapshot_protocol import StateFacts
 from tidegate_spark.queries.sinks.file_sinks import lacks
-from tidegate_spark.repartition.making import config_for_spark, end_of
-from tidegate_spark.repartition_pod import exit_code
+from tidegate_spark.repartition.pod import exit_code
+from tidegate_spark.repartition.pod_settings import config_for_spark, end_of
 from tidegate_testing.driver_process import driver_config
 
 CONFIG = driver_config("orders", "local:///main.py", Storage("s3://here/apps/orders"))
@@ -67,7 +67,7 @@ def test_the_second_way_is_named_for_state_that_a_script_can_begin_with(
 
 def test_the_recipe_of_the_second_way_is_where_the_message_says() -> None:
     (title,) = re.findall(r"docs/recipes.md, '(.*?)'", second_way({"main": StateFacts("RocksDB", 4, (WITH_STATE,))}, 8))
-    recipes = Path(__file__).parents[3] / "docs" / "recipes.md"
+    recipes = Path(__file__).parents[4] / "docs" / "recipes.md"
     assert f"\n## {title}\n" in recipes.read_text()
 
 
