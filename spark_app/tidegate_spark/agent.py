@@ -2,7 +2,7 @@
 
 Answers come from memory (:class:`tidegate_spark.process.progress.Progress`), and do not wait for Spark. Only who looks
 inside the application waits, for a bounded time, in threads that nobody else needs: see
-:mod:`tidegate_spark.inside.desk`. The kubelet's probes need no thread at all. What strangers can hold is bounded
+:mod:`tidegate_spark.inspect.service`. The kubelet's probes need no thread at all. What strangers can hold is bounded
 (:mod:`tidegate_spark.process.serving`).
 """
 
@@ -36,7 +36,7 @@ from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, LARGEST_CO
 from tidegate_spark.contract.json_form import NewerOrderError
 from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, DriverConfig, ExecutorTarget, from_order, to_json
 from tidegate_spark.contract.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
-from tidegate_spark.inside.questions import PATHS, is_question
+from tidegate_spark.inspect.questions import PATHS, is_question
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.newer_orders import why_refused
@@ -48,7 +48,7 @@ from tidegate_spark.process.serving.limits import Lane, Limits
 from tidegate_spark.process.serving.server import Server
 
 if TYPE_CHECKING:
-    from tidegate_spark.inside.http import Reply
+    from tidegate_spark.inspect.http import Reply
 
 T = TypeVar("T")
 MOST_EXECUTORS = 10_000

@@ -11,8 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidegate_spark.inside.errors import LookError
-    from tidegate_spark.inside.library import operators, sources, state, windows
+    from tidegate_spark.inspect.checkpoints import operators, sources, state, windows
+    from tidegate_spark.inspect.errors import LookError
 
 __all__ = ("LookError", "operators", "sources", "state", "windows")
 
@@ -20,5 +20,5 @@ __all__ = ("LookError", "operators", "sources", "state", "windows")
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "tidegate_spark.inside.errors" if name == "LookError" else "tidegate_spark.inside.library"
+    home = "tidegate_spark.inspect.errors" if name == "LookError" else "tidegate_spark.inspect.checkpoints"
     return getattr(importlib.import_module(home), name)

@@ -16,8 +16,8 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from tidegate_spark.contract.protocol import AGENT_TOKEN_FILE, COMMAND_PORT
-from tidegate_spark.inside import messages
-from tidegate_spark.inside.questions import ALL, CLOSED, MOST_ROWS, MOST_SECONDS, OPEN, USUAL_ROWS, USUAL_SECONDS
+from tidegate_spark.inspect import messages
+from tidegate_spark.inspect.questions import ALL, CLOSED, MOST_ROWS, MOST_SECONDS, OPEN, USUAL_ROWS, USUAL_SECONDS
 
 TOKEN_VARIABLE = "TIDEGATE_TOKEN"  # noqa: S105 - a name, not a token
 LEEWAY_SECONDS = 15

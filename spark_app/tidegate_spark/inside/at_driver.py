@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.inside.figures import LastProgress
+from tidegate_spark.inspect.figures import LastProgress
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.process.spark.sparkconf import lineage_uri
 from tidegate_spark.queries.queries import Queries
@@ -18,9 +18,9 @@ from tidegate_spark.queries.queries import Queries
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidegate_spark.inside.desk import Desk
-    from tidegate_spark.inside.http import Reply
-    from tidegate_spark.inside.looker import Looker
+    from tidegate_spark.inspect.http import Reply
+    from tidegate_spark.inspect.reader import Looker
+    from tidegate_spark.inspect.service import Desk
 
 
 class Inside:
@@ -45,12 +45,12 @@ class Inside:
 
     def reply(self, target: str) -> Reply:
         """Return the reply to a request: path and parameters."""
-        from tidegate_spark.inside.http import reply_to  # noqa: PLC0415 - see the module's docstring
+        from tidegate_spark.inspect.http import reply_to  # noqa: PLC0415 - see the module's docstring
 
         return reply_to(target, self._made().ask, self._secrets.clean)
 
     def _made(self) -> Desk:
-        from tidegate_spark.inside.desk import Desk  # noqa: PLC0415 - likewise
+        from tidegate_spark.inspect.service import Desk  # noqa: PLC0415 - likewise
 
         with self._lock:
             if self._desk is None:
@@ -64,7 +64,7 @@ class Inside:
         spark = self._session()
         if spark is None:
             return None
-        from tidegate_spark.inside.looker import Looker  # noqa: PLC0415 - likewise
+        from tidegate_spark.inspect.reader import Looker  # noqa: PLC0415 - likewise
 
         return Looker(spark, self._places)
 

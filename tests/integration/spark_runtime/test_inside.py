@@ -21,11 +21,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from tidegate_spark import inside
-from tidegate_spark.inside import reading
 from tidegate_spark.inside.__main__ import main
-from tidegate_spark.inside.errors import BadQuestionError, LookError, NotThereError, NotYetError
-from tidegate_spark.inside.looker import Looker
-from tidegate_spark.inside.questions import Operators, Rows, Windows
+from tidegate_spark.inspect import state_frames
+from tidegate_spark.inspect.errors import BadQuestionError, LookError, NotThereError, NotYetError
+from tidegate_spark.inspect.questions import Operators, Rows, Windows
+from tidegate_spark.inspect.reader import Looker
 from tidegate_testing.driver_process import TOKEN, DriverProcess
 from tidegate_testing.streaming_queries import Bench
 from tidegate_testing.waiting import wait_for
@@ -352,7 +352,7 @@ def test_a_batch_that_is_cleaned_up_under_a_look_is_left_for_the_newest(
     spark: SparkSession, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first attempt is told of a batch that is gone by the time it is read."""
-    original = reading.tables_at
+    original = state_frames.tables_at
     told: list[int] = []
     looker = Looker(spark, lambda: checkpoints)
     newest = looker.answer(Operators("sums", 60))["batch"]
@@ -363,8 +363,8 @@ def test_a_batch_that_is_cleaned_up_under_a_look_is_left_for_the_newest(
             spark.read.format("statestore").option("batchId", newest + 1000).load(checkpoint).collect()
         return original(session, files, checkpoint)
 
-    monkeypatch.setattr(reading, "tables_at", tables_at)
-    monkeypatch.setattr("tidegate_spark.inside.checkpoints.newest_batch", _counting(newest))
+    monkeypatch.setattr(state_frames, "tables_at", tables_at)
+    monkeypatch.setattr("tidegate_spark.inspect.checkpoint_logs.newest_batch", _counting(newest))
     assert looker.answer(Rows("sums", 0, count=True, seconds=60))["batch"] == newest
     assert len(told) == 2
 
@@ -392,8 +392,8 @@ def test_jobs_are_cancelled_when_the_time_of_their_look_is_over(
             wait_for("a task", begun.exists, 600, 0.05)
             self.function(*self.args, **self.kwargs)
 
-    monkeypatch.setattr("tidegate_spark.inside.reading.threading.Timer", WhenBegun)
-    job = reading.Job(spark, "tidegate-inside-test", lambda: 0 if begun.exists() else 60)
+    monkeypatch.setattr("tidegate_spark.inspect.state_frames.threading.Timer", WhenBegun)
+    job = state_frames.Job(spark, "tidegate-inside-test", lambda: 0 if begun.exists() else 60)
     # One that is not cancelled would end by itself, and raise nothing.
     with job.bounded(), pytest.raises(Py4JError):
         job.run(spark.sparkContext.parallelize(range(2), 2), sleep, [0])

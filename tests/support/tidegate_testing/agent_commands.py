@@ -3,7 +3,7 @@
 from typing import Any
 
 from tidegate_spark.agent import Commands
-from tidegate_spark.inside.http import Reply
+from tidegate_spark.inspect.http import Reply
 
 
 def commands(**cared_about: Any) -> Commands:

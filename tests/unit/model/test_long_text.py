@@ -32,8 +32,8 @@ from tidegate.resources.storage_pod import variables_in
 from tidegate.spark.memory import split_memory
 from tidegate.spark.settings import task_slots
 from tidegate_spark.contract.secret_shapes import is_literal, names_a_secret, without_shapes
-from tidegate_spark.inside.conditions import conditions_of_filter, conditions_of_key
-from tidegate_spark.inside.errors import BadQuestionError
+from tidegate_spark.inspect.conditions import conditions_of_filter, conditions_of_key
+from tidegate_spark.inspect.errors import BadQuestionError
 from tidegate_spark.process.faults.foreign_text import last_cause, names_plan, names_state_schema, python_error_in
 from tidegate_spark.process.redaction import Secrets, Stream
 from tidegate_testing.examples import gate_share

@@ -22,7 +22,7 @@ from tidegate_spark.contract.agent_protocol import (
     prove,
 )
 from tidegate_spark.contract.protocol import AgentReport, DriverConfig, Storage, from_json
-from tidegate_spark.inside.http import Reply
+from tidegate_spark.inspect.http import Reply
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import Secrets

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.inside import desk
-from tidegate_spark.inside.desk import Desk, Look
-from tidegate_spark.inside.errors import (
+from tidegate_spark.inspect import service
+from tidegate_spark.inspect.errors import (
     BusyError,
     LookError,
     NotThereError,
@@ -17,8 +16,9 @@ from tidegate_spark.inside.errors import (
     TooSlowError,
     UnavailableError,
 )
-from tidegate_spark.inside.figures import LastProgress
-from tidegate_spark.inside.questions import Operators, Rows, Sources, Windows
+from tidegate_spark.inspect.figures import LastProgress
+from tidegate_spark.inspect.questions import Operators, Rows, Sources, Windows
+from tidegate_spark.inspect.service import Desk, Look
 from tidegate_testing.waiting import wait_for
 
 ROWS = Rows("main", 0)
@@ -87,7 +87,7 @@ def test_all_looks_are_of_one_thread_because_sparks_job_groups_belong_to_threads
 
 
 def test_who_asks_does_not_wait_for_longer_than_they_said(looking: Looking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "GRACE_SECONDS", -0.9)
+    monkeypatch.setattr(service, "GRACE_SECONDS", -0.9)
     asked = desk_of(looking, "main")
     with pytest.raises(
         TooSlowError, match=r"no answer after 1 s.*--seconds of the command, seconds= of the request; at most 60"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tidegate_spark.inside.errors import BadQuestionError, NotThereError
+from tidegate_spark.inspect.errors import BadQuestionError, NotThereError
 
 STATE, SOURCES, WINDOWS = "state", "sources", "windows"
 PATHS = (

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.tables import Table
-from tidegate_spark.inside import checkpoints, reading
-from tidegate_spark.inside.answers import time_of
-from tidegate_spark.inside.checkpoints import At, Files
-from tidegate_spark.inside.choosing import table_of, window_path, with_windows
-from tidegate_spark.inside.errors import NotThereError, UnreadableError
+from tidegate_spark.inspect import checkpoint_logs, state_frames
+from tidegate_spark.inspect.answers import time_of
+from tidegate_spark.inspect.checkpoint_logs import At, Files
+from tidegate_spark.inspect.errors import NotThereError, UnreadableError
+from tidegate_spark.inspect.selection import table_of, window_path, with_windows
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def state(
         LookError: there is no such state, or several fit.
     """
     session, at, tables = _opened(spark, checkpoint, batch)
-    return reading.frame_of(session, checkpoint, at, table_of(tables, checkpoint, operator, name))
+    return state_frames.frame_of(session, checkpoint, at, table_of(tables, checkpoint, operator, name))
 
 
 def windows(
@@ -98,11 +98,11 @@ def windows(
     """
     session, at, tables = _opened(spark, checkpoint, batch)
     table = table_of(tables, checkpoint, operator, name)
-    rows = reading.frame_of(session, checkpoint, at, table)
+    rows = state_frames.frame_of(session, checkpoint, at, table)
     path = window_path(rows.schema.jsonValue())
     if path is None:
         raise NotThereError(with_windows(checkpoint, [table]))
-    return reading.with_window(rows, path, at.watermark_ms)
+    return state_frames.with_window(rows, path, at.watermark_ms)
 
 
 def sources(spark: SparkSession, checkpoint: str, batch: int | None = None) -> Position:
@@ -125,17 +125,17 @@ def _opened(spark: SparkSession, checkpoint: str, batch: int | None) -> tuple[Sp
     files = Files(spark, checkpoint)
     at = _at(files, checkpoint, batch)
     # Of its own for each call: a DataFrame keeps the settings of its session.
-    session = reading.Sessions(spark).of(at)
+    session = state_frames.Sessions(spark).of(at)
     try:
-        return session, at, reading.tables_at(session, files, checkpoint)
-    except (ExportError, *checkpoints.SPARKS) as error:
+        return session, at, state_frames.tables_at(session, files, checkpoint)
+    except (ExportError, *checkpoint_logs.SPARKS) as error:
         raise UnreadableError(f"the state of {checkpoint} cannot be read: {error}") from error
 
 
 def _at(files: Files, checkpoint: str, batch: int | None) -> At:
     try:
-        return checkpoints.look_at(files, checkpoint, batch)
-    except checkpoints.SPARKS as error:
+        return checkpoint_logs.look_at(files, checkpoint, batch)
+    except checkpoint_logs.SPARKS as error:
         raise NotThereError(
             f"{checkpoint} has no batch {'' if batch is None else batch} to look at: {error}"
         ) from error

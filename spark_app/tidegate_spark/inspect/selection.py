@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tidegate_spark.exports.tables import Table
-from tidegate_spark.inside.conditions import Path, fields_of
-from tidegate_spark.inside.errors import BadQuestionError, NotThereError
+from tidegate_spark.inspect.conditions import Path, fields_of
+from tidegate_spark.inspect.errors import BadQuestionError, NotThereError
 
 
 def state_of(tables: Iterable[Table]) -> list[dict[str, Any]]:

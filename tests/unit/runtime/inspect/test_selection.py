@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tidegate_spark.exports.tables import Table
-from tidegate_spark.inside.choosing import state_of, table_of, window_path
-from tidegate_spark.inside.errors import BadQuestionError, NotThereError
+from tidegate_spark.inspect.errors import BadQuestionError, NotThereError
+from tidegate_spark.inspect.selection import state_of, table_of, window_path
 
 TOTAL, RECENT = (Table(0, "transformWithState", name, kind) for name, kind in (("total", "value"), ("recent", "list")))
 COUNTS = Table(1, "stateStoreSave", "default", "rows")

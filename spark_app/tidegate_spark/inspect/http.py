@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tidegate_spark.inside.answers import as_text
-from tidegate_spark.inside.errors import LookError
-from tidegate_spark.inside.questions import Question, question_of
+from tidegate_spark.inspect.answers import as_text
+from tidegate_spark.inspect.errors import LookError
+from tidegate_spark.inspect.questions import Question, question_of
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark.inside.errors import BadQuestionError
+from tidegate_spark.inspect.errors import BadQuestionError
 
 Path = tuple[str, ...]
 

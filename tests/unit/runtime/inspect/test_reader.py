@@ -9,11 +9,11 @@ import pytest
 from py4j.protocol import Py4JError
 
 from tidegate_spark.exports.tables import Table
-from tidegate_spark.inside import checkpoints, looker, reading
-from tidegate_spark.inside.checkpoints import At
-from tidegate_spark.inside.errors import BadQuestionError, NotYetError, TooSlowError, UnavailableError, UnreadableError
-from tidegate_spark.inside.looker import Looker
-from tidegate_spark.inside.questions import Operators, Rows, Windows
+from tidegate_spark.inspect import checkpoint_logs, reader, state_frames
+from tidegate_spark.inspect.checkpoint_logs import At
+from tidegate_spark.inspect.errors import BadQuestionError, NotYetError, TooSlowError, UnavailableError, UnreadableError
+from tidegate_spark.inspect.questions import Operators, Rows, Windows
+from tidegate_spark.inspect.reader import Looker
 from tidegate_spark.snapshots.checkpoint.checkpoint import MissingFileError
 
 Texts = tuple[str | None, str | None]
@@ -87,17 +87,17 @@ class Pretended:
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> Pretended:
     made = Pretended([[(f'{{"k":{10 * p + n}}}', f'{{"value":{{"n":{n}}}}}') for n in range(3)] for p in range(8)])
-    monkeypatch.setattr(looker, "Files", lambda spark, root: root)
-    monkeypatch.setattr(checkpoints, "look_at", made.look_at)
-    monkeypatch.setattr(checkpoints, "newest_batch", lambda files: made.batch)
-    monkeypatch.setattr(reading, "Sessions", lambda spark: SimpleNamespace(of=lambda at: spark))
-    monkeypatch.setattr(looker, "Sessions", lambda spark: SimpleNamespace(of=lambda at: spark))
-    monkeypatch.setattr(reading, "tables_at", lambda session, files, checkpoint: [TABLE])
-    monkeypatch.setattr(reading, "frame_of", lambda session, checkpoint, at, table: made.rows())
-    monkeypatch.setattr(reading, "fulfilling", lambda rows, conditions: rows)
-    monkeypatch.setattr(reading, "as_texts", lambda rows, *before: rows)
-    monkeypatch.setattr(reading, "as_nothing", lambda rows: rows)
-    monkeypatch.setattr(reading, "likely_partition", lambda session, schema, conditions, partitions: made.likely)
+    monkeypatch.setattr(reader, "Files", lambda spark, root: root)
+    monkeypatch.setattr(checkpoint_logs, "look_at", made.look_at)
+    monkeypatch.setattr(checkpoint_logs, "newest_batch", lambda files: made.batch)
+    monkeypatch.setattr(state_frames, "Sessions", lambda spark: SimpleNamespace(of=lambda at: spark))
+    monkeypatch.setattr(reader, "Sessions", lambda spark: SimpleNamespace(of=lambda at: spark))
+    monkeypatch.setattr(state_frames, "tables_at", lambda session, files, checkpoint: [TABLE])
+    monkeypatch.setattr(state_frames, "frame_of", lambda session, checkpoint, at, table: made.rows())
+    monkeypatch.setattr(state_frames, "fulfilling", lambda rows, conditions: rows)
+    monkeypatch.setattr(state_frames, "as_texts", lambda rows, *before: rows)
+    monkeypatch.setattr(state_frames, "as_nothing", lambda rows: rows)
+    monkeypatch.setattr(state_frames, "likely_partition", lambda session, schema, conditions, partitions: made.likely)
     return made
 
 
@@ -194,7 +194,7 @@ def test_a_look_that_had_no_time_for_a_single_job_says_the_same(
         spark.now = 99
         return spark.rows()
 
-    monkeypatch.setattr(reading, "frame_of", slow_storage)
+    monkeypatch.setattr(state_frames, "frame_of", slow_storage)
     with pytest.raises(TooSlowError) as slow:
         spark.answer(Rows("main", 0))
     assert TIME in str(slow.value)

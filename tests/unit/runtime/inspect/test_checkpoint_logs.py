@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tidegate_spark.inside.checkpoints import At, at_of
+from tidegate_spark.inspect.checkpoint_logs import At, at_of
 from tidegate_spark.snapshots.checkpoint.checkpoint import Checkpoint, MissingFileError
 from tidegate_spark.storage.store import Entry
 

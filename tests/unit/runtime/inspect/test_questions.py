@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_spark.inside.errors import BadQuestionError, NotThereError
-from tidegate_spark.inside.questions import Operators, Rows, Sources, Windows, is_question, question_of
+from tidegate_spark.inspect.errors import BadQuestionError, NotThereError
+from tidegate_spark.inspect.questions import Operators, Rows, Sources, Windows, is_question, question_of
 
 
 @pytest.mark.parametrize(

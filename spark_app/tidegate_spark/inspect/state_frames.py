@@ -17,8 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from tidegate_spark.exports import formats, state_reader
 from tidegate_spark.exports.tables import Table, tables_of
-from tidegate_spark.inside.checkpoints import At, Files, has_state
-from tidegate_spark.inside.conditions import NOT_NULL, NULL, Condition, Path, key_leaves
+from tidegate_spark.inspect.checkpoint_logs import At, Files, has_state
+from tidegate_spark.inspect.conditions import NOT_NULL, NULL, Condition, Path, key_leaves
 
 POOL = "tidegate-inside"
 """Spark's scheduler pool of all looks, if the application has its jobs scheduled by pools."""

@@ -17,11 +17,11 @@ from devcluster.control import free_port
 from tidegate_spark.agent import Agent
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.inside.__main__ import TOKEN_VARIABLE, main, parser, path_of
-from tidegate_spark.inside.desk import Desk
-from tidegate_spark.inside.errors import BusyError, LookError, NotThereError
-from tidegate_spark.inside.figures import LastProgress
-from tidegate_spark.inside.http import reply_to
-from tidegate_spark.inside.questions import Question, question_of
+from tidegate_spark.inspect.errors import BusyError, LookError, NotThereError
+from tidegate_spark.inspect.figures import LastProgress
+from tidegate_spark.inspect.http import reply_to
+from tidegate_spark.inspect.questions import Question, question_of
+from tidegate_spark.inspect.service import Desk
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import Secrets

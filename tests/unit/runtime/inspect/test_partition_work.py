@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_spark.inside.answers import Read, longest_row, row_of, rows_answer, windows_answer
-from tidegate_spark.inside.partition_work import ByWindow, Count, FirstRows, short
+from tidegate_spark.inspect.answers import Read, longest_row, row_of, rows_answer, windows_answer
+from tidegate_spark.inspect.partition_work import ByWindow, Count, FirstRows, short
 
 ALL = Read(2, 2)
 

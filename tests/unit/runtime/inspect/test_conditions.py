@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_spark.inside.conditions import (
+from tidegate_spark.inspect.conditions import (
     Condition,
     conditions_of_filter,
     conditions_of_key,
     is_whole_key,
     key_leaves,
 )
-from tidegate_spark.inside.errors import BadQuestionError
+from tidegate_spark.inspect.errors import BadQuestionError
 
 
 def struct(**fields: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tidegate_spark.inside.errors import NotYetError, UnreadableError
+from tidegate_spark.inspect.errors import NotYetError, UnreadableError
 from tidegate_spark.process.faults.foreign_text import numbered_files
 from tidegate_spark.snapshots.checkpoint.checkpoint import Checkpoint, MissingFileError, UnreadableCheckpointError
 from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS, OFFSETS, read_commit, read_offsets

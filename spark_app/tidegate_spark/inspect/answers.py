@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate_spark.inside.partition_work import Span, Texts, WindowRows
+from tidegate_spark.inspect.partition_work import Span, Texts, WindowRows
 
 LARGEST_ANSWER = 4 * 1024 * 1024
 """Characters of all rows together; each of them may have its share."""

@@ -16,12 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.exports.tables import Table
-from tidegate_spark.inside import answers, checkpoints, messages, reading
-from tidegate_spark.inside.answers import Read
-from tidegate_spark.inside.checkpoints import SPARKS, At, Files
-from tidegate_spark.inside.choosing import state_of, table_of, window_path, with_windows
-from tidegate_spark.inside.conditions import Condition, conditions_of_filter, conditions_of_key, is_whole_key
-from tidegate_spark.inside.errors import (
+from tidegate_spark.inspect import answers, checkpoint_logs, messages, state_frames
+from tidegate_spark.inspect.answers import Read
+from tidegate_spark.inspect.checkpoint_logs import SPARKS, At, Files
+from tidegate_spark.inspect.conditions import Condition, conditions_of_filter, conditions_of_key, is_whole_key
+from tidegate_spark.inspect.errors import (
     BadQuestionError,
     LookError,
     NotThereError,
@@ -29,9 +28,10 @@ from tidegate_spark.inside.errors import (
     UnavailableError,
     UnreadableError,
 )
-from tidegate_spark.inside.partition_work import ByWindow, Count, FirstRows
-from tidegate_spark.inside.questions import CLOSED, OPEN, Operators, Rows, Windows, more_time
-from tidegate_spark.inside.reading import Job, Sessions
+from tidegate_spark.inspect.partition_work import ByWindow, Count, FirstRows
+from tidegate_spark.inspect.questions import CLOSED, OPEN, Operators, Rows, Windows, more_time
+from tidegate_spark.inspect.selection import state_of, table_of, window_path, with_windows
+from tidegate_spark.inspect.state_frames import Job, Sessions
 from tidegate_spark.process.faults.foreign_text import last_cause
 
 ATTEMPTS = 3
@@ -61,7 +61,7 @@ class _Look:
         return found
 
     def frame(self, table: Table) -> DataFrame:
-        return reading.frame_of(self.session, self.checkpoint, self.at, table)
+        return state_frames.frame_of(self.session, self.checkpoint, self.at, table)
 
 
 @dataclass
@@ -93,10 +93,10 @@ class Looker:
         files = Files(self.spark, checkpoint)
         batch = None
         try:
-            at = checkpoints.look_at(files, query)
+            at = checkpoint_logs.look_at(files, query)
             batch = at.batch
             session = self._session(at)
-            tables = reading.tables_at(session, files, checkpoint)
+            tables = state_frames.tables_at(session, files, checkpoint)
             return self._answer(question, _Look(question, job, query, checkpoint, files, at, session, tables))
         except LookError:
             raise
@@ -137,11 +137,11 @@ class Looker:
             conditions += conditions_of_filter(question.filter, schema)
         limit = question.limit
         work = Count() if question.count else FirstRows(limit + 1, answers.longest_row(limit))
-        meant = reading.fulfilling(rows, conditions)
-        texts = reading.as_nothing(meant) if question.count else reading.as_texts(meant)
+        meant = state_frames.fulfilling(rows, conditions)
+        texts = state_frames.as_nothing(meant) if question.count else state_frames.as_texts(meant)
         where = None
         if is_whole_key(conditions, schema):
-            where = partial(reading.likely_partition, look.session, schema, conditions)
+            where = partial(state_frames.likely_partition, look.session, schema, conditions)
         found, read = self._read(look, texts, work, None if question.count else limit + 1, where)
         body = answers.count_answer(found, read) if question.count else answers.rows_answer(found, limit, read)
         return {**look.head(table), **body}
@@ -172,8 +172,8 @@ class Looker:
     ) -> Answer:
         schema = rows.schema.jsonValue()
         if question.filter is not None:
-            rows = reading.fulfilling(rows, conditions_of_filter(question.filter, schema))
-        begin, end = reading.window_columns(path)
+            rows = state_frames.fulfilling(rows, conditions_of_filter(question.filter, schema))
+        begin, end = state_frames.window_columns(path)
         watermark = look.at.watermark_ms
         if watermark and question.which == OPEN:
             rows = rows.where(end > watermark)
@@ -181,7 +181,7 @@ class Looker:
             rows = rows.where(end <= watermark)
         longest = answers.longest_row(question.limit * max(1, question.rows))
         work = ByWindow(question.limit, question.rows, longest)
-        texts = reading.as_texts(rows, begin.alias("begin"), end.alias("end"))
+        texts = state_frames.as_texts(rows, begin.alias("begin"), end.alias("end"))
         found, read = self._read(look, texts, work)
         head = {"operator": table.operator, "operatorName": table.operator_name, "name": table.name}
         return head | answers.windows_answer(found, question.limit, question.rows, watermark, read)
@@ -201,7 +201,7 @@ class Looker:
         Args:
             look: that this is part of.
             rows: of all partitions.
-            work: see :mod:`tidegate_spark.inside.partition_work`.
+            work: see :mod:`tidegate_spark.inspect.partition_work`.
             enough: of what ``work`` gives.
             where: returns, of so many partitions, the one in which all is likely to be.
         """
@@ -237,7 +237,7 @@ def _turns(job: Job, partitions: int, likely: int | None) -> Iterator[list[int]]
 
 def _newest(files: Files) -> int | None:
     try:
-        return checkpoints.newest_batch(files)
+        return checkpoint_logs.newest_batch(files)
     except SPARKS:
         return None
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from tidegate_spark.inside import figures, messages
-from tidegate_spark.inside.errors import BusyError, LookError, NotThereError, TooSlowError, UnavailableError
-from tidegate_spark.inside.figures import LastProgress
-from tidegate_spark.inside.questions import Operators, Question, Rows, Sources, Windows, more_time
+from tidegate_spark.inspect import figures, messages
+from tidegate_spark.inspect.errors import BusyError, LookError, NotThereError, TooSlowError, UnavailableError
+from tidegate_spark.inspect.figures import LastProgress
+from tidegate_spark.inspect.questions import Operators, Question, Rows, Sources, Windows, more_time
 
 GRACE_SECONDS = 5.0
 """How long an answer may come after its time: jobs are cancelled, and what was read is put together."""
@@ -31,7 +31,7 @@ log = logging.getLogger("tidegate")
 
 
 class Looker(Protocol):
-    """What looks: see :class:`tidegate_spark.inside.looker.Looker`."""
+    """What looks: see :class:`tidegate_spark.inspect.reader.Looker`."""
 
     def answer(self, question: Look) -> Answer:
         """Return the answer; raises LookError if there is none."""
