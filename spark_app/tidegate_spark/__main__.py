@@ -10,7 +10,7 @@ import sys
 import traceback
 
 from tidegate_spark.contract.secret_shapes import without_shapes
-from tidegate_spark.last_words import TERMINATION_LOG, exit_code_of, last_words
+from tidegate_spark.driver.startup_failure import TERMINATION_LOG, exit_code_of, last_words
 from tidegate_spark.process import start_messages as messages
 
 OLDEST_PYTHON = (3, 10)
@@ -22,10 +22,10 @@ def main() -> int:
         if sys.version_info[:2] < OLDEST_PYTHON:
             found = f"{sys.version_info[0]}.{sys.version_info[1]}"
             raise RuntimeError(messages.python_too_old(found))
-        from tidegate_spark.first_process import go_on_in_child  # noqa: PLC0415 - inside the guard, as all below
+        from tidegate_spark.driver.first_process import go_on_in_child  # noqa: PLC0415 - inside the guard, as all below
 
         stops = go_on_in_child()
-        from tidegate_spark.start import start  # noqa: PLC0415
+        from tidegate_spark.driver.start import start  # noqa: PLC0415
 
         start(stops)
     except BaseException as error:  # every end must leave a word, whatever its cause

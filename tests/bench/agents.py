@@ -14,7 +14,6 @@ from typing import Any, cast
 from aiohttp import web
 
 from tidegate.agent.keys import OperatorKeys
-from tidegate_spark.agent_gate import Gate
 from tidegate_spark.contract import protocol
 from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,
@@ -23,6 +22,7 @@ from tidegate_spark.contract.agent_protocol import (
     Launch,
     read_header,
 )
+from tidegate_spark.driver.agent.agent_gate import Gate
 from tidegate_spark.process.serving.framing import Head
 
 KEY = "the key of the operator of all benches"

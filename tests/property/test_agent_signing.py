@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 
 import pytest
 
-from tidegate_spark.agent_gate import MOST_NONCES, Gate
 from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_SECONDS,
     GENERATOR,
@@ -17,6 +16,7 @@ from tidegate_spark.contract.agent_protocol import (
     public_number,
     read_header,
 )
+from tidegate_spark.driver.agent.agent_gate import MOST_NONCES, Gate
 from tidegate_testing.agent_keys import (
     LAUNCH,
     LOOK_TOKEN,

@@ -18,7 +18,6 @@ from tests.scenario.drivers_executors import DriversExecutors
 from tests.scenario.drivers_snapshots import QUERY, DriversSnapshots
 from tests.scenario.object_store import FencePort, StoreClient, root_of
 from tests.scenario.surroundings import Surroundings, given_config
-from tidegate_spark.agent import Commands
 from tidegate_spark.contract.control_protocol import ControlOrders
 from tidegate_spark.contract.protocol import (
     ANNOTATION_SPEC_HASH,
@@ -34,10 +33,11 @@ from tidegate_spark.contract.protocol import (
 )
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
-from tidegate_spark.ending import Budget
-from tidegate_spark.failure_account import COUNTED, FailureAccount
+from tidegate_spark.driver.agent.agent import Commands
+from tidegate_spark.driver.ending import Budget
+from tidegate_spark.driver.restart_budget import COUNTED, FailureAccount
+from tidegate_spark.driver.script.script import outcome_of_behind
 from tidegate_spark.process.outcome import Outcome
-from tidegate_spark.script import outcome_of_behind
 from tidegate_spark.storage import readiness, s3_client
 from tidegate_spark.storage.claim import claiming, fence
 from tidegate_spark.storage.claim.fence import Fenced, Held, Holder

@@ -7,10 +7,10 @@ from io import BytesIO
 from typing import Any
 
 from tests.scenario.api_server import Body
-from tidegate_spark.agent import CommandHandler, Commands, Token
-from tidegate_spark.agent_gate import Gate
 from tidegate_spark.contract.agent_protocol import Launch
 from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, AGENT_TOKEN_FILE, AgentReport, DriverConfig
+from tidegate_spark.driver.agent.agent import CommandHandler, Commands, Token
+from tidegate_spark.driver.agent.agent_gate import Gate
 from tidegate_spark.inspect.http import Reply
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.process.serving.framing import Head, Reading

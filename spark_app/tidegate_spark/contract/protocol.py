@@ -90,7 +90,7 @@ RUNTIME_DIRECTORY = "/opt/tidegate-injected"
 MOUNTED_MAIN_DIRECTORY = "/var/run/tidegate/mounted-main"
 """Where the ConfigMap's key of spec.application.mainFrom is mounted in what runs the program."""
 MAIN_DIRECTORY = "/var/run/tidegate/main"
-"""An emptyDir beside it, for the text that the pod began with (:mod:`tidegate_spark.mounted_main`)."""
+"""An emptyDir beside it, for the text that the pod began with (:mod:`tidegate_spark.driver.mounted_main`)."""
 
 WORK_DIRECTORY = "/var/lib/tidegate"
 """A writable emptyDir in driver and executors: Spark's local directories, RocksDB, the executor template."""
@@ -102,7 +102,7 @@ STATUS_PORT = 8090
 
 COMMAND_PORT = 8091
 """Agent: looks inside for who has the token, everything for the operator, who signs; the paths are in
-:mod:`tidegate_spark.agent`."""
+:mod:`tidegate_spark.driver.agent.agent`."""
 
 # --- labels and annotations ------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ def watch_signals(on_terminate: Callable[[], None]) -> None:
 
     The byte that Python's C handler writes to the wake-up descriptor arrives even while the main thread is inside a
     long call into native code. A script may take the descriptor away; so a driver's stops do not come by signals
-    (:mod:`tidegate_spark.first_process`).
+    (:mod:`tidegate_spark.driver.first_process`).
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)

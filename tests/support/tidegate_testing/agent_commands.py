@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tidegate_spark.agent import Commands
+from tidegate_spark.driver.agent.agent import Commands
 from tidegate_spark.inspect.http import Reply
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from tidegate_spark.agent_gate import Gate
 from tidegate_spark.contract.agent_protocol import Launch, SignedRequest, digest_of, order_key, public_number
+from tidegate_spark.driver.agent.agent_gate import Gate
 from tidegate_spark.process.serving.framing import Head, Reading
 
 LAUNCH = Launch("shop", "orders", "u-1", 3)

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry
 
 from devcluster.control import free_port
 from tidegate.agent.keys import OperatorKeys
-from tidegate_spark.agent import Agent, Commands
-from tidegate_spark.agent_gate import Gate
 from tidegate_spark.contract.agent_protocol import Launch
+from tidegate_spark.driver.agent.agent import Agent, Commands
+from tidegate_spark.driver.agent.agent_gate import Gate
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.redaction import Secrets
 from tidegate_testing.agent_commands import commands

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from tidegate_spark.contract.protocol import StartFrom, Storage
 from tidegate_spark.contract.snapshot_protocol import AdoptOrder, SnapshotOrder
+from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.catalog import State
 from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.service.operations import Carrier
-from tidegate_spark.starting_point import Filler
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_retention import Keep, Kept, let_go

@@ -77,7 +77,7 @@ MISTAKES = {
         CLIENT, "tidegate.news -> kubernetes", {"tidegate.news": "from kubernetes import client"}
     ),
     "the Kubernetes client in the runtime": Mistake(
-        CLIENT, "tidegate_spark.driver -> kubernetes", {"tidegate_spark.driver": "import kubernetes"}
+        CLIENT, "tidegate_spark.driver.driver -> kubernetes", {"tidegate_spark.driver.driver": "import kubernetes"}
     ),
     "I/O where things are decided": Mistake(
         PURE, "tidegate.decide.launch -> socket", {"tidegate.decide.launch": "import socket"}

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.scenario.object_store import ObjectStore, StoreClient
-from tidegate_spark import starting_point
 from tidegate_spark.contract.json_form import from_json, from_stored, to_json
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.contract.protocol import OPENS_FROM_SNAPSHOT, EarlierPin, Fault, StartFrom
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionedQuery
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
+from tidegate_spark.driver import starting_point
+from tidegate_spark.driver.starting_point import Filler, left_to_fill
 from tidegate_spark.queries.sinks import output_registry
 from tidegate_spark.queries.sinks.outputs import Output, Outputs
 from tidegate_spark.queries.state.version_notices import Notes as VersionNotes
@@ -27,7 +28,6 @@ from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.lineages import attempts, lineage_mark, upgrade_pin
 from tidegate_spark.snapshots.manifest import Application, Manifest, QueryAt
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.starting_point import Filler, left_to_fill
 from tidegate_spark.storage import s3_client as storage
 from tidegate_spark.storage.claim import claiming, fence, fencing
 from tidegate_spark.storage.claim.claimed import Claim, Opening

@@ -17,7 +17,6 @@ from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.faults import has_unknown_termination, read_termination
 from tidegate.decide.snapshots import pods
 from tidegate.observe.pods import Exit
-from tidegate_spark import start
 from tidegate_spark.contract.configuration_protocol import divide, put_together, with_rest
 from tidegate_spark.contract.control_protocol import (
     AskedMessage,
@@ -62,7 +61,8 @@ from tidegate_spark.contract.snapshot_protocol import (
     SnapshotState,
     StateFacts,
 )
-from tidegate_spark.last_words import last_words
+from tidegate_spark.driver import start
+from tidegate_spark.driver.startup_failure import last_words
 from tidegate_spark.process.progress import Commit, Ends, Leaving, Progress
 from tidegate_spark.process.redaction import Secrets, clean_report
 from tidegate_spark.process.termination import termination_text

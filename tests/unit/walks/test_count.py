@@ -85,12 +85,16 @@ def test_a_line_that_is_still_being_written_is_left_out() -> None:
     assert read([PROGRAMS[0], "1.5\t10\ttidegate.a\n", "2.5\t10\ttideg"]).calls == read(["1.5\t10\ttidegate.a\n"]).calls
 
 
-@pytest.mark.parametrize(("newcomers", "expected"), [(False, {"tidegate_spark.end"}), (True, {"tidegate_spark.start"})])
+@pytest.mark.parametrize(
+    ("newcomers", "expected"), [(False, {"tidegate_spark.end"}), (True, {"tidegate_spark.driver.start"})]
+)
 def test_an_act_may_be_that_of_processes_that_ran_already_or_of_those_that_have_begun_since(
     newcomers: bool, expected: set[str]
 ) -> None:
     seen = trace(
-        (150, DRIVERS, "tidegate_spark.run"), (201, DRIVERS, "tidegate_spark.end"), (202, 22, "tidegate_spark.start")
+        (150, DRIVERS, "tidegate_spark.run"),
+        (201, DRIVERS, "tidegate_spark.end"),
+        (202, 22, "tidegate_spark.driver.start"),
     )
     done = Act("crash", None, 200.0, {RUNTIME: 220.0}, newcomers)
     assert walk(seen, [done], {}).modules == expected

@@ -74,7 +74,7 @@ def build_spark_conf(
         config: of the driver.
         environment: where it finds things.
         process: names this driver process.
-        script: what of the script's own settings is used (:mod:`tidegate_spark.script_settings`).
+        script: what of the script's own settings is used (:mod:`tidegate_spark.driver.script.script_settings`).
     """
     spec = settings_of_spec(config)
     user = {**script, **spec}

@@ -8,7 +8,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from devcluster.control import free_port
-from tidegate_spark.agent import Agent
 from tidegate_spark.contract.control_protocol import (
     CONTROL_COMMAND,
     LARGEST_CONTROL_ORDERS,
@@ -20,6 +19,7 @@ from tidegate_spark.contract.control_protocol import (
     QueryAcknowledgement,
 )
 from tidegate_spark.contract.protocol import AgentReport, Storage, from_json, to_json
+from tidegate_spark.driver.agent.agent import Agent
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import Secrets

@@ -14,8 +14,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from devcluster.control import free_port
-from tidegate_spark.agent import Agent
 from tidegate_spark.contract.protocol import Storage
+from tidegate_spark.driver.agent.agent import Agent
 from tidegate_spark.inside.__main__ import TOKEN_VARIABLE, main, parser, path_of
 from tidegate_spark.inspect.errors import BusyError, LookError, NotThereError
 from tidegate_spark.inspect.figures import LastProgress

@@ -247,7 +247,7 @@ def test_a_jvm_does_not_outlive_a_driver_that_is_killed(world: World, how: str) 
     world.keep(how)
     program = (
         "import os, time\n"
-        "from tidegate_spark.jvm import jvm_prestart as head_start; from tidegate_spark import start\n"
+        "from tidegate_spark.jvm import jvm_prestart as head_start; from tidegate_spark.driver import start\n"
         "from tidegate_spark.process.environment import Environment\n"
         "config = start.read_config(os.environ.pop('CONFIG'))\n"
         "ahead = head_start.begin(config, Environment.read(os.environ), 'p', dict(os.environ))\n"
@@ -363,7 +363,7 @@ def test_a_jvm_of_other_credentials_is_ended_before_another_one_is_started(
 
 
 def test_a_jvm_is_on_its_way_before_pyspark_is_imported() -> None:
-    code = "import sys, tidegate_spark.start, tidegate_spark.jvm.jvm_prestart; print('pyspark' in sys.modules)"
+    code = "import sys, tidegate_spark.driver.start, tidegate_spark.jvm.jvm_prestart; print('pyspark' in sys.modules)"
     sources = str(Path(tidegate_spark.__file__).parents[1])
     told = subprocess.run(
         [sys.executable, "-S", "-c", code], env={"PYTHONPATH": sources}, capture_output=True, text=True, check=True

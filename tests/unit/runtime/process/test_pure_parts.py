@@ -18,6 +18,7 @@ from tidegate_spark.contract.protocol import (
     store_identity,
 )
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.driver.script.script import judge, outcome_of_exit
 from tidegate_spark.executors.leftovers import leftovers
 from tidegate_spark.monitoring.watch import COMPLETED
 from tidegate_spark.process import logs
@@ -30,7 +31,6 @@ from tidegate_spark.process.spark import sparkconf
 from tidegate_spark.process.termination import termination_text
 from tidegate_spark.queries.queries import Entry, checkpoint_directory, refusal, with_settings
 from tidegate_spark.queries.same_query import Plan
-from tidegate_spark.script import judge, outcome_of_exit
 from tidegate_spark.storage.readiness import delays
 
 CONFIG = DriverConfig(

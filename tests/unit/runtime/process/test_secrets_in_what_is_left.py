@@ -94,7 +94,7 @@ def test_not_in_the_last_words_of_a_driver_that_could_not_start(tmp_path: Path) 
         "TIDEGATE_CONFIG": "{",
     }
     program = (
-        "import tidegate_spark.start as start\n"
+        "import tidegate_spark.driver.start as start\n"
         "def fail(*_): raise ValueError(WORDS)\n"
         "start.read_config = fail\n"
         "from tidegate_spark.__main__ import main\n"

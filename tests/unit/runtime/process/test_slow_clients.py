@@ -13,9 +13,9 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from devcluster.control import free_port
-from tidegate_spark.agent import COMMAND_LIMITS, STATUS_LIMITS, Agent
 from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, ControlOrder, ControlOrders
 from tidegate_spark.contract.protocol import AgentReport, Storage, from_json, to_json
+from tidegate_spark.driver.agent.agent import COMMAND_LIMITS, STATUS_LIMITS, Agent
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import Secrets

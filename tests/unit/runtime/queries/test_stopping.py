@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate_spark.ending import Budget, stop_message
+from tidegate_spark.driver.ending import Budget, stop_message
 from tidegate_spark.queries.queries import Entry
 from tidegate_spark.queries.stopping import Position, Stopped, stop_at_boundary
 

@@ -11,13 +11,13 @@ from pyspark.errors import PySparkException
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionedQuery
+from tidegate_spark.driver.starting_point import left_to_fill
 from tidegate_spark.exports import state_reader
 from tidegate_spark.repartition import job
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.fingerprints import Contents, Fingerprint, Store
 from tidegate_spark.repartition.job import Repartitioner
 from tidegate_spark.snapshots.lineages import attempts
-from tidegate_spark.starting_point import left_to_fill
 from tidegate_spark.storage.memory import Call
 from tidegate_spark.storage.store import SnapshotError
 from tidegate_testing import fake_checkpoint

@@ -6,11 +6,11 @@ import pytest
 
 from tidegate_spark.contract.protocol import StartFrom, Storage
 from tidegate_spark.contract.rehearsal_protocol import rehearsal_place
+from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.lineages import rehearsal_copy as places
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.service.operations import Carrier
-from tidegate_spark.starting_point import Filler
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.snapshot_scenes import Scene

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from tidegate_spark import starting_point
 from tidegate_spark.contract.protocol import EarlierPin, Pin, StartFrom, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
+from tidegate_spark.driver import starting_point
+from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.lineages.upgrade_pin import StateMissingError
 from tidegate_spark.snapshots.service.operations import Carrier
-from tidegate_spark.starting_point import Filler
 from tidegate_spark.storage.memory import Call
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import SnapshotError
@@ -284,7 +284,9 @@ def test_a_process_that_is_started_again_after_its_pin_was_disposed_of_takes_no_
 ) -> None:
     scene = scene_with(3)
     # The real layout reads these checkpoints as well as it has to: which batches are committed.
-    monkeypatch.setattr("tidegate_spark.starting_point.reach_library", lambda place, credentials: scene.library())
+    monkeypatch.setattr(
+        "tidegate_spark.driver.starting_point.reach_library", lambda place, credentials: scene.library()
+    )
     config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, pin=Pin(PIN, "shop:1"))
 
     def start() -> tuple[SnapshotOrder, ...]:
@@ -305,7 +307,9 @@ def test_a_process_that_was_ended_before_it_could_note_the_pin_notes_it_when_it_
 ) -> None:
     scene, answers = scene_with(3), False
     watch = lambda call: None if answers else no_answer(call)  # noqa: E731
-    monkeypatch.setattr("tidegate_spark.starting_point.reach_library", lambda place, credentials: scene.library(watch))
+    monkeypatch.setattr(
+        "tidegate_spark.driver.starting_point.reach_library", lambda place, credentials: scene.library(watch)
+    )
     config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, pin=Pin(PIN, "shop:1"))
     assert fault_of(lambda: starting_point.find_pin(config, None, str(tmp_path))).reason is Reason.STORAGE_UNAVAILABLE
     answers = True

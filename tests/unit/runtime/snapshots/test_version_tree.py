@@ -8,12 +8,12 @@ import pytest
 
 from tidegate_spark.contract.protocol import StartFrom, Storage
 from tidegate_spark.contract.snapshot_protocol import AdoptOrder, SnapshotOrder, SnapshotReport
+from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.service.operations import Carrier
-from tidegate_spark.starting_point import Filler
 from tidegate_spark.storage.memory import MemoryStore
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT

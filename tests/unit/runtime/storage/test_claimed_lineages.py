@@ -22,8 +22,8 @@ from tidegate_spark.contract.protocol import (
     to_json,
 )
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.driver.starting_point import left_to_fill
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.starting_point import left_to_fill
 from tidegate_spark.storage.claim import claiming, fence
 from tidegate_spark.storage.claim.claimed import Known
 from tidegate_spark.storage.claim.claiming import BehindError

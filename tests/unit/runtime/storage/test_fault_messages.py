@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ParamValidationError
 
-from tidegate_spark import preflight
 from tidegate_spark.contract.protocol import PROTOCOL, Fault, Storage
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.driver import preflight
 from tidegate_spark.storage.claim.claimed import Known
 from tidegate_spark.storage.claim.claiming import BehindError
 from tidegate_spark.storage.s3_client import Credentials, EndpointError, FaultError, connect, fault_of, read_credentials

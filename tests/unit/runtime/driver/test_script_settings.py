@@ -7,12 +7,12 @@ import pytest
 
 from tidegate_spark.contract.owned_settings import OWNED_KEYS, OWNED_STARTS
 from tidegate_spark.contract.protocol import ExecutorSettings, Storage
+from tidegate_spark.driver.script.script_settings import judge
 from tidegate_spark.jvm import last_script
 from tidegate_spark.jvm.last_script import Asked
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.spark import s3a_settings
 from tidegate_spark.process.spark.sparkconf import CONTAINER_NAME, STATE_STORE, build_spark_conf, ignored_keys
-from tidegate_spark.script_settings import judge
 from tidegate_testing.driver_process import driver_config
 
 S3A = "spark.hadoop.fs.s3a"

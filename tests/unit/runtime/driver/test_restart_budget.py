@@ -6,7 +6,7 @@ import pytest
 
 from tidegate_spark.contract.protocol import RestartSettings
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.failure_account import ACCOUNT, MARK, FailureAccount
+from tidegate_spark.driver.restart_budget import ACCOUNT, MARK, FailureAccount
 from tidegate_spark.process.outcome import Outcome
 
 SETTINGS = RestartSettings(max_failures=2, window_seconds=100, healthy_seconds=50)

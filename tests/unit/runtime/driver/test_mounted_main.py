@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_spark.mounted_main import kept_main
+from tidegate_spark.driver.mounted_main import kept_main
 
 
 @dataclass(frozen=True)

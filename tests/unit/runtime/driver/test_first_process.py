@@ -16,7 +16,7 @@ from tidegate_testing.waiting import wait_for
 SOURCES = str(Path(tidegate_spark.__file__).parents[1])
 BEGIN = """
 import os, signal, sys, threading, time
-from tidegate_spark.first_process import go_on_in_child
+from tidegate_spark.driver.first_process import go_on_in_child
 line = go_on_in_child()
 """
 AWAIT_STOP = """

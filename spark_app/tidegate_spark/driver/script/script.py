@@ -17,15 +17,15 @@ from types import CodeType, ModuleType
 
 from tidegate_spark.contract.protocol import Fault
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.driver.preflight import Main
+from tidegate_spark.driver.script.script_end import flush_output
+from tidegate_spark.driver.script.script_entry import ScriptRefusedError
+from tidegate_spark.driver.script.stderr_tail import StderrTail
 from tidegate_spark.monitoring.watch import COMPLETED
-from tidegate_spark.preflight import Main
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.queries.queries import DriverStoppingError, QueryRefusedError
-from tidegate_spark.script_end import flush_output
-from tidegate_spark.script_entry import ScriptRefusedError
-from tidegate_spark.stderr_tail import StderrTail
 from tidegate_spark.storage.claim.claiming import BehindError
 
 CONNECTION_LOST = frozenset({"py4j.protocol.Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"})

@@ -26,8 +26,8 @@ print(__name__, __file__, __package__, __spec__ and __spec__.name, sys.argv, flu
 """
 AFTERWARDS = """
 import sys
-from tidegate_spark.preflight import Main
-from tidegate_spark.script import run_script
+from tidegate_spark.driver.preflight import Main
+from tidegate_spark.driver.script.script import run_script
 
 outcome = run_script(Main({main}), ["--fast"])
 print(outcome.reason.value, outcome.message if outcome.exception else sys.later(), flush=True)

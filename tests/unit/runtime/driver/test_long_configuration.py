@@ -11,7 +11,7 @@ import tidegate_spark
 from tidegate_spark.contract.configuration_protocol import divide, with_rest
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.start import read_config
+from tidegate_spark.driver.start import read_config
 
 CONFIG = DriverConfig(
     app="a",
@@ -70,7 +70,7 @@ def test_another_configuration_or_none_is_not_taken_and_the_kubelet_does_not_try
 
 
 def test_configuration_of_before_is_read_as_it_was() -> None:
-    text = (Path(__file__).parents[1] / "stored_forms/forms/driver-config.json").read_text()
+    text = (Path(__file__).parents[2] / "stored_forms/forms/driver-config.json").read_text()
     assert read_config(text) == from_json(DriverConfig, text)
 
 

@@ -9,10 +9,10 @@ import sys
 import time
 from typing import NoReturn
 
-from tidegate_spark.configuration import REST_FILE, read_launch
 from tidegate_spark.contract.configuration_protocol import REST_FILE_VARIABLE, ConfigurationChangedError
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig
-from tidegate_spark.first_process import StopLine
+from tidegate_spark.driver.configuration import REST_FILE, read_launch
+from tidegate_spark.driver.first_process import StopLine
 from tidegate_spark.jvm import jvm_prestart
 from tidegate_spark.jvm.jvm_prestart import HeadStart
 from tidegate_spark.process import logs
@@ -51,7 +51,7 @@ def start(stops: StopLine) -> NoReturn:
     name = logs.process_name(time.time(), config.epoch, rehearsal=config.rehearsal is not None)
     ahead = _start_jvm(config, environment, name, output.secrets)
     # Not before: the driver's modules import PySpark.
-    from tidegate_spark.driver import Driver  # noqa: PLC0415 - see the line above
+    from tidegate_spark.driver.driver import Driver  # noqa: PLC0415 - see the line above
 
     Driver(config, environment, output, name, ahead).run(stops)
 

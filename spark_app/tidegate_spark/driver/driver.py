@@ -14,21 +14,35 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark import own_ports, preflight
-from tidegate_spark.agent import Agent, Commands, gate_of
-from tidegate_spark.context_stop import guard_context
 from tidegate_spark.contract.protocol import EXIT_CODES, FIRST_LINEAGE, DriverConfig, DriverState, Fault, Termination
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.control.driver.control_runtime import Control
-from tidegate_spark.ending import Budget, Ending
+from tidegate_spark.driver import preflight
+from tidegate_spark.driver.agent.agent import Agent, Commands, gate_of
+from tidegate_spark.driver.agent.inspections import Inside
+from tidegate_spark.driver.context_stop import guard_context
+from tidegate_spark.driver.ending import Budget, Ending
+from tidegate_spark.driver.first_process import StopLine
+from tidegate_spark.driver.mounted_main import kept_main
+from tidegate_spark.driver.restart_budget import FailureAccount
+from tidegate_spark.driver.script import own_ports
+from tidegate_spark.driver.script.script import CONNECTION_LOST, judge, outcome_of_behind, outcome_of_exit, run_script
+from tidegate_spark.driver.script.script_end import (
+    ExitCalls,
+    end_process,
+    flush_output,
+    guard_exit,
+    guard_jvm_exit,
+    query_of_this_batch,
+    what_goes_on,
+)
+from tidegate_spark.driver.script.script_entry import Entry, Sessions
+from tidegate_spark.driver.script.spark_start import Files, SparkStart
 from tidegate_spark.executors.leftovers import begin_removal
 from tidegate_spark.executors.living_executors import living_of
 from tidegate_spark.exports import export_guard
 from tidegate_spark.exports.order_execution import carry_out as make_export
-from tidegate_spark.failure_account import FailureAccount
-from tidegate_spark.first_process import StopLine
-from tidegate_spark.inside.at_driver import Inside
 from tidegate_spark.jvm import session as spark_session
 from tidegate_spark.jvm.jvm_prestart import HeadStart
 from tidegate_spark.monitoring import metrics, watch
@@ -36,7 +50,6 @@ from tidegate_spark.monitoring.continuous import Epochs
 from tidegate_spark.monitoring.listener import ProgressListener
 from tidegate_spark.monitoring.stall_watch import StallWatch
 from tidegate_spark.monitoring.watch import COMPLETED
-from tidegate_spark.mounted_main import kept_main
 from tidegate_spark.process import logs
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.environment import Environment
@@ -61,27 +74,9 @@ from tidegate_spark.queries.unnamed_queries import UnnamedQueries
 from tidegate_spark.rehearsal import sink_suppression
 from tidegate_spark.rehearsal.rehearsal_run import rehearsing_of
 from tidegate_spark.repartition.cleanup import Clearing
-from tidegate_spark.script import (
-    CONNECTION_LOST,
-    judge,
-    outcome_of_behind,
-    outcome_of_exit,
-    run_script,
-)
-from tidegate_spark.script_end import (
-    ExitCalls,
-    end_process,
-    flush_output,
-    guard_exit,
-    guard_jvm_exit,
-    query_of_this_batch,
-    what_goes_on,
-)
-from tidegate_spark.script_entry import Entry, Sessions
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.snapshots.service.service import desk_of
 from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotFigures
-from tidegate_spark.spark_start import Files, SparkStart
 from tidegate_spark.storage import query_names, readiness, s3_client
 from tidegate_spark.storage.claim import claiming, fencing
 from tidegate_spark.storage.claim.fence import Fenced, Held
@@ -264,7 +259,7 @@ class Driver:
 
     def _fill_lineage(self) -> bool:
         """Let the lineage begin as it was said to; False if the driver was told to stop meanwhile."""
-        from tidegate_spark import starting_point  # noqa: PLC0415 - not before there is a claim
+        from tidegate_spark.driver import starting_point  # noqa: PLC0415 - not before there is a claim
 
         requested, notice, config = self._ending.requested, self._progress.notice, self._config
         directory = self._environment.credentials_directory
@@ -287,7 +282,7 @@ class Driver:
         """Have the state kept that an upgrade goes on with; False if the driver was told to stop meanwhile."""
         if self._config.pin is None:
             return True
-        from tidegate_spark import starting_point  # noqa: PLC0415 - as above
+        from tidegate_spark.driver import starting_point  # noqa: PLC0415 - as above
 
         config, environment = self._config, self._environment
 
@@ -426,7 +421,7 @@ class Driver:
         file_sinks.take_back(session, checkpoint, sink, self._progress.notice, others=others)
         if others:
             return
-        from tidegate_spark import starting_point  # noqa: PLC0415 - as above
+        from tidegate_spark.driver import starting_point  # noqa: PLC0415 - as above
 
         passed_by = starting_point.batches_without_output(self._config, self._credentials)
         batch = passed_by.get(checkpoint.rstrip("/").rpartition("/")[2])

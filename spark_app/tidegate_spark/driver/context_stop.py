@@ -15,7 +15,7 @@ import time
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from tidegate_spark.ending import Budget, Ending
+from tidegate_spark.driver.ending import Budget, Ending
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries.queries import Queries
 from tidegate_spark.queries.stopping import stop_at_boundary

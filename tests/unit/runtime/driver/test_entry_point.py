@@ -22,7 +22,7 @@ from tidegate_spark.contract.protocol import (
 )
 from tidegate_spark.contract.protocol import TERMINATION_LOG as TERMINATION_LOG_OF_THE_CONTRACT
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.last_words import TERMINATION_LOG, last_words
+from tidegate_spark.driver.startup_failure import TERMINATION_LOG, last_words
 from tidegate_spark.process.spark import pyspark_path
 
 SOURCES = str(Path(tidegate_spark.__file__).parents[1])

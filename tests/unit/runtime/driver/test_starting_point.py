@@ -14,11 +14,11 @@ from tidegate_spark.contract.protocol import StartFrom, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal
 from tidegate_spark.control_log.log import ControlLog
-from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
+from tidegate_spark.driver.origin_credentials import credentials_of_origin, is_apart
+from tidegate_spark.driver.starting_point import Filler, StoppedError, fill_lineage
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.starting_point import Filler, StoppedError, fill_lineage
 from tidegate_spark.storage.memory import Call, MemoryStore
 from tidegate_spark.storage.s3_client import Credentials, FaultError
 from tidegate_testing.control_log import message
@@ -342,7 +342,7 @@ def test_the_secret_may_go_when_the_lineage_was_filled(tmp_path: Path, monkeypat
         store = MemoryStore(fork.scene.buckets, place.bucket, watch)
         return Library(store, place.prefix, lambda seconds: None)
 
-    monkeypatch.setattr("tidegate_spark.starting_point.reach_library", reach)
+    monkeypatch.setattr("tidegate_spark.driver.starting_point.reach_library", reach)
     monkeypatch.setenv("TIDEGATE_ORIGIN_CREDENTIALS_DIRECTORY", str(tmp_path))
     config = driver_config("variant", "main", Storage("s3://here/apps/variant"), start_from=with_secret())
 

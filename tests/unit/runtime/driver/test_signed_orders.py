@@ -11,7 +11,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from devcluster.control import free_port
-from tidegate_spark.agent import Agent, gate_of
 from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,
     SIGNATURE_HEADER,
@@ -22,6 +21,7 @@ from tidegate_spark.contract.agent_protocol import (
     prove,
 )
 from tidegate_spark.contract.protocol import AgentReport, DriverConfig, Storage, from_json
+from tidegate_spark.driver.agent.agent import Agent, gate_of
 from tidegate_spark.inspect.http import Reply
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.progress import Progress

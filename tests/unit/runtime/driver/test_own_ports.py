@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark import own_ports
-from tidegate_spark.agent import Agent, Commands
 from tidegate_spark.contract.protocol import Storage
+from tidegate_spark.driver.agent.agent import Agent, Commands
+from tidegate_spark.driver.script import own_ports
 from tidegate_spark.monitoring.metrics import build_registry
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.progress import Progress

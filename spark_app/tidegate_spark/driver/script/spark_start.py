@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from tidegate_spark import script_settings
 from tidegate_spark.contract.protocol import ACCESS_KEY, EXIT_STOPPED, SECRET_KEY, SESSION_TOKEN, DriverConfig
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.ending import Ending
+from tidegate_spark.driver.ending import Ending
+from tidegate_spark.driver.script import script_settings
+from tidegate_spark.driver.script.script import outcome_of
+from tidegate_spark.driver.script.script_entry import Host, ScriptRefusedError
 from tidegate_spark.jvm import entry_messages as messages
 from tidegate_spark.jvm import last_script
 from tidegate_spark.jvm import session as spark_session
@@ -27,8 +29,6 @@ from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import values_of_launch
 from tidegate_spark.process.spark import s3a_settings
 from tidegate_spark.queries.queries import DriverStoppingError
-from tidegate_spark.script import outcome_of
-from tidegate_spark.script_entry import Host, ScriptRefusedError
 from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.s3_client import FaultError
 

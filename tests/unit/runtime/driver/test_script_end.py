@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tidegate_spark
-from tidegate_spark.script_end import OURS, what_goes_on
+from tidegate_spark.driver.script.script_end import OURS, what_goes_on
 from tidegate_testing.waiting import wait_for
 
 SOURCES = str(Path(tidegate_spark.__file__).parents[1])
@@ -73,7 +73,7 @@ def test_child_processes_are_waited_for_at_the_end_and_pools_of_them_end() -> No
     program = """
 import multiprocessing, time
 from concurrent.futures import ProcessPoolExecutor
-from tidegate_spark.script_end import ExitCalls, what_goes_on
+from tidegate_spark.driver.script.script_end import ExitCalls, what_goes_on
 
 def write(connection):
     connection.send("the child's last word")
@@ -101,7 +101,7 @@ if __name__ == "__main__":
 def test_calls_at_exit_are_made_once_the_last_one_first_and_an_error_keeps_none_from_it() -> None:
     done = run_apart("""
 import atexit, sys
-from tidegate_spark.script_end import ExitCalls
+from tidegate_spark.driver.script.script_end import ExitCalls
 
 calls = ExitCalls()
 calls.install()
@@ -129,7 +129,7 @@ calls.call()
 def test_a_program_that_ends_at_once_comes_to_us_first_from_any_thread_and_its_child_processes_do_not() -> None:
     done = run_apart("""
 import multiprocessing, os, threading
-from tidegate_spark.script_end import end_process, guard_exit
+from tidegate_spark.driver.script.script_end import end_process, guard_exit
 
 def end(code):
     print("asked for", code, flush=True)
@@ -149,7 +149,7 @@ threading.Event().wait()
 def test_what_was_printed_is_passed_on_whatever_the_script_has_in_the_place_of_a_stream() -> None:
     done = run_apart("""
 import os, sys
-from tidegate_spark.script_end import flush_output
+from tidegate_spark.driver.script.script_end import flush_output
 
 class Words:
     write = staticmethod(lambda text: None)

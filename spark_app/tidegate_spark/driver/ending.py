@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.contract.protocol import DriverConfig, DriverState, Termination
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.failure_account import FailureAccount
+from tidegate_spark.driver.restart_budget import FailureAccount
 from tidegate_spark.process import signals
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.logs import within

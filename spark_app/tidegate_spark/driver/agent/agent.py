@@ -21,7 +21,6 @@ from urllib.parse import parse_qs
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from tidegate_spark.agent_gate import Gate
 from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,
     GREETING_PATH,
@@ -36,6 +35,7 @@ from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, LARGEST_CO
 from tidegate_spark.contract.json_form import NewerOrderError
 from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, DriverConfig, ExecutorTarget, from_order, to_json
 from tidegate_spark.contract.snapshot_protocol import LARGEST_ORDERS, SNAPSHOT_COMMAND, SnapshotOrders
+from tidegate_spark.driver.agent.agent_gate import Gate
 from tidegate_spark.inspect.questions import PATHS, is_question
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.environment import Environment

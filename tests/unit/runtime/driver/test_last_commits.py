@@ -12,8 +12,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.contract.protocol import RestartSettings, Storage, Termination
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.ending import Ending
-from tidegate_spark.failure_account import FailureAccount
+from tidegate_spark.driver.ending import Ending
+from tidegate_spark.driver.restart_budget import FailureAccount
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries.queries import Entry, Queries

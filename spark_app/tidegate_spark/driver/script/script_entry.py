@@ -22,9 +22,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.driver.script.script_settings import Judged, Unused
 from tidegate_spark.jvm import entry_messages as messages
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.script_settings import Judged, Unused
 
 Refuse = Callable[[str], None]
 """Is told why; the driver ends with it."""

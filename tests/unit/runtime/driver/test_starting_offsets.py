@@ -8,9 +8,9 @@ import pytest
 from tidegate_spark.contract.named_offsets import with_offsets
 from tidegate_spark.contract.protocol import StartFrom, Storage, topic_offsets
 from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.starting_point import Filler
 from tidegate_spark.storage.memory import Call, MemoryStore
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_testing.driver_process import driver_config

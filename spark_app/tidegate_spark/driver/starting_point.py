@@ -34,7 +34,7 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.control_log import snapshot_state
-from tidegate_spark.origin_credentials import credentials_of_origin, is_apart
+from tidegate_spark.driver.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.queries.sinks import output_registry
 from tidegate_spark.queries.sinks.outputs import Outputs

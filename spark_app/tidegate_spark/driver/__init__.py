@@ -1,0 +1,1 @@
+"""The driver's process, from start to end."""
