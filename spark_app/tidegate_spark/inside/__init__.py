@@ -1,8 +1,7 @@
 """A look inside a running application: its state, its windows, and where its inputs are. Nothing is stopped or written.
 
 What a script or a notebook may call is loaded when it is asked for; the driver's agent answers the same over HTTP
-(``http``), and ``python3 -m tidegate_spark.inside`` asks it. ``questions``, ``conditions``, ``choosing``, ``figures``,
-``partition_work`` and ``answers`` are pure; ``checkpoints``, ``reading`` and ``looker`` talk to Spark.
+and ``python3 -m tidegate_spark.inside`` asks it. What does the work is in :mod:`tidegate_spark.inspect`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ standard input.
 """
 
 import dataclasses
+import importlib.util
 import json
 import os
 import sys
@@ -16,17 +17,33 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from tidegate_spark import preflight, sparkconf, start
-from tidegate_spark.agent import Agent, Commands
-from tidegate_spark.control import checking
-from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.environment import Environment
-from tidegate_spark.protocol import CONFIG_VARIABLE, EXIT_CODES, AgentReport, Termination, to_json
-from tidegate_spark.redaction import Secrets
-from tidegate_spark.snapshot_pod import word_of
-from tidegate_spark.snapshot_protocol import EXPORT_FORMATS, SnapshotReport
-from tidegate_spark.storage import FaultError
-from tidegate_spark.termination import termination_text
+_HAS_ROOMS = importlib.util.find_spec("tidegate_spark.contract") is not None
+"""Whether this runtime has its modules in rooms; one from before has the second name of each below."""
+
+
+def home_of(module: str, before: str) -> Any:
+    """Return a module, by what it is called in a runtime with rooms, and in one from before."""
+    return importlib.import_module(f"tidegate_spark.{module if _HAS_ROOMS else before}")
+
+
+_agent = home_of("driver.agent.agent", "agent")
+_contract = home_of("contract.protocol", "protocol")
+_snapshots = home_of("contract.snapshot_protocol", "snapshot_protocol")
+preflight, start = home_of("driver.preflight", "preflight"), home_of("driver.start", "start")
+sparkconf = home_of("process.spark.sparkconf", "sparkconf")
+checking = home_of("control.messages.validation", "control.checking")
+Agent, Commands = _agent.Agent, _agent.Commands
+Entry: Any = home_of("control_log.entries", "control_log.entries").Entry
+Environment: Any = home_of("process.environment", "environment").Environment
+AgentReport: Any = _contract.AgentReport
+Termination: Any = _contract.Termination
+CONFIG_VARIABLE, EXIT_CODES, to_json = _contract.CONFIG_VARIABLE, _contract.EXIT_CODES, _contract.to_json
+Secrets: Any = home_of("process.redaction", "redaction").Secrets
+word_of = home_of("snapshots.service.pod", "snapshot_pod").word_of
+EXPORT_FORMATS = _snapshots.EXPORT_FORMATS
+SnapshotReport: Any = _snapshots.SnapshotReport
+FaultError: Any = home_of("storage.s3_client", "storage").FaultError
+termination_text = home_of("process.termination", "termination").termination_text
 
 FORMATS = "FORMATS_OF_DUMPS"
 """Variable with the formats that the operator knows."""
@@ -81,10 +98,10 @@ class Progress:
 
     ready, stalled = True, ""
 
-    def __init__(self, reports: list[AgentReport]) -> None:
+    def __init__(self, reports: list[Any]) -> None:
         self.reports, self.next = reports, 0
 
-    def report(self) -> AgentReport:
+    def report(self) -> Any:
         self.next += 1
         return self.reports[(self.next - 1) % len(self.reports)]
 
@@ -94,7 +111,7 @@ def protocol_refusal(text: str) -> str:
     try:
         preflight.refuse_other_protocol(start.read_config(text))
     except FaultError as error:
-        return error.fault.message
+        return str(error.fault.message)
     return ""
 
 

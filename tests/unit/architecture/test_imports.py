@@ -20,6 +20,7 @@ APART = "Autoscaling knows nothing of Kubernetes, nor of the operator around it"
 PROTOCOL = "The operator knows only the protocol of the runtime"
 RUNTIME = "The runtime never imports the operator"
 WRITER = "Who writes control messages needs no Spark"
+ROOMS = "The runtime's rooms import each other downwards"
 INSIDE = "What follows from what is seen inside is pure"
 
 
@@ -103,8 +104,16 @@ MISTAKES = {
     ),
     "more of the runtime than the protocol": Mistake(
         PROTOCOL,
-        "tidegate.resources.names -> tidegate_spark.contract.object_paths",
-        {"tidegate.resources.names": "import tidegate_spark.contract.object_paths"},
+        "tidegate.resources.names -> tidegate_spark.process.outcome",
+        {"tidegate.resources.names": "import tidegate_spark.process.outcome"},
+    ),
+    "an import upwards among the rooms of the runtime, by a function": Mistake(
+        ROOMS,
+        "tidegate_spark.storage.claim.claimed -> tidegate_spark.snapshots.catalog",
+        {"tidegate_spark.storage.claim.claimed": "def late() -> None:\n    import tidegate_spark.snapshots.catalog"},
+    ),
+    "a module of the runtime that stands in no room": Mistake(
+        ROOMS, "tidegate_spark.news", {"tidegate_spark.news": "import json"}
     ),
     "the operator below the runtime": Mistake(
         RUNTIME,
@@ -179,5 +188,5 @@ def test_each_module_of_inside_is_in_its_contract_or_imports_what_that_forbids()
     (contract,) = [each for each in settings["contracts"] if each["name"] == INSIDE]
     graph = grimp.build_graph("tidegate_spark", include_external_packages=True, cache_dir=None)
     forbidden = graph.modules & set(contract["forbidden_modules"])
-    apart = graph.find_descendants("tidegate_spark.inside") - forbidden - set(contract["source_modules"])
+    apart = graph.find_descendants("tidegate_spark.inspect") - forbidden - set(contract["source_modules"])
     assert {module for module in apart if not any(graph.chain_exists(module, name) for name in forbidden)} == set()

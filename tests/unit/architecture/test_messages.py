@@ -89,7 +89,7 @@ def _text(node: ast.AST) -> str:
 
 def _is_for_texts(path: str, source: str) -> bool:
     """Return whether texts may stand there: a module for messages, the registry of reasons, others' texts, metrics."""
-    if Path(path).name.endswith("messages.py") or path.startswith(f"{RUNTIME}/reasons/"):
+    if Path(path).name.endswith("messages.py") or path.startswith(f"{RUNTIME}/contract/reasons/"):
         return True
     return Path(path).name == "foreign_text.py" or _makes_metrics(source)
 

@@ -1,6 +1,6 @@
 """Why something is as it is: the reasons of conditions, events and statuses, each one word for one thing everywhere.
 
-What each means, whose fault it is, what to do and where that is explained stands in the modules beside this one, and
+What each means, whose fault it is, what to do and where that is explained stands in ``areas``, and
 :mod:`tidegate_spark.contract.reasons.registry` finds it. Standard library only, no I/O, and readable by the older
 Python of stock Spark images: the operator and the runtime both import it.
 

@@ -3,13 +3,13 @@
 The log stays the one sequence of messages, and the driver its one writer. A channel is one more way into it:
 
 ``envelope``, ``wire``, ``proto/cloudevent.proto``   what a message looks like: pure
-``inbox``                                           what an inbox in the storage looks like: pure
+``transports/inbox``                                what an inbox in the storage looks like: pure
 ``ports``                                           what is asked of a channel
 ``intake``                                          reads, has logged, acknowledges; waits for a broker that is away
 ``admission``                                       which messages are taken: pure
-``cluster_part``                                    what the operator is told of, and does
-``book``                                            what is still to be said of messages, and how many there were
-``kafka``, ``rabbitmq``, ``storage``                the brokers, and the inbox
+``cluster_requests``                                what the operator is told of, and does
+``pending_replies``                                 what is still to be said of messages, and how many there were
+``transports/``: ``kafka``, ``rabbitmq``, ``storage``   the brokers, and the inbox
 
 Design: docs/design/channels.md.
 """
