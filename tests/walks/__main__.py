@@ -24,7 +24,12 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make walks ARGS=…", description=DESCRIPTION)
     parser.add_argument("--quiet", type=float, default=90.0, metavar="SECONDS", help="in which the frame is seen")
     parser.add_argument(
-        "--rounds", type=int, default=2, help="how often each act is done: what is not called each time is not counted"
+        "--rounds",
+        type=int,
+        default=2,
+        choices=range(1, 10),
+        metavar="N",
+        help="how often each act is done: what is not called each time is not counted",
     )
     parser.add_argument("--strict", action="store_true", help="fail if a walk is longer than it may be")
     options = parser.parse_args(arguments)
@@ -32,12 +37,15 @@ def main(arguments: Sequence[str]) -> int:
     with World(say) as world:
         say(f"quiet for {options.quiet:.0f} s")
         quiet = acts.quiet(world, options.quiet)
-        rounds = [_do_all(world, number, say) for number in range(1, options.rounds + 1)]
-        trace = world.trace()
-    frames = count.frame(trace, quiet)
-    walks = [count.walk(trace, done, frames) for done in zip(*rounds, strict=True)]
-    result = {"run": "walks", **of_this_machine(), **report.summary(walks, quiet, frames)}
-    note(result)
+        rounds = list[list[count.Act]]()
+        for number in range(1, options.rounds + 1):
+            rounds.append(_do_all(world, number, say))
+            trace = world.trace()
+            frames = count.frame(trace, quiet)
+            walks = [count.walk(trace, done, frames) for done in zip(*rounds, strict=True)]
+            result = {"run": "walks", **of_this_machine(), **report.summary(walks, quiet, frames)}
+            # What was done is on record, should the rest be interrupted.
+            note(result)
     print(report.text(walks, quiet, frames))
     print(json.dumps(result), flush=True)
     return OVER if options.strict and result["over"] else OK
