@@ -20,6 +20,8 @@ LONGEST_OBJECT = 1344 * 1024
 """Bytes of a spec and two records of its version. The rest of what etcd takes (--max-request-bytes, 1.5 MiB) is for the
 rest of the status and for the metadata."""
 _RECORDS = 2
+_SURELY_FITS = LONGEST_OBJECT // 24
+"""Characters of a spec of which nothing has to be counted, whichever they are."""
 _ESCAPED_BY_API_SERVER = "<>&"
 """Written with six characters each, as Go does."""
 
@@ -32,8 +34,11 @@ def refuse_large_version(app: StreamingApp) -> None:
     Raises:
         TooLongError: naming the field that has most of it.
     """
+    spec = msgspec.json.encode(app.spec).decode()
+    if len(spec) < _SURELY_FITS:
+        return
     record = recorded_version(app.spec)
-    size = _size(msgspec.json.encode(app.spec).decode()) + _RECORDS * _size(json.dumps(record, ensure_ascii=False))
+    size = _size(spec) + _RECORDS * _size(json.dumps(record, ensure_ascii=False))
     if size > LONGEST_OBJECT and not _has_run(app):
         values = json.loads(version_of(app.spec))
         largest = max(values, key=lambda path: len(json.dumps(values[path])))
