@@ -46,9 +46,7 @@ def record(remark: str, runs: Path = RUNS) -> str:
         ValueError: there is no run, or its result is the last line already.
     """
     if not last_run().is_file():
-        raise ValueError(
-            "no run has ended on this machine; first: make test, make test-noisy, make coverage or make walks"
-        )
+        raise ValueError("no run has ended on this machine; first: make test, test-noisy, coverage or walks")
     result = json.loads(last_run().read_text())
     line = json.dumps({**result, "remark": remark} if remark else result)
     written = runs.read_text().splitlines() if runs.is_file() else []

@@ -35,6 +35,8 @@ OPERATORS_FOLDER = ROOT / "operator"
 PATIENCE = 600.0
 AFTERMATH_SECONDS = 10.0
 """What an act leaves to do when its end is seen, such as metrics and records, is done within this time."""
+START_SECONDS = 60.0
+"""Likewise for the first start, such as the snapshots' catalog: none of that is to be in the frame."""
 
 
 class World:
@@ -80,6 +82,7 @@ class World:
         self._say("the operator has been started")
         self.kubectl.apply(self._application())
         self.settle()
+        self.rest(START_SECONDS)
 
     def _traced(self, path: str) -> dict[str, str]:
         folders = f"{OPERATORS_FOLDER}:{SOURCES}"
