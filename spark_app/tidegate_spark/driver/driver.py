@@ -70,7 +70,6 @@ from tidegate_spark.queries.sinks.tables import Tables
 from tidegate_spark.queries.source_cleaning import SourceCleaning
 from tidegate_spark.queries.state.state_guard import StateGuard
 from tidegate_spark.queries.state.version_notices import VersionNotices
-from tidegate_spark.queries.unnamed_queries import UnnamedQueries
 from tidegate_spark.rehearsal import sink_suppression
 from tidegate_spark.rehearsal.rehearsal_run import rehearsing_of
 from tidegate_spark.repartition.cleanup import Clearing
@@ -358,9 +357,6 @@ class Driver:
             self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
         connect = connector(self._config, self._environment.credentials_directory)
         self._queries.directory_of = EmptyStarts(self._config, connect, self._progress).directory_of
-        self._queries.name_of = claiming.faults_of(self._config)(
-            UnnamedQueries(self._config.lineage, connect, time.time).name
-        )
         if self._rehearsing is None:
             self._queries.on_start = functools.partial(query_names.note_from, connect)
             self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of

@@ -31,9 +31,10 @@ from tidegate_spark.queries.same_query import Plan, note_functions, plan_of
 from tidegate_spark.queries.sinks.file_sinks import Sink, SinkRefusedError, sink_of
 from tidegate_spark.queries.sinks.outputs import Output, output_of
 from tidegate_spark.queries.sinks.tables import Given
-from tidegate_spark.queries.unnamed_queries import UNNAMED, UndecidedError
 from tidegate_spark.queries.writers import texts, writer_format, writer_mode, writer_options
-from tidegate_spark.storage.s3_client import FaultError
+
+UNNAMED = "main"
+"""The name of a script's one unnamed query."""
 
 
 class QueryRefusedError(SystemExit):
@@ -49,15 +50,6 @@ class StateRefusedError(QueryRefusedError):
     """A query that would read its state for something else."""
 
     reason = Reason.STATE_SCHEMA
-
-
-class NameUnknownError(QueryRefusedError):
-    """A query of which the storage does not say now what it is called."""
-
-    def __init__(self, error: FaultError) -> None:
-        """Take the reason of what is wrong with the storage."""
-        super().__init__(error.fault.message)
-        self.reason = error.fault.reason
 
 
 class DriverStoppingError(SystemExit):
@@ -98,10 +90,10 @@ def refusal(
         if not before.named and not active(before) and _goes_on(before, wanted, failed):
             return None
         # Two queries on one checkpoint would skip each other's input, even one after the other.
-        whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {before.name!r},"
+        whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {UNNAMED!r},"
         return messages.unnamed_shares(site, whose, before.site)
     if not before.named:
-        return messages.named_shares(wanted.name, site, before.site)
+        return messages.named_shares(wanted.name, site, UNNAMED, before.site)
     if active(before):
         return messages.named_twice(wanted.name, before.site, site)
     return None
@@ -142,17 +134,11 @@ class Queries:
         self._state_partitions = str(state_partitions)
         self._progress = progress
         self._lock = threading.Lock()
-        self._naming_lock, self._settings_lock = threading.Lock(), threading.Lock()
+        self._settings_lock = threading.Lock()
         self._entries: dict[str, Entry] = {}
         self._starting = 0
         self._closed = False
         self.on_refusal: Callable[[Reason, str], None] = lambda reason, message: None
-        self.name_of: Callable[[str, str | None], str] = lambda location, of_main: UNNAMED
-        """Called with the location of an unnamed query, and of the one that was started as ``main``; returns its name.
-
-        Raises UndecidedError, FaultError as :meth:`tidegate_spark.queries.unnamed_queries.UnnamedQueries.name`.
-        """
-
         self.directory_of: Callable[[DataStreamWriter, str, str, str], str] = lambda writer, name, kind, mode: (
             checkpoint_directory(name)
         )
@@ -264,15 +250,15 @@ class Queries:
         output = target.output(writer, {**earlier, **texts(options)})
         locations = [key for key in options if key.lower() == "checkpointlocation"]
         own_location = [options.pop(key) for key in locations] or [earlier.get("checkpointlocation")]
-        wanted = _wanted(name_argument or earlier.get("queryname"), site, writer, output, own_location)
-        with self._naming_lock:  # of two threads that start one without a name, one comes first
-            entry, before = self._admit(wanted if wanted.named else self._called(wanted))
+        entry, before = self._admit(
+            _wanted(name_argument or earlier.get("queryname"), site, writer, output, own_location)
+        )
         try:
             kind, mode = target.kind or writer_format(writer), target.mode or writer_mode(writer)
             with self._refusing(site):
                 entry = self._place(entry, self.directory_of(writer, entry.name, kind, mode.lower()))
             location = f"{self._lineage_uri}/{entry.directory}"
-            self._say_redirected(entry, own_location[-1], location)
+            self._say_redirected(entry.name, own_location[-1], location)
             self._ask_before(writer, entry.name, location, output, site)
             with self._refusing(site):
                 if target.table and self.before_table is not None:
@@ -295,17 +281,6 @@ class Queries:
         if batch is not None:
             self._progress.query_started(entry.name, batch)
         return query
-
-    def _called(self, wanted: Entry) -> Entry:
-        """Return an unnamed query with its name."""
-        with self._lock:
-            main = self._entries.get(UNNAMED)
-        try:
-            return dataclasses.replace(wanted, name=self.name_of(wanted.location, main.location if main else None))
-        except UndecidedError as error:
-            raise self._refused(QueryRefusedError(messages.unnamed_undecided(wanted.site, error))) from error
-        except FaultError as error:
-            raise self._refused(NameUnknownError(error)) from error
 
     def _admit(self, wanted: Entry) -> tuple[Entry, Entry | None]:
         with self._lock:
@@ -365,10 +340,12 @@ class Queries:
         except SinkRefusedError as error:
             raise self._refused(QueryRefusedError(f"the query started at {site}: {error}")) from error
 
-    def _say_redirected(self, entry: Entry, own_location: Any, location: str) -> None:
+    def _say_redirected(self, name: str, own_location: Any, location: str) -> None:
         if own_location and str(own_location).rstrip("/") != location:
-            words = messages.checkpoint_ignored if entry.named or entry.name == UNNAMED else messages.called_after
-            self._progress.notice(Reason.CHECKPOINT_REDIRECTED, words(entry.name, str(own_location), location))
+            self._progress.notice(
+                Reason.CHECKPOINT_REDIRECTED,
+                messages.checkpoint_ignored(name, own_location, location),
+            )
 
     def _start(self, conf: RuntimeConfig, call: Callable[[], StreamingQuery]) -> StreamingQuery:
         # A query takes a copy of the session's settings when it is made. They are the session's own again afterwards,

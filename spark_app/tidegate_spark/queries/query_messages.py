@@ -174,37 +174,13 @@ def another_output(option: str) -> str:
 def unnamed_shares(site: str, whose: str, other_site: str) -> str:
     return (
         f"the unnamed query started at {site} would share its checkpoint with {whose} started at {other_site}: "
-        "give each query a name of its own with .queryName(...), or a checkpointLocation of its own that is the same "
-        "at each start."
+        "give each query a name of its own with .queryName(...)."
     )
 
 
-def unnamed_undecided(site: str, error: Exception) -> str:
-    return f"the unnamed query started at {site}: {error}"
-
-
-def main_is_of(location: str, other: str) -> str:
+def named_shares(name: str, site: str, unnamed: str, other_site: str) -> str:
     return (
-        f"its checkpointLocation {location!r} is known as that of query 'main', and {_place(other)} was started as "
-        "'main' before it. Give each query a name of its own with .queryName(...): 'main' to the one that continues "
-        "with the checkpoint of 'main'."
-    )
-
-
-def _place(location: str) -> str:
-    return f"another unnamed query with checkpointLocation {location!r}" if location else "another unnamed query"
-
-
-def notes_damaged(key: str, error: Exception) -> str:
-    return (
-        f"{key}, which says what unnamed queries are called, cannot be read ({error}). Give each query a name of its "
-        "own with .queryName(...): 'main' to the one that continues with the checkpoint of 'main'."
-    )
-
-
-def named_shares(name: str, site: str, other_site: str) -> str:
-    return (
-        f"query {name!r} started at {site} would share its checkpoint with the unnamed query, called {name!r}, "
+        f"query {name!r} started at {site} would share its checkpoint with the unnamed query, called {unnamed!r}, "
         f"started at {other_site}: give them different names with .queryName(...)."
     )
 
@@ -218,13 +194,6 @@ def named_twice(name: str, other_site: str, site: str) -> str:
 
 def checkpoint_ignored(query: str, given: str, location: str) -> str:
     return f"Query {query!r}: checkpointLocation {given!r} of the script is not used; the checkpoint is at {location}."
-
-
-def called_after(query: str, given: str, location: str) -> str:
-    return (
-        f"Query {query!r} is called after its checkpointLocation {given!r}; the checkpoint is at {location}. With "
-        "another location it is another query, without state: give it a name with .queryName(...)."
-    )
 
 
 def partitions_ignored(key: str, given: str | None, partitions: str) -> str:

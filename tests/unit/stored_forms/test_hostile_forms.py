@@ -16,7 +16,6 @@ from tests.unit.stored_forms import (
 )
 from tidegate_spark.control_log.entries import ControlLogError
 from tidegate_spark.exports.errors import ExportError
-from tidegate_spark.queries.unnamed_queries import UndecidedError
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import SnapshotError
 from tidegate_testing.hostile import hostile_documents
@@ -27,7 +26,7 @@ FORMS = [
     for module in (test_control_forms, test_lineage_forms, test_order_forms, test_report_forms, test_snapshot_forms)
     for form in module.FORMS
 ]
-REFUSALS = (ValueError, ControlLogError, ExportError, FaultError, SnapshotError, UndecidedError)
+REFUSALS = (ValueError, ControlLogError, ExportError, FaultError, SnapshotError)
 """What readers are documented to raise. Each is reported where it occurs, with the object's name."""
 SEEDS = [pytest.param(seed, marks=[pytest.mark.long] if seed else []) for seed in range(12)]
 """Of a hundred documents of each form. One is in the gate."""

@@ -21,7 +21,6 @@ from tidegate_spark.queries.sinks import output_registry
 from tidegate_spark.queries.sinks.outputs import Output, Outputs
 from tidegate_spark.queries.state.version_notices import Notes as VersionNotes
 from tidegate_spark.queries.state.version_notices import VersionNotices
-from tidegate_spark.queries.unnamed_queries import NOTES_FILE, Notes, UnnamedQueries
 from tidegate_spark.repartition.job import Repartitioner
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.copying import Copiers
@@ -389,26 +388,6 @@ def outputs_in(name: str) -> Callable[[bytes], Outputs | None]:
     return lambda body: output_registry.read_outputs(with_object(name, body), name)
 
 
-UNNAMED = Notes(main=("s3a://lake/old/orders", "s3a://lake/cp/orders"), others=("cp-refunds-b74d5afe",))
-
-
-def read_unnamed(body: bytes) -> Notes:
-    own = with_object(NOTES_FILE, body)
-    return unnamed_in(own)._read(own)
-
-
-def start_unnamed(notes: Notes) -> bytes:
-    own = application()
-    for main in notes.main:
-        assert unnamed_in(own).name(main, None) == "main"
-    assert unnamed_in(own).name("s3a://lake/cp/refunds", main) == notes.others[0]
-    return content(own, NOTES_FILE)
-
-
-def unnamed_in(own: Library) -> UnnamedQueries:
-    return UnnamedQueries(1, lambda: own, lambda: 0.0)
-
-
 NOTICES = VersionNotes("9d3f-spec", {"bb4a98a508a45fc6": 6})
 
 
@@ -520,7 +499,6 @@ FORMS = [
     Form("repartition", RECORD, lambda body: from_json(Repartition, body), begin_attempt),
     Form("outputs", OUTPUTS, outputs_in("outputs.json"), note_outputs),
     Form("origin", OUTPUTS, outputs_in("origin.json"), take_along),
-    Form("unnamed-queries", UNNAMED, read_unnamed, start_unnamed),
     Form("notices", NOTICES, read_notices, give_notice),
 ]
 
