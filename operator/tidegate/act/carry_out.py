@@ -198,12 +198,15 @@ class Actor:
             return LookAgain(messages.storage_taken(rival))
         # Two that are decided on at the same time must not both take the place: whoever begins to record has it.
         self._index.launching.add(run.key)
+        recorded = False
         try:
             outcome = await self._write_status(run, status)
+            recorded = outcome is None
         finally:
             self._index.launching.discard(run.key)
+            if not recorded:  # also where the API server did not answer: nobody else wakes who found the place taken
+                self.wake_all(self._index.waiting_for(run.key))
         if outcome is not None:
-            self.wake_all(self._index.waiting_for(run.key))
             return outcome
         memory = self._index.memory(run.key)
         quick = unplanned and run.now - memory.launched_at < QUICK

@@ -241,7 +241,9 @@ def refusal_of(o: Observation) -> Refusal | None:
 def _taken_back(o: Observation) -> str:
     """Return the hash of the version that is not launched again because it was rolled back, empty if there is none."""
     upgrade = o.app.status.upgrade
-    return upgrade.to_spec_hash if upgrade is not None and upgrade.phase in _TAKEN_BACK else ""
+    if upgrade is None or upgrade.phase not in _TAKEN_BACK or upgrade.reason == Reason.SUPERSEDED:
+        return ""
+    return upgrade.to_spec_hash
 
 
 def words_of_refusal(o: Observation, refusal: Refusal) -> str:

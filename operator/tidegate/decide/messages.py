@@ -91,9 +91,9 @@ _CORRECT_AND_RETRIED = "Correct what it names; Tidegate retries."
 
 def storage_conflict(rival: str) -> str:
     return (
-        f"The storage of this application overlaps that of application {rival}, which has it already. Delete "
-        "this application, and create it with another spec.storage.uri, or revert the edit of spec.storage. Or wait "
-        "until the other one is deleted, or stable in another store."
+        f"The storage of this application overlaps that of application {rival}, which was launched there, or "
+        "is older. Delete this application, and create it with another spec.storage.uri, or revert the edit of "
+        "spec.storage. Or wait until the other one is deleted, or stable in another store."
     )
 
 

@@ -239,7 +239,8 @@ class Index:
     def _order(self, app: StreamingApp, wanted: StreamingApp) -> tuple[object, ...]:
         """Return which of several applications has the place that one of them is to use: the least."""
         key = (app.metadata.namespace, app.metadata.name)
-        launched = key in self.launching or (not app.status.store and self._has_driver(key))
+        lost = not app.status.store and not app.status.epoch
+        launched = key in self.launching or (lost and self._has_driver(key))
         return (not holds_back(wanted, held_by(app, launched=launched)), *_age(app))
 
     def _has_driver(self, key: Key) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidegate.model.spec_hash import store_of
+from tidegate.model.spec_hash import spec_hash, store_of
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.workqueue import Key
 from tidegate_spark.contract.protocol import application_uri, store_identity
@@ -90,11 +90,16 @@ def held_by(app: StreamingApp, *, launched: bool = False) -> tuple[Root, ...]:
     """
     status, stable = app.status, app.status.last_stable
     held = [_place(app, status.store)] if status.store else []
-    if launched or (status.epoch and not status.store):
+    if launched or (status.epoch and not status.store and (stable is None or _runs_as_its_spec_says(app))):
         held.append(_wanted(app))
     if stable is not None and (store := store_of(stable)) is not None:
         held.append(_place(app, store_identity(*store)))
     return tuple(dict.fromkeys(held))
+
+
+def _runs_as_its_spec_says(app: StreamingApp) -> bool:
+    # Launched by an operator that did not write down where: a spec that was edited since says where it is to be.
+    return app.status.applied_spec_hash == spec_hash(app)
 
 
 def holds_back(app: StreamingApp, held: Iterable[Root]) -> bool:

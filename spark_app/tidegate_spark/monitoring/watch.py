@@ -51,7 +51,7 @@ def first_failure(queries: Queries) -> Outcome | None:
 def jvm_outcome(code: int, progress: Progress) -> Outcome:
     """Return the end that an exit of the JVM means: of its own accord, as code in a jar has it, or by a crash."""
     if code == 0:
-        running = [query.name for query in progress.report().queries if query.active]
+        running = [query.name for query in progress.report().queries if query.active or query.failed]
         if not running:
             return COMPLETED
         names = ", ".join(map(repr, running))

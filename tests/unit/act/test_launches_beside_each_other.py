@@ -4,13 +4,14 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.unit.act.test_carry_out import APP, KEY, World
 from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.decide.actions import Plan, RecordLaunch
-from tidegate.kube.failures import Conflict
+from tidegate.kube.failures import Conflict, Failure, Unavailable
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.workqueue import Key
+from tidegate.workqueue import Key, RetryLaterError
 from tidegate_spark.contract.protocol import store_identity
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with
@@ -74,9 +75,11 @@ async def test_who_begins_to_record_a_launch_has_the_place_before_the_answer_has
     assert (world.index.rival(OUTER), world.index.launching) == ("inner", set())
 
 
-async def test_who_waits_for_a_launch_that_could_not_be_recorded_is_looked_at() -> None:
+@pytest.mark.parametrize("answer", [Conflict("changed"), Unavailable("no answer")])
+async def test_who_waits_for_a_launch_that_could_not_be_recorded_is_woken(answer: Failure) -> None:
     world, server, woken = with_inner()
     first = await begin_to_record(world, server)
-    server.answer.set_result(Conflict("changed"))
-    assert isinstance(await first, LookAgain)
+    server.answer.set_result(answer)
+    (said,) = await asyncio.gather(first, return_exceptions=True)
+    assert isinstance(said, (LookAgain, RetryLaterError))
     assert (woken, world.index.rival(OUTER)) == ([("shop", "orders")], "")

@@ -11,6 +11,10 @@ from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp, UpgradeMode, UpgradePhase
+from tidegate.observe.pods import Exit
+from tidegate_spark.contract.json_form import to_json
+from tidegate_spark.contract.protocol import Termination
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
 from tidegate_testing.plans import acts, status_of
 from tidegate_testing.upgrades import IMAGE, PIN, A, B, C, edited, events, launch_of, record, runs, under_test
@@ -116,3 +120,23 @@ def test_an_edit_that_cannot_be_launched_supersedes_nothing() -> None:
     gate = under_test()
     plan = decide(observe(edited(gate, {"driver.podTemplate": {"spec": {"containers": "none"}}}), **runs(gate, 2)), NOW)
     assert not acts(plan, do.DeleteDriver)
+
+
+def test_a_version_that_has_done_its_work_is_not_undone() -> None:
+    new = under_test()
+    ended = Exit(0, "Completed", to_json(Termination(Reason.COMPLETED, "done", 2)), NOW)
+    done = driver_of(new, phase="Succeeded", uid="b-1", running=False, ended=ended)
+    plan = decide(observe(edited(new, {IMAGE: C}), driver=done), NOW)
+    assert (record(plan).phase, record(plan).lineage) == (UpgradePhase.STOPPING, 1)
+
+
+def test_a_version_that_was_superseded_is_tried_when_the_spec_is_set_back_to_it() -> None:
+    gate = under_test()
+    app = edited(gate, {IMAGE: C})
+    app = after(app, decide(observe(app, **runs(gate, 2)), NOW))
+    app = edited(app, {IMAGE: B})
+    back = decide(observe(app), NOW)
+    assert launch_of(back).executor.image == A
+    plan = decide(observe(after(app, back), **runs(launched(app_with({IMAGE: A}), 3), 2)), NOW)
+    assert record(plan).to_spec_hash == spec_hash(app_with({IMAGE: B}))
+    assert (record(plan).phase, record(plan).number) == (UpgradePhase.COPYING, 2)

@@ -3,7 +3,7 @@
 import msgspec
 
 from tests.unit.observe.test_index import elsewhere
-from tidegate.model.spec_hash import version_of
+from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.streaming_app import StableSpec, StreamingApp
 from tidegate.observe.index import Index
 from tidegate_spark.contract.protocol import store_identity
@@ -97,3 +97,10 @@ def test_an_edit_that_leaves_the_place_where_it_is_wakes_nobody_else() -> None:
     index.put_app(OLDER)
     index.put_app(YOUNGER)
     assert index.put_app(after(OLDER, epoch=1, store=AWS)) == {OUTER}
+
+
+def test_one_launched_by_an_earlier_operator_and_edited_since_has_the_place_of_its_stable_version() -> None:
+    ran = after(OLDER, "http://other:9000", epoch=8)
+    stable = StableSpec(spec_hash=spec_hash(ran), spec=version_of(ran.spec))
+    edited = after(ran, "", last_stable=stable, applied_spec_hash=stable.spec_hash)
+    assert rivals(edited, after(YOUNGER, epoch=1, store=AWS)) == ("inner", "")

@@ -13,7 +13,7 @@ from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.effective_spec import with_effective_spec
 from tidegate.decide.upgrades.gate import is_stable_again, why_not_rolled_back
 from tidegate.decide.upgrades.invalid_spec import can_go_on
-from tidegate.decide.upgrades.launched import ends_as_kept, is_in_time
+from tidegate.decide.upgrades.launched import ends_as_kept, has_finished, is_in_time
 from tidegate.decide.upgrades.record import (
     MOST_OBSOLETE,
     UNDER_TEST,
@@ -130,6 +130,8 @@ def _is_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     """
     if not upgrade.epoch or upgrade.rollback_snapshot is None or ends_as_kept(o, upgrade):
         return False
+    if has_finished(o, upgrade):
+        return False  # all its work would be done once more
     if UpgradeMode.STATELESS in (upgrade.mode, o.app.spec.upgrade.mode):
         return False  # somebody gave up the state to go back to, or is to give up the one there is
     return is_in_time(o, upgrade, now) and not why_not_rolled_back(o, upgrade)
@@ -267,6 +269,8 @@ def _is_new(o: Observation) -> bool:
         return False
     if upgrade.to_spec_hash != o.spec_hash:
         return True
+    if upgrade.phase in (UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK):
+        return upgrade.reason == Reason.SUPERSEDED  # nothing was wrong with that version
     return upgrade.phase is UpgradePhase.REFUSED and _may_be_tried_again(o, upgrade)
 
 

@@ -20,18 +20,20 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.script.script import judge, outcome_of_exit
 from tidegate_spark.executors.leftovers import leftovers
-from tidegate_spark.monitoring.watch import COMPLETED
+from tidegate_spark.monitoring.watch import COMPLETED, jvm_outcome
 from tidegate_spark.process import logs
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.faults.faults import Link
 from tidegate_spark.process.outcome import Outcome
+from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.process.spark import sparkconf
 from tidegate_spark.process.termination import termination_text
 from tidegate_spark.queries.queries import Entry, checkpoint_directory, refusal, with_settings
 from tidegate_spark.queries.same_query import Plan
 from tidegate_spark.storage.readiness import delays
+from tidegate_testing.driver_process import driver_config
 
 CONFIG = DriverConfig(
     app="a",
@@ -325,3 +327,13 @@ def test_stores_that_are_not_one_are_told_apart_whatever_their_buckets_are_calle
     one: tuple[str, str], other: tuple[str, str]
 ) -> None:
     assert not Storage("s3://b/p", *one).is_same_place(Storage("s3://b/p", *other))
+
+
+@pytest.mark.parametrize(("failed", "reason"), [(False, Reason.COMPLETED), (True, Reason.APPLICATION_FAILED)])
+def test_a_jvm_that_ends_well_completes_the_application_unless_it_took_a_query_with_it(
+    failed: bool, reason: Reason
+) -> None:
+    progress = Progress(driver_config("orders", "local:///main.py", Storage(uri="s3://streams/orders")))
+    progress.query_started("counts")
+    progress.query_ended("counts", 3, failed=failed)
+    assert jvm_outcome(0, progress).reason is reason
