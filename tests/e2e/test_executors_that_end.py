@@ -43,14 +43,6 @@ DISK: dict[str, Any] = {
 }
 
 
-FULL: dict[str, Any] = {
-    # Shuffle files and working copies of the state are there; in memory, it has no more than this.
-    "executor": {
-        "podTemplate": {"spec": {"volumes": [{"name": "work", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}]}}
-    }
-}
-
-
 @pytest.fixture
 def namespace(world: World) -> Iterator[str]:
     world.make_namespace(NAMESPACE)
@@ -99,13 +91,6 @@ def test_a_limit_of_local_storage_is_named_with_its_field(world: World, namespac
     world.kubectl.apply(app)
     ready = named(world, "disk", "EphemeralStorageExceeded")
     assert "spec.executor.resources.limits.ephemeral-storage" in ready["message"], ready
-
-
-@pytest.mark.long
-def test_a_full_local_disk_is_named_and_is_not_the_versions_fault(world: World, namespace: str) -> None:
-    world.kubectl.apply(world.app("full", namespace, main="script:counting.py", spec=FULL))
-    ready = named(world, "full", "DiskFull", "ephemeral-storage")
-    assert ready["status"] == "False", ready
 
 
 @pytest.mark.long
