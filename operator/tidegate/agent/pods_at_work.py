@@ -7,6 +7,7 @@ time, and each runs for seconds or minutes, so one task asks them all.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ INTERVAL = 5.0
 
 
 @dataclass(slots=True)
-class PodsAtWork:
+class PodsAtWork(ABC):
     """The pods at work, by the key that each works for; each kind keeps what its pods tell in its own place."""
 
     _index: Index
@@ -66,6 +67,6 @@ class PodsAtWork:
         if self._keep(key, PodProgress(process_of(pod), answer.snapshots[0])):
             self._wake(key)
 
+    @abstractmethod
     def _keep(self, key: Key, progress: PodProgress) -> bool:
-        """Keep what a pod told, for the decisions about its key; return whether that is news."""
-        raise NotImplementedError
+        """Keep what a pod reports, for the decisions about its key; return whether that is news."""
