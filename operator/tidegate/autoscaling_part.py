@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index, KnownApp
 from tidegate.part import Running
-from tidegate.workqueue import Key, WorkQueue
+from tidegate.resource_key import Key
+from tidegate.workqueue import WorkQueue
 
 
 def _known_at_once() -> asyncio.Event:

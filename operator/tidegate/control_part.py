@@ -14,7 +14,8 @@ from tidegate.observe.following import follow
 from tidegate.observe.index import Index
 from tidegate.part import Running
 from tidegate.reconcile_control import NO_APP
-from tidegate.workqueue import Key, WorkQueue
+from tidegate.resource_key import Key
+from tidegate.workqueue import WorkQueue
 
 
 @dataclass(slots=True)

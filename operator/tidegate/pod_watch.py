@@ -9,8 +9,8 @@ from tidegate.kube.paths import collection
 from tidegate.kube.watch import EventCounter, Listed, Removed, Watch
 from tidegate.observe.index import Index
 from tidegate.observe.pods import WATCHED, read_record
+from tidegate.resource_key import Key
 from tidegate.strangers import Strangers
-from tidegate.workqueue import Key
 
 _SELECTOR = ",".join(f"{name}={value}" for name, value in WATCHED.items())
 

@@ -32,9 +32,9 @@ from tidegate.observe.quotas import Quotas
 from tidegate.observe.start_events import StartEvents
 from tidegate.observe.unreadable import observe_unreadable
 from tidegate.reference_checks import ReferenceChecks
+from tidegate.resource_key import Key
 from tidegate.resources.platform import Platform
 from tidegate.trials import MISSING_LASTS, Trials
-from tidegate.workqueue import Key
 from tidegate_spark.contract.reasons import Reason
 
 log = structlog.get_logger()

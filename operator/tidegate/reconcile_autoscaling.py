@@ -27,8 +27,8 @@ from tidegate.observe.gather import find_pod
 from tidegate.observe.gather_autoscaling import see
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.quotas import Quotas
+from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name
-from tidegate.workqueue import Key
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR
 from tidegate_spark.contract.reasons import Reason
 

@@ -19,7 +19,7 @@ from tidegate.model.control_message import CONTROL_KIND
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.gather_control import FindSnapshot, observe_control
 from tidegate.observe.index import Index
-from tidegate.workqueue import Key
+from tidegate.resource_key import Key
 
 NO_APP = ""
 """Name in the key of messages that cannot be read: to whom they are sent is not known."""

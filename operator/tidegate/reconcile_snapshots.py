@@ -23,8 +23,8 @@ from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import SnapshotObservation, pods_of, start_timeout, with_pods
 from tidegate.observe.start_events import StartEvents
+from tidegate.resource_key import Key
 from tidegate.resources.platform import Platform
-from tidegate.workqueue import Key
 
 log = structlog.get_logger()
 

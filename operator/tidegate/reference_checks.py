@@ -21,9 +21,9 @@ from tidegate.kube.failures import FAILURES, TRANSIENT, AlreadyExists, Failure, 
 from tidegate.kube.paths import collection_of, item
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.observation import CheckedReferences, Observation
+from tidegate.resource_key import Key
 from tidegate.resources.references import SECRET, Reference, secret_to_try
 from tidegate.trials import LASTS, MISSING_LASTS
-from tidegate.workqueue import Key
 
 MOST_OBJECTS = 50
 """Objects of one version that are asked for; further ones are not checked."""

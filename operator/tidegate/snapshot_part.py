@@ -15,7 +15,8 @@ from tidegate.observe.following import follow
 from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import SnapshotIndex, Stored
 from tidegate.part import Running
-from tidegate.workqueue import Key, WorkQueue
+from tidegate.resource_key import Key
+from tidegate.workqueue import WorkQueue
 from tidegate_spark.contract.reasons import Reason
 
 

@@ -20,7 +20,7 @@ from tidegate.model.times import growing_pause
 from tidegate.observe.index import Index
 from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.observation import Observation, Unfit
-from tidegate.workqueue import Key
+from tidegate.resource_key import Key
 from tidegate_spark.contract.protocol import ROLE_REPARTITION
 
 LASTS, UNKNOWN_LASTS = 300.0, 30.0

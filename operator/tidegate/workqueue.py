@@ -16,9 +16,7 @@ from typing import Protocol
 import structlog
 
 from tidegate.leadership import NotLeadingError
-
-Key = tuple[str, str]
-"""Namespace and name of an application, or of another resource that has a queue of its own."""
+from tidegate.resource_key import Key
 
 Work = Callable[[Key], Awaitable[float | None]]
 """Works on one key; returns seconds until the key wants to be looked at again, or None."""

@@ -47,10 +47,11 @@ from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.reference_checks import ReferenceChecks
+from tidegate.resource_key import Key
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.trials import Trials
-from tidegate.workqueue import Key, RetryLaterError, WorkQueue
+from tidegate.workqueue import RetryLaterError, WorkQueue
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_testing.chart_rules import grant_for, grants, rules_of
 

@@ -18,9 +18,9 @@ from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import ACCESS_AGE
 from tidegate.observe.index import Index
+from tidegate.resource_key import Key
 from tidegate.resources.access import build_access
 from tidegate.resources.names import SHARED_ACCESS_NAME
-from tidegate.workqueue import Key
 from tidegate_spark.contract.protocol import LABEL_MANAGED_BY, MANAGED_BY
 
 log = structlog.get_logger()

@@ -38,9 +38,10 @@ from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.observation import Refusal, SnapshotRefusal
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
 from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.resource_key import Key
 from tidegate.resources.configuration import secret_for
 from tidegate.resources.names import access_name, driver_pod_name, purge_pod_name
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.protocol import FINALIZER, store_identity
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders

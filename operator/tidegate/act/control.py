@@ -23,7 +23,8 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.pods import process_of
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.resource_key import Key
+from tidegate.workqueue import RetryLaterError
 
 _BOOKKEEPING = (do.WriteMessageStatus, do.TellOfMessage)
 log = structlog.get_logger()

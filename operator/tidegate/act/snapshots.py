@@ -35,8 +35,9 @@ from tidegate.observe.pods import Pod, build_record, process_of
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource
+from tidegate.resource_key import Key
 from tidegate.resources.names import access_name
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
 

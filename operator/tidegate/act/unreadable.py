@@ -22,7 +22,8 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
 from tidegate.kube.paths import item
 from tidegate.model.streaming_app import KIND, Metadata, StreamingApp
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.resource_key import Key
+from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.secret_shapes import without_shapes
 

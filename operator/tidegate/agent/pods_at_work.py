@@ -17,7 +17,7 @@ from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodProgress
-from tidegate.workqueue import Key
+from tidegate.resource_key import Key
 
 log = structlog.get_logger()
 INTERVAL = 5.0

@@ -24,8 +24,9 @@ from tidegate.observe.gather import REPORT_AGE, access_is_due
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import PodRecord
+from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name
-from tidegate.workqueue import Key, WorkQueue
+from tidegate.workqueue import WorkQueue
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.contract.snapshot_protocol import SnapshotState
 

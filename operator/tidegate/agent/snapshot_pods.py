@@ -7,7 +7,7 @@ import dataclasses
 from tidegate.agent.pods_at_work import PodsAtWork
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import PodProgress
-from tidegate.workqueue import Key
+from tidegate.resource_key import Key
 
 
 class SnapshotPods(PodsAtWork):

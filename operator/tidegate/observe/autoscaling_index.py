@@ -10,7 +10,7 @@ from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import History
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.beside import FeatureIndex
-from tidegate.workqueue import Key
+from tidegate.resource_key import Key
 
 
 @dataclass(frozen=True, slots=True)

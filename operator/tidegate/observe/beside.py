@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.workqueue import Key
+from tidegate.resource_key import Key
 
 
 class FeatureIndex:

@@ -11,7 +11,7 @@ from tidegate.observe.control_observation import ControlMemory
 from tidegate.observe.open_resources import OpenResources
 from tidegate.observe.versions import version_number
 from tidegate.observe.watched import UnreadableResource, WatchedResources, discard
-from tidegate.workqueue import Key
+from tidegate.resource_key import Key
 
 Stored = ControlMessage | UnreadableResource
 _ENDED_IN_SIGHT = 128

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.observe.pods import PodRecord
-from tidegate.workqueue import Key
+from tidegate.resource_key import Key
 from tidegate_spark.contract.protocol import ROLE_EXECUTOR
 
 MOST_ENDS = 16

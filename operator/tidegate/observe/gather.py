@@ -11,9 +11,9 @@ from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Observation, TimedReport, is_told
 from tidegate.observe.pods import PodRecord, of_driver
 from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate.resources.platform import Platform
-from tidegate.workqueue import Key
 from tidegate_spark.contract.protocol import (
     ROLE_DRIVER,
     ROLE_EXECUTOR,

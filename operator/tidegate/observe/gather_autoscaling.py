@@ -8,9 +8,9 @@ from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.pods import process_of
+from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name
 from tidegate.spark.settings import task_slots
-from tidegate.workqueue import Key
 from tidegate_spark.contract.protocol import ROLE_DRIVER, AgentReport, DriverState
 
 _COMES_FIRST = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK})

@@ -11,9 +11,9 @@ from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.open_resources import OpenCount
+from tidegate.resource_key import Key
 from tidegate.resources.message_snapshot import message_snapshot_name
 from tidegate.resources.names import driver_pod_name
-from tidegate.workqueue import Key
 from tidegate_spark.contract.protocol import ROLE_DRIVER
 
 FindSnapshot = Callable[[Key], StreamSnapshot | None]

@@ -25,9 +25,9 @@ from tidegate.observe.pods import PodRecord
 from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.storage_roots import StorageRoots, held_by, holds_back
 from tidegate.observe.versions import Departed, version_number
+from tidegate.resource_key import Key
 from tidegate.resources.floors import NO_FLOORS, Floors
 from tidegate.resources.platform import Platform
-from tidegate.workqueue import Key
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
 
 

@@ -20,8 +20,8 @@ from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.open_resources import OpenResources
 from tidegate.observe.snapshot_observation import SnapshotMemory
 from tidegate.observe.watched import UnreadableResource, WatchedResources, discard
+from tidegate.resource_key import Key
 from tidegate.resources.stream_snapshot import keep_text
-from tidegate.workqueue import Key
 
 Stored = StreamSnapshot | UnreadableResource
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from tidegate.model.spec_hash import spec_hash, store_of
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.workqueue import Key
+from tidegate.resource_key import Key
 from tidegate_spark.contract.protocol import application_uri, store_identity
 
 Root = tuple[str, ...]

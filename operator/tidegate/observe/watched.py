@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tidegate.model.streaming_app import Metadata
 from tidegate.observe.beside import FeatureIndex
 from tidegate.observe.versions import Departed, version_number
-from tidegate.workqueue import Key
+from tidegate.resource_key import Key
 
 
 class Watchable(Protocol):

@@ -29,7 +29,8 @@ from tidegate.observe.observation import TimedReport
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.reconcile_control import ControlReconciler
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.resource_key import Key
+from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport
 from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.contract.protocol import AgentReport, DriverState

@@ -39,13 +39,14 @@ from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.resource_key import Key
 from tidegate.resources.access import build_access
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.metadata import owner_reference
 from tidegate.resources.names import agent_secret_name, spark_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.stream_snapshot import build_scheduled
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.reasons import ForeignReason, Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_testing.dictionary_server import ApiServer

@@ -21,7 +21,8 @@ from tidegate.observe.index import Index
 from tidegate.observe.observation import TimedReport
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_control import NO_APP, ControlReconciler
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.resource_key import Key
+from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.control_protocol import (
     AskedMessage,
     ControlOrders,

@@ -11,7 +11,8 @@ from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.decide.actions import Plan, RecordLaunch
 from tidegate.kube.failures import Conflict, Failure, Unavailable
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.resource_key import Key
+from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.protocol import store_identity
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with

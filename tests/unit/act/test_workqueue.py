@@ -8,7 +8,8 @@ import pytest
 
 from tidegate.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
-from tidegate.workqueue import Key, RetryLaterError, Work, WorkQueue
+from tidegate.resource_key import Key
+from tidegate.workqueue import RetryLaterError, Work, WorkQueue
 
 A, B = ("shop", "a"), ("shop", "b")
 

@@ -10,7 +10,8 @@ from tidegate.agent.poller import PACES, AgentPoller
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
-from tidegate.workqueue import Key, WorkQueue
+from tidegate.resource_key import Key
+from tidegate.workqueue import WorkQueue
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.observations import UID, app_with, launched, running_driver
 from tidegate_testing.virtual_time import run_in_virtual_time

@@ -11,7 +11,8 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import DriverStatus, StreamingApp
 from tidegate.observe.index import Index
 from tidegate.reconcile import Reconciler
-from tidegate.workqueue import Key, RetryLaterError
+from tidegate.resource_key import Key
+from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, PLATFORM, app_with, ended_with, launched, running_driver
 from tidegate_testing.values import body

@@ -15,7 +15,8 @@ from tidegate.agent.keys import KEY_BYTES
 from tidegate.main import DRAIN_SECONDS, Operator, _drain
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
-from tidegate.workqueue import Key, WorkQueue
+from tidegate.resource_key import Key
+from tidegate.workqueue import WorkQueue
 from tidegate_testing.kubectl import write_kubeconfig
 from tidegate_testing.observations import app_with
 from tidegate_testing.operator_process import OperatorProcess

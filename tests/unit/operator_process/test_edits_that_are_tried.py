@@ -10,8 +10,8 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate.reconcile import Reconciler
+from tidegate.resource_key import Key
 from tidegate.trials import Trials
-from tidegate.workqueue import Key
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, PLATFORM, running_driver
 from tidegate_testing.plans import acts

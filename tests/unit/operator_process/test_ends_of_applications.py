@@ -10,7 +10,8 @@ from aiohttp import web
 from tidegate.main import Operator
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
-from tidegate.workqueue import Key, WorkQueue
+from tidegate.resource_key import Key
+from tidegate.workqueue import WorkQueue
 from tidegate_testing.observations import app_with
 from tidegate_testing.scripted_server import Server, events, listing, talking_to
 

@@ -14,7 +14,8 @@ from tidegate.kube.failures import Unavailable
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
-from tidegate.workqueue import Key, WorkQueue
+from tidegate.resource_key import Key
+from tidegate.workqueue import WorkQueue
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with, launched
 
