@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.decide import actions as do
-from tidegate.decide.launch import LONGEST_PAUSE, LONGEST_REFUSED_PAUSE
+from tidegate.decide.launch import LONGEST_PAUSE
+from tidegate.decide.pauses import LONGEST_REFUSED_PAUSE
 from tidegate.decide.plan import decide
 from tidegate.decide.running import ends_to_be_retried
 from tidegate.model.streaming_app import DeletionPolicy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.decide import deletion_messages
 from tidegate.decide.actions import CreateSnapshot, PublishEvent
-from tidegate.decide.launch import time_left
+from tidegate.decide.pauses import time_left
 from tidegate.decide.schedule import REFUSED_PAUSE
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.stream_snapshot import SnapshotPhase, owner_uid

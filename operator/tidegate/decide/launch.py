@@ -23,6 +23,7 @@ from tidegate.decide.actions import (
 )
 from tidegate.decide.executors import target_executors
 from tidegate.decide.origin import lineage_to_launch, with_beginning
+from tidegate.decide.pauses import LONGEST_REFUSED_PAUSE, refused_for, time_left
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError, TooLongError
 from tidegate.model.stops import stop_was_asked_for
@@ -40,7 +41,6 @@ from tidegate_spark.contract.reasons import Reason
 
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""
-FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
 _TAKEN_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
@@ -268,19 +268,6 @@ def is_unplanned(o: Observation) -> bool:
     status = o.app.status
     same = status.epoch > 0 and status.applied_spec_hash == o.spec_hash
     return same and status.phase is not Phase.SUSPENDED and not stop_was_asked_for(status)
-
-
-def refused_for(at: float, attempts: int, now: float) -> float:
-    """Return for how many seconds a pod that was refused ``at`` a time is not tried again; 0 if it is to be now."""
-    return time_left(at, growing_pause(attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)
-
-
-def time_left(since: float, pause: float, now: float) -> float:
-    """Return the seconds left of a pause that this process noted the beginning of; 0 if it is over.
-
-    A beginning that is still to come was noted before somebody set the clock back: nobody waits until it comes again.
-    """
-    return max(0.0, since + pause - now) if since <= now else 0.0
 
 
 def _create(o: Observation, epoch: int) -> tuple[Action, ...]:

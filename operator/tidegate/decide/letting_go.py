@@ -15,7 +15,7 @@ from tidegate.decide.actions import (
     PublishEvent,
 )
 from tidegate.decide.faults import name_end, name_start_problem
-from tidegate.decide.launch import refused_for
+from tidegate.decide.pauses import refused_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Metadata, Phase, StartedFrom

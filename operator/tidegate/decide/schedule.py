@@ -14,8 +14,8 @@ import msgspec
 
 from tidegate.decide import messages
 from tidegate.decide.actions import Action, CreateSnapshot, PublishEvent
-from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_of
+from tidegate.decide.pauses import time_left
 from tidegate.model.status_bounds import LONGEST_NAME, MOST_ITEMS
 from tidegate.model.stream_snapshot import (
     SnapshotPhase,

@@ -20,8 +20,8 @@ from tidegate.decide.faults import read_termination
 from tidegate.decide.ignored_instances import instances_condition
 from tidegate.decide.ignored_periods import periods_condition
 from tidegate.decide.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
-from tidegate.decide.launch import time_left
 from tidegate.decide.origin import lineage_to_launch, recorded_or_found
+from tidegate.decide.pauses import time_left
 from tidegate.decide.plaintext_secrets import secrets_condition
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.schedule import look_at_schedule

@@ -26,7 +26,7 @@ from tidegate.decide.control.actions import (
 from tidegate.decide.control.dispatch import Dispatch, choose
 from tidegate.decide.control.status import build_message_status, is_core
 from tidegate.decide.control.verdict import MessageVerdict, Seen
-from tidegate.decide.launch import time_left
+from tidegate.decide.pauses import time_left
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.verdict import Health
 from tidegate.model.control_message import FINAL, ControlMessageStatus

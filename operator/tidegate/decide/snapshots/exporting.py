@@ -12,7 +12,7 @@ import datetime
 
 from tidegate.decide.actions import PublishEvent
 from tidegate.decide.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
-from tidegate.decide.launch import time_left
+from tidegate.decide.pauses import time_left
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import (

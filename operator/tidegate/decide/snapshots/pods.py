@@ -9,7 +9,7 @@ import msgspec
 
 from tidegate.decide.actions import EnsureAccess
 from tidegate.decide.faults import Problem, is_json, name_start_problem
-from tidegate.decide.launch import refused_for, time_left
+from tidegate.decide.pauses import refused_for, time_left
 from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refers_to_its_app

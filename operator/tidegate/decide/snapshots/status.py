@@ -7,7 +7,7 @@ import datetime
 import msgspec
 
 from tidegate.decide.conditions import build_conditions
-from tidegate.decide.launch import time_left
+from tidegate.decide.pauses import time_left
 from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
 from tidegate.decide.snapshots.version import image_taken, version_taken
 from tidegate.model.status import Condition

@@ -15,7 +15,8 @@ from tidegate.decide.faults import (
     name_start_problem,
     read_termination,
 )
-from tidegate.decide.launch import refusal_of, time_left, words_of_refusal
+from tidegate.decide.launch import refusal_of, words_of_refusal
+from tidegate.decide.pauses import time_left
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.launched import (
     committed_nothing,

@@ -23,7 +23,8 @@ from tidegate.decide.faults import (
     name_start_problem,
     read_termination,
 )
-from tidegate.decide.launch import provide, refused_for, time_left
+from tidegate.decide.launch import provide
+from tidegate.decide.pauses import refused_for, time_left
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.record import Step, change, seconds_since, with_obsolete
 from tidegate.model.errors import SpecError

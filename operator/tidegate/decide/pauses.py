@@ -1,0 +1,20 @@
+"""How long something waits that is not to be done at once, or at all any more. No I/O, no clock."""
+
+from __future__ import annotations
+
+from tidegate.model.times import growing_pause
+
+FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
+
+
+def refused_for(at: float, attempts: int, now: float) -> float:
+    """Return for how many seconds a pod that was refused ``at`` a time is not tried again; 0 if it is to be now."""
+    return time_left(at, growing_pause(attempts, FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE), now)
+
+
+def time_left(since: float, pause: float, now: float) -> float:
+    """Return the seconds left of a pause that this process noted the beginning of; 0 if it is over.
+
+    A beginning that is still to come was noted before somebody set the clock back: nobody waits until it comes again.
+    """
+    return max(0.0, since + pause - now) if since <= now else 0.0
