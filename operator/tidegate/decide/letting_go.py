@@ -15,18 +15,15 @@ from tidegate.decide.actions import (
     PublishEvent,
 )
 from tidegate.decide.faults import name_end, name_start_problem
-from tidegate.decide.pauses import refused_for
+from tidegate.decide.pauses import PATIENCE, patience_left, refused_for
 from tidegate.decide.verdict import Health, Verdict
 from tidegate.model.errors import SpecError
-from tidegate.model.streaming_app import Metadata, Phase, StartedFrom
+from tidegate.model.streaming_app import Phase, StartedFrom
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.resources.driver_config import fork_holder
 from tidegate.resources.names import release_pod_name
 from tidegate.resources.release_pod import build_release_pod
 from tidegate_spark.contract.reasons import Reason
-
-PATIENCE = 300.0
-"""Seconds from the deletion until it is given up: the origin's storage may be gone for good."""
 
 
 def let_go_of_origin(o: Observation, now: float) -> Verdict | None:
@@ -100,15 +97,6 @@ def _verdict(message: str, left: float, *, before: tuple[Action, ...] = (), afte
         after=after,
         wake_after=left,
     )
-
-
-def patience_left(metadata: Metadata, now: float) -> float:
-    """Return for how many seconds a storage that may be gone is still waited for by what is being deleted.
-
-    The API server's clock says when that began, and ours may be behind it.
-    """
-    deleted = metadata.deletion_timestamp
-    return max(0.0, min(PATIENCE, deleted.timestamp() + PATIENCE - now)) if deleted is not None else 0.0
 
 
 def _namespace_goes(o: Observation) -> bool:

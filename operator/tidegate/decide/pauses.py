@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from tidegate.model.streaming_app import Metadata
 from tidegate.model.times import growing_pause
+
+PATIENCE = 300.0
+"""Seconds from the deletion until it is given up: the origin's storage may be gone for good."""
+
 
 FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
 
@@ -18,3 +23,12 @@ def time_left(since: float, pause: float, now: float) -> float:
     A beginning that is still to come was noted before somebody set the clock back: nobody waits until it comes again.
     """
     return max(0.0, since + pause - now) if since <= now else 0.0
+
+
+def patience_left(metadata: Metadata, now: float) -> float:
+    """Return for how many seconds a storage that may be gone is still waited for by what is being deleted.
+
+    The API server's clock says when that began, and ours may be behind it.
+    """
+    deleted = metadata.deletion_timestamp
+    return max(0.0, min(PATIENCE, deleted.timestamp() + PATIENCE - now)) if deleted is not None else 0.0

@@ -10,7 +10,7 @@ from tidegate.decide.actions import (
     PublishEvent,
     RemoveFinalizer,
 )
-from tidegate.decide.letting_go import PATIENCE
+from tidegate.decide.pauses import PATIENCE
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import StartedFrom, StreamingApp
 from tidegate.observe.observation import Memory, Observation, Refusal

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from tidegate.decide.actions import PublishEvent, RemoveFinalizer
-from tidegate.decide.letting_go import PATIENCE, patience_left
-from tidegate.decide.pauses import time_left
+from tidegate.decide.pauses import PATIENCE, patience_left, time_left
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, SnapshotAction
