@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.decide import actions as do
+from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.launch import LONGEST_PAUSE
 from tidegate.decide.pauses import LONGEST_REFUSED_PAUSE
 from tidegate.decide.plan import decide
@@ -87,7 +88,7 @@ def check_cover(cluster: Cluster, plan: do.Plan) -> None:
                 assert doomed
                 assert app.spec.storage.deletion_policy is DeletionPolicy.DELETE
                 assert DRIVER not in cluster.pods
-            case do.RemoveFinalizer():
+            case RemoveFinalizer():
                 assert doomed
                 assert set(cluster.pods) <= {PURGE}
             case do.DeleteLaunchSecrets():
@@ -158,7 +159,7 @@ def test_a_plan_carried_out_is_not_decided_again(
     live(cluster, course)
     cluster.set_quota(False)
     step(cluster)
-    writes = (do.WriteStatus, do.RecordLaunch, do.CreateDriver, do.DeleteDriver, do.PublishEvent)
+    writes = (do.WriteStatus, do.RecordLaunch, do.CreateDriver, do.DeleteDriver, PublishEvent)
     first = step(cluster)
     again = step(cluster)
     if first is not None and again is not None and first.rule == again.rule:

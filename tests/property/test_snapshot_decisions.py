@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.decide import actions as do
+from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.snapshots.actions import SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.stream_snapshot import SnapshotPhase
@@ -75,12 +75,12 @@ def step(world: SnapshotWorld, crash_after: int | None = None) -> SnapshotPlan |
     if observation is None:
         return None
     plan = decide_snapshot(observation, world.now)
-    if any(isinstance(action, do.RemoveFinalizer) for action in plan.actions):
+    if any(isinstance(action, RemoveFinalizer) for action in plan.actions):
         assert observation.snapshot.metadata.deletion_timestamp is not None
         keeps = observation.snapshot.spec.deletion_policy is DeletionPolicy.RETAIN
         assert keeps or world.stored == "", "let go while the files are there"
         given_up = any(
-            isinstance(action, do.PublishEvent) and action.reason == "SnapshotRetained" for action in plan.actions
+            isinstance(action, PublishEvent) and action.reason == "SnapshotRetained" for action in plan.actions
         )
         assert world.stored != "taking" or given_up, "let go half taken, and nobody was told"
     was_ready = observation.snapshot.status.phase is SnapshotPhase.READY

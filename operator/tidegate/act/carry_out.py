@@ -19,6 +19,7 @@ from tidegate.act.pods import delete_pod, restore_labels
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide import actions as do
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import (
     FAILURES,
@@ -48,7 +49,7 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 
 QUICK = 600.0
 """Seconds a driver must have lived for its loss not to count as another one in quick succession."""
-_BOOKKEEPING = (do.WriteStatus, do.PublishEvent, do.RememberTold)
+_BOOKKEEPING = (do.WriteStatus, PublishEvent, do.RememberTold)
 """Actions that change nothing for the application; in the log of a quiet day there would be little else."""
 log = structlog.get_logger()
 
@@ -108,11 +109,11 @@ class Actor:
 
     async def _carry_out_one(self, run: _Run, action: do.Action) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
         match action:
-            case do.AddFinalizer():
+            case AddFinalizer():
                 return await self._patch_finalizers(run, [*run.app.metadata.finalizers, FINALIZER])
-            case do.RemoveFinalizer():
+            case RemoveFinalizer():
                 return await self._remove_finalizer(run)
-            case do.EnsureAccess():
+            case EnsureAccess():
                 return await self._ensure_access(run)
             case do.EnsureLaunchSecrets(epoch=epoch):
                 failure = await self._secrets.ensure(run.app, epoch)
@@ -158,7 +159,7 @@ class Actor:
                 return await self._order_snapshots(run, pod, orders)
             case do.CreateSnapshot(manifest=manifest):
                 return await self._create_snapshot(run, manifest)
-            case do.PublishEvent():
+            case PublishEvent():
                 # What follows a launch is told when there is time for it: other launches wait for this worker.
                 publish = self._events.publish_later if run.launched else self._events.publish
                 await publish(run.app.metadata, action, run.now)
@@ -297,7 +298,7 @@ class Actor:
 
     async def _refuse_snapshot(self, run: _Run, name: str, reason: Reason, message: str) -> Outcome:
         self._remember(run.key, snapshot_refusal=SnapshotRefusal(name, reason, message, run.now))
-        await self._events.publish(run.app.metadata, do.PublishEvent(reason, message, True, name), run.now)
+        await self._events.publish(run.app.metadata, PublishEvent(reason, message, True, name), run.now)
         return LookAgain(message)
 
     # --- pods ---

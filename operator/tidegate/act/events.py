@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists
 from tidegate.kube.paths import collection_of

@@ -16,7 +16,7 @@ from tidegate.act.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.decide import actions as do
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.snapshots import actions as about_snapshots
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
@@ -41,7 +41,7 @@ from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
 
-_BOOKKEEPING = (about_snapshots.WriteSnapshotStatus, about_snapshots.ForgetRefusal, do.PublishEvent)
+_BOOKKEEPING = (about_snapshots.WriteSnapshotStatus, about_snapshots.ForgetRefusal, PublishEvent)
 log = structlog.get_logger()
 
 
@@ -119,7 +119,7 @@ class SnapshotActor:
         if SNAPSHOT_FINALIZER not in metadata.finalizers:
             return
         message = messages.files_retained(unreadable.problem)
-        told = do.PublishEvent(Reason.SNAPSHOT_RETAINED, message, True, "kept")
+        told = PublishEvent(Reason.SNAPSHOT_RETAINED, message, True, "kept")
         await self._events.publish(metadata, told, now, SNAPSHOT_KIND)
         left = [name for name in metadata.finalizers if name != SNAPSHOT_FINALIZER]
         change = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": left}}
@@ -130,12 +130,12 @@ class SnapshotActor:
 
     async def _carry_out_one(self, run: _Run, action: about_snapshots.SnapshotAction) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
         match action:
-            case do.AddFinalizer():
+            case AddFinalizer():
                 return await self._patch(run, _finalizers(run, [*run.snapshot.metadata.finalizers, SNAPSHOT_FINALIZER]))
-            case do.RemoveFinalizer():
+            case RemoveFinalizer():
                 left = [name for name in run.snapshot.metadata.finalizers if name != SNAPSHOT_FINALIZER]
                 return await self._patch(run, _finalizers(run, left))
-            case do.EnsureAccess():
+            case EnsureAccess():
                 return await self._ensure_access(run)
             case about_snapshots.ForgetRefusal():
                 self._remember(run.key, refusal=None)
@@ -165,7 +165,7 @@ class SnapshotActor:
                     "annotations": {ANNOTATION_KEEP: text},
                 }
                 return await self._patch(run, {"metadata": change})
-            case do.PublishEvent():
+            case PublishEvent():
                 await self._events.publish(run.snapshot.metadata, action, run.now, SNAPSHOT_KIND)
                 return None
             case _:

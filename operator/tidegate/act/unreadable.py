@@ -15,7 +15,7 @@ import structlog
 
 from tidegate.act import messages
 from tidegate.act.events import EventPublisher
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.conditions import build_conditions
 from tidegate.decide.verdict import Health
 from tidegate.kube.client import KubeClient

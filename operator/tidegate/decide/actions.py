@@ -9,25 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.model.streaming_app import StreamingAppStatus
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.contract.reasons import AnyReason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
-
-
-@dataclass(frozen=True, slots=True)
-class AddFinalizer:
-    """Keep the resource until what belongs to it is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveFinalizer:
-    """Let the resource go."""
-
-
-@dataclass(frozen=True, slots=True)
-class EnsureAccess:
-    """Have the application's ServiceAccount, Role and RoleBinding; they go with it, by their owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,16 +177,6 @@ class CreateSnapshot:
     """Create a StreamSnapshot of the application, by a name that follows from what it is for."""
 
     manifest: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class PublishEvent:
-    """Tell people, as a Kubernetes Event; ``occasion`` makes its name, so that the same thing is told once."""
-
-    reason: AnyReason
-    message: str
-    warning: bool
-    occasion: str
 
 
 @dataclass(frozen=True, slots=True)

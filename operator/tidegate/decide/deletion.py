@@ -15,11 +15,9 @@ from tidegate.decide.actions import (
     DeletePurge,
     DeleteRehearsal,
     DeleteRepartition,
-    EnsureAccess,
     Plan,
-    PublishEvent,
-    RemoveFinalizer,
 )
+from tidegate.decide.base_actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.faults import name_end, name_start_problem, read_termination
 from tidegate.decide.last_snapshot import tell_missing
 from tidegate.decide.letting_go import remove_release_pod, tell_held

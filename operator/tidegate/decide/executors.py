@@ -12,7 +12,8 @@ from typing import Any
 from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide import executor_end_messages, executor_messages
-from tidegate.decide.actions import Action, PublishEvent, SetExecutors
+from tidegate.decide.actions import Action, SetExecutors
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executor_ends import END_REASONS, last_end
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.model.errors import SpecError

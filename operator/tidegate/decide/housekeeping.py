@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.decide.actions import (
-    Action,
-    AddFinalizer,
-    DeleteExecutor,
-    EnsureAccess,
-    EnsureLaunchSecrets,
-    PublishEvent,
-    RememberTold,
-    RestoreLabels,
-)
+from tidegate.decide.actions import Action, DeleteExecutor, EnsureLaunchSecrets, RememberTold, RestoreLabels
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.configuration import provide_again
 from tidegate.decide.upgrades.copying import order_copies
 from tidegate.observe.observation import Observation, has_other_key, lacks_access, pods_of

@@ -12,7 +12,7 @@ import datetime
 import msgspec
 
 from tidegate.decide import autoscaling_messages
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executors import is_autoscaled
 from tidegate.model.streaming_app import AutoscalingBasis, Condition, StreamingApp
 from tidegate.observe.observation import Observation

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 
 from tidegate.decide import autoscaling_messages
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.model.streaming_app import Condition, StreamingApp
 from tidegate.model.times import fault_of
 from tidegate.observe.observation import Observation

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tidegate.decide import deletion_messages
-from tidegate.decide.actions import CreateSnapshot, PublishEvent
+from tidegate.decide.actions import CreateSnapshot
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.pauses import time_left
 from tidegate.decide.schedule import REFUSED_PAUSE
 from tidegate.decide.verdict import Health, Verdict

@@ -13,14 +13,13 @@ import msgspec
 from tidegate.decide import messages
 from tidegate.decide.actions import (
     Action,
-    AddFinalizer,
     ConfirmDriverGone,
     CreateDriver,
     DeleteLaunchSecrets,
-    EnsureAccess,
     EnsureLaunchSecrets,
     ProvideConfiguration,
 )
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess
 from tidegate.decide.executors import target_executors
 from tidegate.decide.origin import lineage_to_launch, with_beginning
 from tidegate.decide.pauses import LONGEST_REFUSED_PAUSE, refused_for, time_left

@@ -7,13 +7,8 @@ for it: the origin may be another cluster's. So it is released here, before the 
 from __future__ import annotations
 
 from tidegate.decide import deletion_messages
-from tidegate.decide.actions import (
-    Action,
-    CreateOriginRelease,
-    DeleteOriginRelease,
-    EnsureAccess,
-    PublishEvent,
-)
+from tidegate.decide.actions import Action, CreateOriginRelease, DeleteOriginRelease
+from tidegate.decide.base_actions import EnsureAccess, PublishEvent
 from tidegate.decide.faults import name_end, name_start_problem
 from tidegate.decide.pauses import PATIENCE, patience_left, refused_for
 from tidegate.decide.verdict import Health, Verdict

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 
 from tidegate.decide import secret_messages as messages
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.model.plain_secrets import ARGUMENTS, CHANNEL, SETTINGS, STORAGE, PlainSecret, plain_secrets
 from tidegate.model.spec_hash import version_of
 from tidegate.model.streaming_app import Condition, StreamingApp

@@ -20,9 +20,10 @@ from tidegate.decide import (
     start_from,
     suspension,
 )
-from tidegate.decide.actions import Action, Plan, PublishEvent, RecordLaunch, WriteStatus
+from tidegate.decide.actions import Action, Plan, RecordLaunch, WriteStatus
 from tidegate.decide.autoscaling import tell_scaling
 from tidegate.decide.availability import works
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executors import rescale_live
 from tidegate.decide.housekeeping import (
     HOUSEKEEPING,

@@ -11,7 +11,8 @@ import datetime
 from collections.abc import Callable
 
 from tidegate.decide import ends, fault_messages, messages
-from tidegate.decide.actions import DeleteDriver, PublishEvent
+from tidegate.decide.actions import DeleteDriver
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.ends import ended_for_good_with, judge_exhausted_driver, obey_policy_never
 from tidegate.decide.faults import name_end, read_termination
 from tidegate.decide.running import ends_to_be_retried, judge_ended_driver

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import msgspec
 
 from tidegate.decide import messages
-from tidegate.decide.actions import Action, CreateSnapshot, PublishEvent
+from tidegate.decide.actions import Action, CreateSnapshot
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.pauses import time_left
 from tidegate.model.status_bounds import LONGEST_NAME, MOST_ITEMS

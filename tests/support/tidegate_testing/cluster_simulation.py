@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tidegate.decide import actions as do
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.observation import Memory, Observation, Refusal, TimedReport
@@ -87,11 +88,11 @@ class Cluster:
     def _carry_out_one(self, action: do.Action) -> bool:  # noqa: C901, PLR0912 - one arm each
         assert self.app is not None
         match action:
-            case do.AddFinalizer():
+            case AddFinalizer():
                 self._set_finalizers((*self.app.metadata.finalizers, FINALIZER))
-            case do.RemoveFinalizer():
+            case RemoveFinalizer():
                 self._set_finalizers(tuple(f for f in self.app.metadata.finalizers if f != FINALIZER))
-            case do.EnsureAccess():
+            case EnsureAccess():
                 self.access = True
             case do.EnsureLaunchSecrets(epoch=epoch):
                 self.secrets.add(epoch)
@@ -134,7 +135,7 @@ class Cluster:
                 self.order(pod, orders)
             case do.RememberTold(epoch=epoch, sequence=sequence):
                 self._remember(told=(epoch, sequence))
-            case do.PublishEvent() | do.CreateSnapshot() | do.ConfirmRecord():
+            case PublishEvent() | do.CreateSnapshot() | do.ConfirmRecord():
                 pass
         return True
 

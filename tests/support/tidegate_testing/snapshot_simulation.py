@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide import actions as do
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.snapshots import actions as about
 from tidegate.model.stream_snapshot import ANNOTATION_KEEP, ExportSpec, StreamSnapshot
 from tidegate.model.streaming_app import DeletionPolicy, Phase, StreamingApp
@@ -94,9 +94,9 @@ class SnapshotWorld:
     def _carry_out_one(self, action: about.SnapshotAction) -> bool:  # noqa: C901 - one arm each
         assert self.snapshot is not None
         match action:
-            case do.AddFinalizer():
+            case AddFinalizer():
                 self._set_finalizers((*self.snapshot.metadata.finalizers, SNAPSHOT_FINALIZER))
-            case do.RemoveFinalizer():
+            case RemoveFinalizer():
                 self._set_finalizers(())
             case about.WriteSnapshotStatus(status=status):
                 self.snapshot = msgspec.structs.replace(self.snapshot, status=status)
@@ -118,8 +118,8 @@ class SnapshotWorld:
                 metadata = msgspec.structs.replace(self.snapshot.metadata, annotations=annotations)
                 self.snapshot = msgspec.structs.replace(self.snapshot, metadata=metadata)
             case (
-                do.EnsureAccess()
-                | do.PublishEvent()
+                EnsureAccess()
+                | PublishEvent()
                 | about.CountVerification()
                 | about.CountExport()
                 | about.CountTakenByPod()

@@ -7,6 +7,7 @@ import msgspec
 
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.streaming_app import (
     Phase,
@@ -129,7 +130,7 @@ def index_of(plan: Plan, kind: type) -> int:
 
 def events(plan: Plan) -> list[str]:
     """Return the reasons of a plan's events."""
-    return [action.reason for action in plan.actions if isinstance(action, do.PublishEvent)]
+    return [action.reason for action in plan.actions if isinstance(action, PublishEvent)]
 
 
 def new_app(phase: UpgradePhase, **fields: Any) -> StreamingApp:

@@ -20,15 +20,13 @@ from tidegate.decide.actions import (
     CreatePurge,
     CreateSnapshot,
     DeleteLaunchSecrets,
-    EnsureAccess,
     EnsureLaunchSecrets,
     OrderSnapshots,
     Plan,
-    PublishEvent,
-    RemoveFinalizer,
     SetExecutors,
     WriteStatus,
 )
+from tidegate.decide.base_actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.plan import decide
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import collection_of, path_of

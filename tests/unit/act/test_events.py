@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tidegate.act.events import BURST, REFILL_SECONDS, WAITING, EventPublisher
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.leadership import NotLeadingError
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with

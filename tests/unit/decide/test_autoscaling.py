@@ -13,8 +13,9 @@ from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import KEPT_SECONDS
 from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
-from tidegate.decide.actions import CreateDriver, PublishEvent, RecordLaunch, SetExecutors, WriteStatus
+from tidegate.decide.actions import CreateDriver, RecordLaunch, SetExecutors, WriteStatus
 from tidegate.decide.autoscaling import past_of, settings_of
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.metrics.figures import Figures
 from tidegate.model.spec import AutoscalingSpec

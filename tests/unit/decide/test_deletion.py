@@ -11,11 +11,9 @@ from tidegate.decide.actions import (
     DeleteExecutor,
     DeleteLaunchSecrets,
     DeletePurge,
-    EnsureAccess,
     Plan,
-    PublishEvent,
-    RemoveFinalizer,
 )
+from tidegate.decide.base_actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import Memory, Refusal

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.decide.actions import DeleteDriver, PublishEvent, RememberTold, SetExecutors, WriteStatus
+from tidegate.decide.actions import DeleteDriver, RememberTold, SetExecutors, WriteStatus
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.model.streaming_app import Phase

@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.decide.actions import (
-    DeleteDriver,
-    PublishEvent,
-    WriteStatus,
-)
+from tidegate.decide.actions import DeleteDriver, WriteStatus
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Memory, Observation

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import Action, PublishEvent, SetExecutors, WriteStatus
+from tidegate.decide.actions import Action, SetExecutors, WriteStatus
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.ignored_instances import INSTANCES_IGNORED
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import AutoscalingBasis, AutoscalingStatus, Condition, Phase, StreamingApp

@@ -6,11 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import (
-    CreateSnapshot,
-    PublishEvent,
-    RemoveFinalizer,
-)
+from tidegate.decide.actions import CreateSnapshot
+from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.plan import decide
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot

@@ -3,16 +3,14 @@
 import dataclasses
 
 from tidegate.decide.actions import (
-    AddFinalizer,
     ConfirmDriverGone,
     CreateDriver,
     DeleteLaunchSecrets,
-    EnsureAccess,
     EnsureLaunchSecrets,
     Plan,
-    PublishEvent,
     RecordLaunch,
 )
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Memory, Observation, Refusal

@@ -4,12 +4,8 @@ import dataclasses
 
 import msgspec
 
-from tidegate.decide.actions import (
-    CreateOriginRelease,
-    DeleteOriginRelease,
-    PublishEvent,
-    RemoveFinalizer,
-)
+from tidegate.decide.actions import CreateOriginRelease, DeleteOriginRelease
+from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.pauses import PATIENCE
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import StartedFrom, StreamingApp

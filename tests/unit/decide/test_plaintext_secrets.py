@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import Plan, PublishEvent, RecordLaunch, WriteStatus
+from tidegate.decide.actions import Plan, RecordLaunch, WriteStatus
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plaintext_secrets import PLAINTEXT_SECRETS
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import recorded_version, spec_hash, version_of

@@ -7,6 +7,7 @@ import pytest
 
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.streaming_app import (
@@ -61,7 +62,7 @@ def stops(plan: Plan) -> bool:
 
 
 def said(plan: Plan) -> str:
-    told = [action for action in plan.actions if isinstance(action, do.PublishEvent)]
+    told = [action for action in plan.actions if isinstance(action, PublishEvent)]
     (message,) = [event.message for event in told if event.reason == KEPT]
     return message
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.decide import actions as do
+from tidegate.decide.base_actions import EnsureAccess, RemoveFinalizer
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Memory, Refusal
@@ -66,7 +67,7 @@ def test_it_begins_when_the_copy_is_complete_and_the_intent_is_written_before_th
     assert rehearsal(plan).start_time is not None
     assert index_of(plan, do.WriteStatus) < index_of(plan, do.CreateRehearsal)
     # The driver is well, and runs as the account that an earlier operator made: the rehearsal needs its own.
-    assert index_of(plan, do.EnsureAccess) < index_of(plan, do.CreateRehearsal)
+    assert index_of(plan, EnsureAccess) < index_of(plan, do.CreateRehearsal)
     assert not acts(plan, do.DeleteDriver)
     assert "UpgradeRehearsing" in events(plan)
 
@@ -397,10 +398,10 @@ def test_a_deleted_application_goes_without_one() -> None:
     app = deleted(rehearsing())
     first = decide(observe(app, rehearsals=(pod_of(app),)), NOW)
     assert acts(first, do.DeleteRehearsal)
-    assert not acts(first, do.RemoveFinalizer)
+    assert not acts(first, RemoveFinalizer)
     going = decide(observe(app, rehearsals=(pod_of(app, delete_by=NOW + 30),)), NOW)
-    assert not acts(going, do.RemoveFinalizer)
-    assert acts(decide(observe(app), NOW), do.RemoveFinalizer)
+    assert not acts(going, RemoveFinalizer)
+    assert acts(decide(observe(app), NOW), RemoveFinalizer)
 
 
 def test_the_pod_of_another_application_of_that_name_makes_room_first() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash, version_of, with_version
 from tidegate.model.streaming_app import (
@@ -271,7 +272,7 @@ def test_a_lineage_that_is_whole_is_launched_on_and_the_pin_stays_for_a_rollback
     assert upgrade.obsolete == (COPY,)
     config = launch_of(done)
     assert (config.lineage, config.epoch, config.state_partitions, config.pin) == (2, 3, 8, None)
-    told = [each.reason for each in done.actions if isinstance(each, do.PublishEvent)]
+    told = [each.reason for each in done.actions if isinstance(each, PublishEvent)]
     assert "UpgradeRepartitioned" in told
     assert "UpgradeStopping" not in told, "the previous version was told to stop long before"
 
@@ -350,7 +351,7 @@ def test_a_pod_that_is_being_removed_on_a_node_that_does_not_answer_is_not_waite
         2,
     )
     assert created(plan).lineage == 3
-    (told,) = [each for each in plan.actions if isinstance(each, do.PublishEvent)]
+    (told,) = [each for each in plan.actions if isinstance(each, PublishEvent)]
     assert told.reason == "UpgradeRepartitioning"
     assert told.message == f"Pod {going.name} was deleted. Attempt 2 of 3 follows, in another pod."
 

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import CreateDriver, DeleteDriver, Plan, PublishEvent, RecordLaunch, WriteStatus
+from tidegate.decide.actions import CreateDriver, DeleteDriver, Plan, RecordLaunch, WriteStatus
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.decide.restarting import tell_cut_batch
 from tidegate.metrics.lifecycle import Restart, restarts_between

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.decide import actions as do
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
@@ -389,8 +390,8 @@ def test_a_pin_that_is_not_complete_is_completed_after_a_refusal_too(phase: Upgr
     assert launch_of(decide(observe(app), NOW)).pin == Pin(PIN, image=A)
 
 
-def told_of(plan: do.Plan, reason: str) -> list[do.PublishEvent]:
-    return [each for each in plan.actions if isinstance(each, do.PublishEvent) and each.reason == reason]
+def told_of(plan: do.Plan, reason: str) -> list[PublishEvent]:
+    return [each for each in plan.actions if isinstance(each, PublishEvent) and each.reason == reason]
 
 
 def test_naming_another_pin_does_nothing_and_is_told_once() -> None:

@@ -5,14 +5,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.decide.actions import (
-    DeleteDriver,
-    DeleteExecutor,
-    EnsureLaunchSecrets,
-    PublishEvent,
-    RememberTold,
-    SetExecutors,
-)
+from tidegate.decide.actions import DeleteDriver, DeleteExecutor, EnsureLaunchSecrets, RememberTold, SetExecutors
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase, StreamingApp
 from tidegate.observe.observation import Memory

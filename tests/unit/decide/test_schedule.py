@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import CreateSnapshot, PublishEvent, SetExecutors
+from tidegate.decide.actions import CreateSnapshot, SetExecutors
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.model.status import Condition

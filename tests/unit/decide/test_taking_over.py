@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import CreateDriver, DeleteDriver, PublishEvent, RecordLaunch
+from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import (
     Phase,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tidegate.decide.actions import Plan, PublishEvent
+from tidegate.decide.actions import Plan
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.origin import is_usable
 from tidegate.decide.snapshots.actions import CreateSnapshotPod
 from tidegate.decide.snapshots.plan import decide_snapshot

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.conditions import build_conditions
 from tidegate.decide.snapshots.actions import (
     CountTakenByPod,

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import CreateDriver, PublishEvent
+from tidegate.decide.actions import CreateDriver
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import DriverStatus, LastExit, Phase, StreamingApp
 from tidegate.observe.gather import observe

@@ -9,7 +9,8 @@ import structlog
 from structlog.testing import capture_logs
 
 from tidegate.act.carry_out import Actor
-from tidegate.decide.actions import EnsureAccess, Plan, RememberTold
+from tidegate.decide.actions import Plan, RememberTold
+from tidegate.decide.base_actions import EnsureAccess
 from tidegate.kube.failures import Unavailable
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp

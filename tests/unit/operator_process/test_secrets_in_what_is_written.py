@@ -14,7 +14,7 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import Answer
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.kube.failures import Forbidden, Invalid, failure_from_response
 from tidegate.model.streaming_app import StreamingApp, encode_status

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.model.control_message import ControlMessage, ControlMessageStatus
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.contract.control_protocol import ControlOrders

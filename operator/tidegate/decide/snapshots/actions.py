@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tidegate.decide.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.model.stream_snapshot import StreamSnapshot, StreamSnapshotStatus
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.contract.reasons import AnyReason

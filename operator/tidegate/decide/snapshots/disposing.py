@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from tidegate.decide.actions import PublishEvent, RemoveFinalizer
+from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.pauses import PATIENCE, patience_left, time_left
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.snapshots import messages, pods

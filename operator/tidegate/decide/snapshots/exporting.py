@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
 from tidegate.decide.pauses import time_left
 from tidegate.decide.rules import earliest

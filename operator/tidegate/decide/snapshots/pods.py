@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.actions import EnsureAccess
+from tidegate.decide.base_actions import EnsureAccess
 from tidegate.decide.faults import Problem, is_json, name_start_problem
 from tidegate.decide.pauses import refused_for, time_left
 from tidegate.decide.snapshots import messages

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import DeleteSnapshot, SnapshotAction, StampRetention
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app

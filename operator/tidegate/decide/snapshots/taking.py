@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import assert_never
 
-from tidegate.decide.actions import AddFinalizer
+from tidegate.decide.base_actions import AddFinalizer
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CountTakenByPod, GiveOrders, SnapshotAction
 from tidegate.decide.snapshots.retention import expires_in, renew_stamp

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CountVerification, DeleteSnapshotPod, ForgetRefusal, SnapshotAction

@@ -7,7 +7,7 @@ tells in which lineage, and one that was not to run tells why. What the status m
 from __future__ import annotations
 
 from tidegate.decide import messages
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.ends import ended_for_good_with
 from tidegate.decide.origin import lacks_beginning
 from tidegate.decide.upgrades import messages as upgrade_messages

@@ -11,7 +11,7 @@ import dataclasses
 
 import msgspec
 
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.record import Step

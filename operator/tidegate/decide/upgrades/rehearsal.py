@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tidegate.decide.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal, EnsureAccess
+from tidegate.decide.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal
+from tidegate.decide.base_actions import EnsureAccess
 from tidegate.decide.fault_messages import reported, with_remedy
 from tidegate.decide.faults import (
     KILLED_BY_MEMORY,

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.faults import Problem
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages

@@ -7,14 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.decide.actions import (
-    Action,
-    ConfirmDriverGone,
-    ConfirmRecord,
-    CreateRepartition,
-    DeleteRepartition,
-    EnsureAccess,
-)
+from tidegate.decide.actions import Action, ConfirmDriverGone, ConfirmRecord, CreateRepartition, DeleteRepartition
+from tidegate.decide.base_actions import EnsureAccess
 from tidegate.decide.faults import KILLED_BY_MEMORY, is_named, lost_from_sight, name_start_problem, read_termination
 from tidegate.decide.rules import earliest
 from tidegate.decide.upgrades import messages

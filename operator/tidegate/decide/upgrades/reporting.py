@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tidegate.decide.actions import PublishEvent
+from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executor_ends import END_REASONS
 from tidegate.decide.executors import lacks_key, name_silence
 from tidegate.decide.faults import Problem, name_start_problem
