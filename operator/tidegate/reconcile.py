@@ -16,9 +16,9 @@ from tidegate.agent.poller import AgentPoller
 from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.executors import lacks_pods, wanted_executors
+from tidegate.decide.health import Health
 from tidegate.decide.plan import decide
 from tidegate.decide.rules import earliest
-from tidegate.decide.verdict import Health
 from tidegate.executor_trials import ExecutorTrials
 from tidegate.looks import Looks
 from tidegate.metrics.apps import AppFigures

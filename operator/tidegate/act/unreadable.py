@@ -17,7 +17,7 @@ from tidegate.act import messages
 from tidegate.act.events import EventPublisher
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.conditions import build_conditions
-from tidegate.decide.verdict import Health
+from tidegate.decide.health import Health
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
 from tidegate.kube.paths import item

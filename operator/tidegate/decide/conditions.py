@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 
-from tidegate.decide.verdict import Health, Judged
+from tidegate.decide.health import Health, Judged
 from tidegate.model.status import Condition
 
 

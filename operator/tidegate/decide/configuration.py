@@ -9,8 +9,9 @@ from __future__ import annotations
 from tidegate.decide import fault_messages
 from tidegate.decide.actions import Action, DeleteDriver, ProvideConfiguration
 from tidegate.decide.faults import lacks_configuration
+from tidegate.decide.health import Health
 from tidegate.decide.launch import build_launch
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation

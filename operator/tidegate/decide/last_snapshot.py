@@ -5,9 +5,10 @@ from __future__ import annotations
 from tidegate.decide import deletion_messages
 from tidegate.decide.actions import CreateSnapshot
 from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.health import Health
 from tidegate.decide.pauses import time_left
 from tidegate.decide.schedule import REFUSED_PAUSE
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.stream_snapshot import SnapshotPhase, owner_uid
 from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.observation import Observation

@@ -21,9 +21,10 @@ from tidegate.decide.actions import (
 )
 from tidegate.decide.base_actions import AddFinalizer, EnsureAccess
 from tidegate.decide.executors import target_executors
+from tidegate.decide.health import Health
 from tidegate.decide.origin import lineage_to_launch, with_beginning
 from tidegate.decide.pauses import LONGEST_REFUSED_PAUSE, refused_for, time_left
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.errors import SpecError, TooLongError
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase

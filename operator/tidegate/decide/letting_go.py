@@ -10,8 +10,9 @@ from tidegate.decide import deletion_messages
 from tidegate.decide.actions import Action, CreateOriginRelease, DeleteOriginRelease
 from tidegate.decide.base_actions import EnsureAccess, PublishEvent
 from tidegate.decide.faults import name_end, name_start_problem
+from tidegate.decide.health import Health
 from tidegate.decide.pauses import PATIENCE, patience_left, refused_for
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Phase, StartedFrom
 from tidegate.observe.observation import Observation, lacks_access

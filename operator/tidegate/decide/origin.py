@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tidegate.decide.verdict import Health
+from tidegate.decide.health import Health
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported
 from tidegate.model.streaming_app import SnapshotBatch, StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidegate.decide import fault_messages
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.health import Health
+from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import PodRecord
 from tidegate_spark.contract.reasons import Reason

@@ -25,6 +25,7 @@ from tidegate.decide.autoscaling import tell_scaling
 from tidegate.decide.availability import works
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executors import rescale_live
+from tidegate.decide.health import Health
 from tidegate.decide.housekeeping import (
     HOUSEKEEPING,
     look_after_configuration_in,
@@ -58,7 +59,7 @@ from tidegate.decide.upgrades.reporting import (
     step_events,
 )
 from tidegate.decide.upgrades.table import next_step, with_step
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import StreamingAppStatus, UpgradePhase
 from tidegate.observe.observation import Observation
 

@@ -15,9 +15,10 @@ from tidegate.decide.actions import DeleteDriver
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.ends import ended_for_good_with, judge_exhausted_driver, obey_policy_never
 from tidegate.decide.faults import name_end, read_termination
+from tidegate.decide.health import Health
 from tidegate.decide.running import ends_to_be_retried, judge_ended_driver
 from tidegate.decide.upgrades.adoption import report_of_fenced
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
 from tidegate.observe.observation import Observation, is_told

@@ -29,11 +29,12 @@ from tidegate.decide.faults import (
     name_start_problem,
     read_termination,
 )
+from tidegate.decide.health import Health, health_without_start
 from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE, reason_not_built, starting_message, why_not_built
 from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.pauses import time_left
 from tidegate.decide.upgrades.record import is_pending, runs_ready
-from tidegate.decide.verdict import Health, Verdict, health_without_start
+from tidegate.decide.verdict import Verdict
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, UpgradePhase
 from tidegate.model.times import growing_pause

@@ -7,9 +7,10 @@ import msgspec
 from tidegate.decide import messages
 from tidegate.decide.actions import DeleteDriver
 from tidegate.decide.ends import ended_for_good_with
+from tidegate.decide.health import Health
 from tidegate.decide.origin import is_usable, lacks_beginning, recorded_or_found
 from tidegate.decide.upgrades.adoption import unproven_place
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.stream_snapshot import SnapshotPhase
 from tidegate.model.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
 from tidegate.observe.observation import Observation

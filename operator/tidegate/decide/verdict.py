@@ -3,41 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
-from typing import Protocol
 
 from tidegate.decide.actions import Action
+from tidegate.decide.health import Health
 from tidegate.model.streaming_app import Phase
-from tidegate_spark.contract.reasons import AnyReason, Reason
-
-
-class Health(Enum):
-    """Which of the three conditions is true; exactly one is, so that every kstatus client agrees."""
-
-    READY = "Ready"
-    RECONCILING = "Reconciling"
-    STALLED = "Stalled"
-
-
-def health_without_start(reason: AnyReason) -> Health:
-    """Return which condition is true of something whose pod does not start; one that only takes long is on its way."""
-    return Health.RECONCILING if reason is Reason.IMAGE_PULLING else Health.STALLED
-
-
-class Judged(Protocol):
-    """What conditions are made of: the part that verdicts about all kinds of resources share."""
-
-    @property
-    def health(self) -> Health:
-        """Which condition is true."""
-
-    @property
-    def reason(self) -> AnyReason:
-        """One word, CamelCase."""
-
-    @property
-    def message(self) -> str:
-        """For a person."""
+from tidegate_spark.contract.reasons import AnyReason
 
 
 @dataclass(frozen=True, slots=True)

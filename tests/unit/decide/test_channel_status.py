@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tidegate.decide.channel_status import CONTROL_CHANNEL, channel_condition, control_status
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.health import Health
+from tidegate.decide.verdict import Verdict
 from tidegate.model.status import ControlStatus
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation

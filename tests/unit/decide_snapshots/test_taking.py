@@ -8,6 +8,7 @@ import pytest
 
 from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.conditions import build_conditions
+from tidegate.decide.health import Health
 from tidegate.decide.snapshots.actions import (
     CountTakenByPod,
     CreateSnapshotPod,
@@ -16,7 +17,7 @@ from tidegate.decide.snapshots.actions import (
     WriteSnapshotStatus,
 )
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.spec_hash import spec_hash, version_of
 from tidegate.model.stream_snapshot import (
     SnapshotApp,

@@ -3,7 +3,8 @@
 import msgspec
 
 from tidegate.decide.conditions import build_conditions
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.health import Health
+from tidegate.decide.verdict import Verdict
 from tidegate.model.control_message import ControlMessage, ControlMessageStatus, MessagePhase
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshotStatus
 from tidegate.model.streaming_app import LocalReference, Phase

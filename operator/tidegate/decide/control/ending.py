@@ -8,7 +8,7 @@ from __future__ import annotations
 from tidegate.decide.control import messages
 from tidegate.decide.control.from_channel import is_told
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
-from tidegate.decide.verdict import Health
+from tidegate.decide.health import Health
 from tidegate.model.control_message import MessagePhase, is_too_deep, is_too_large
 from tidegate.model.streaming_app import ControlSpec
 from tidegate.observe.open_resources import OpenCount

@@ -26,9 +26,9 @@ from tidegate.decide.control.actions import (
 from tidegate.decide.control.dispatch import Dispatch, choose
 from tidegate.decide.control.status import build_message_status, is_core
 from tidegate.decide.control.verdict import MessageVerdict, Seen
+from tidegate.decide.health import Health
 from tidegate.decide.pauses import time_left
 from tidegate.decide.rules import earliest, first_verdict
-from tidegate.decide.verdict import Health
 from tidegate.model.control_message import FINAL, ControlMessageStatus
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.open_resources import OpenCount

@@ -13,7 +13,7 @@ import msgspec
 
 from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
-from tidegate.decide.verdict import Health
+from tidegate.decide.health import Health
 from tidegate.model.control_message import FINAL, ControlMessage, MessagePhase
 from tidegate_spark.contract.control_protocol import DUMP_STATE, MessageReport, MessageState
 from tidegate_spark.contract.reasons import Reason, reason_from

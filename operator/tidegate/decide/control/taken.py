@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
-from tidegate.decide.verdict import Health
+from tidegate.decide.health import Health
 from tidegate.model.control_message import CLUSTER_TYPES, MessagePhase
 from tidegate.model.stream_snapshot import (
     ANNOTATION_SNAPSHOT_ID,

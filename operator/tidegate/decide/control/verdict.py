@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.decide.verdict import Health
+from tidegate.decide.health import Health
 from tidegate.model.control_message import ControlMessage, MessagePhase
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_observation import ControlObservation

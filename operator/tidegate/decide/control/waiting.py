@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, ordered_seconds_ago, takes_messages
-from tidegate.decide.verdict import Health
+from tidegate.decide.health import Health
 from tidegate.model.streaming_app import Phase
 from tidegate_spark.contract.reasons import AnyReason, Reason
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
+from tidegate.decide.health import Health
 from tidegate.decide.pauses import PATIENCE, patience_left, time_left
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.snapshots import messages, pods
@@ -22,7 +23,6 @@ from tidegate.decide.snapshots.verdict import (
     reason_of,
     refers_to_its_app,
 )
-from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import ANNOTATION_RELEASE_HOLDERS, SnapshotPhase, import_holder, is_imported
 from tidegate.model.streaming_app import DeletionPolicy
 from tidegate.observe.snapshot_observation import SnapshotObservation

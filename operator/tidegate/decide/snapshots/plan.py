@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.health import Health
 from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.snapshots import disposing, exporting, refusing, retention, taking, verifying
 from tidegate.decide.snapshots.actions import SnapshotAction, SnapshotPlan, WriteSnapshotStatus
 from tidegate.decide.snapshots.status import build_snapshot_status, snapshot_write_is_due_in
 from tidegate.decide.snapshots.verdict import SnapshotVerdict
-from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import StreamSnapshotStatus
 from tidegate.observe.snapshot_observation import SnapshotObservation
 

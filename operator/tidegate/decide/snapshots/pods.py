@@ -9,11 +9,11 @@ import msgspec
 
 from tidegate.decide.base_actions import EnsureAccess
 from tidegate.decide.faults import Problem, is_json, name_start_problem
+from tidegate.decide.health import Health, health_without_start
 from tidegate.decide.pauses import refused_for, time_left
 from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refers_to_its_app
-from tidegate.decide.verdict import Health, health_without_start
 from tidegate.model.errors import SpecError
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
 from tidegate.model.streaming_app import StreamingApp

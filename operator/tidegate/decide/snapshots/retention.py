@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.health import Health
 from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import DeleteSnapshot, SnapshotAction, StampRetention
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app
-from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotPhase,

@@ -10,6 +10,7 @@ import dataclasses
 from typing import assert_never
 
 from tidegate.decide.base_actions import AddFinalizer
+from tidegate.decide.health import Health
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CountTakenByPod, GiveOrders, SnapshotAction
 from tidegate.decide.snapshots.retention import expires_in, renew_stamp
@@ -27,7 +28,6 @@ from tidegate.decide.snapshots.verdict import (
     refers_to_its_app,
 )
 from tidegate.decide.snapshots.version import image_taken, version_taken
-from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import (
     SnapshotPhase,
     SnapshotVersion,

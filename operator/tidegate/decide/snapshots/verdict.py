@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.decide.health import Health
 from tidegate.decide.snapshots.actions import DeleteSnapshotPod, ForgetRefusal, SnapshotAction
-from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import (
     SnapshotExport,
     SnapshotPhase,

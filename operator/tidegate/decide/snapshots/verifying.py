@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.health import Health
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CountVerification, DeleteSnapshotPod, ForgetRefusal, SnapshotAction
 from tidegate.decide.snapshots.status import human_size
 from tidegate.decide.snapshots.taking import keep_final
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification, forget_refusal, reason_of
-from tidegate.decide.verdict import Health
 from tidegate.model.stream_snapshot import SnapshotPhase, is_to_be_verified, snapshot_id, stored_id
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.reasons import Reason

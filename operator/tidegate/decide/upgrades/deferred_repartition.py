@@ -12,11 +12,12 @@ import dataclasses
 import msgspec
 
 from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.health import Health
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.record import Step
 from tidegate.decide.upgrades.repartition import is_another_asked_for, wanted_repartition
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import (
     Phase,

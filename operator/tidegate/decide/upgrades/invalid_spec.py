@@ -14,6 +14,7 @@ import msgspec
 from tidegate.decide.ends import ended_for_good, obey_policy_never
 from tidegate.decide.fault_messages import sentence
 from tidegate.decide.faults import Problem, name_end
+from tidegate.decide.health import Health
 from tidegate.decide.launch import reason_not_built, why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
@@ -23,7 +24,7 @@ from tidegate.decide.upgrades.record import UNDER_TEST, Step, change, is_pending
 from tidegate.decide.upgrades.repartition import not_repartitioned
 from tidegate.decide.upgrades.repartition_dry_run import why_not_repartitioned
 from tidegate.decide.upgrades.rollback import rolled_back
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import Phase, StableSpec, UpgradeStatus
 from tidegate.observe.observation import CheckedReferences, Observation
 from tidegate_spark.contract.reasons import Reason

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tidegate.decide.actions import Action, ConfirmDriverGone, ConfirmRecord, CreateRepartition, DeleteRepartition
 from tidegate.decide.base_actions import EnsureAccess
 from tidegate.decide.faults import KILLED_BY_MEMORY, is_named, lost_from_sight, name_start_problem, read_termination
+from tidegate.decide.health import Health
 from tidegate.decide.rules import earliest
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
@@ -21,7 +22,7 @@ from tidegate.decide.upgrades.record import (
     seconds_to_hear,
 )
 from tidegate.decide.upgrades.rehearsal import DEADLINE, Kept, refused_pod_waits
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Phase, RepartitionStatus, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation, lacks_access

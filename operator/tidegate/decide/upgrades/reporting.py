@@ -8,6 +8,7 @@ from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executor_ends import END_REASONS
 from tidegate.decide.executors import lacks_key, name_silence
 from tidegate.decide.faults import Problem, name_start_problem
+from tidegate.decide.health import Health
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.messages import of_report
 from tidegate.decide.snapshots.taking import FOR_A_PERSON
@@ -35,7 +36,7 @@ from tidegate.decide.upgrades.record import (
 from tidegate.decide.upgrades.rehearsal import find_pod, limit_of
 from tidegate.decide.upgrades.repartition import starts_again
 from tidegate.decide.upgrades.rollback import lost_snapshot_condition, why_ignored
-from tidegate.decide.verdict import Health, Verdict
+from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
