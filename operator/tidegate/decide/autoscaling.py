@@ -18,8 +18,8 @@ from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import KEPT_SECONDS
 from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide import autoscaling_messages
+from tidegate.decide.autoscaling_inputs import is_autoscaled
 from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.executors import is_autoscaled
 from tidegate.decide.ignored_instances import basis_of
 from tidegate.model.autoscaler_memory import AutoscalerMemory, read_memory, write_memory
 from tidegate.model.spec import AutoscalingSpec

@@ -13,11 +13,11 @@ from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide import executor_end_messages, executor_messages
 from tidegate.decide.actions import Action, SetExecutors
+from tidegate.decide.autoscaling_inputs import is_autoscaled
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executor_ends import END_REASONS, last_end
 from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.model.errors import SpecError
-from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation, has_other_key
 from tidegate.observe.pods import PodRecord, of_driver, process_of
@@ -36,12 +36,6 @@ ORDERS_STAND_SECONDS = 60.0
 """After orders about snapshots were given, until they count as not wanted any more."""
 LINGER_SECONDS = 600.0
 """For how long one may end its tasks before that is told: those of a catch-up batch take minutes."""
-
-
-def is_autoscaled(app: StreamingApp) -> bool:
-    """Return whether the autoscaler decides how many executors there are."""
-    spec = app.spec.autoscaling
-    return spec is not None and spec.mode is AutoscalingMode.ACTIVE
 
 
 def target_executors(o: Observation) -> int:

@@ -12,8 +12,8 @@ import datetime
 import msgspec
 
 from tidegate.decide import autoscaling_messages
+from tidegate.decide.autoscaling_inputs import is_autoscaled
 from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.executors import is_autoscaled
 from tidegate.model.streaming_app import AutoscalingBasis, Condition, StreamingApp
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
