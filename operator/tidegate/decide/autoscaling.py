@@ -12,73 +12,21 @@ import msgspec
 
 from tidegate.autoscaling.bounds import LIMITS
 from tidegate.autoscaling.evaluate import usable_share
-from tidegate.autoscaling.large_batches import LargeBatches, usable_rate
+from tidegate.autoscaling.large_batches import usable_rate
 from tidegate.autoscaling.past import SATURATED, Past
 from tidegate.autoscaling.recommend import Advice
-from tidegate.autoscaling.samples import KEPT_SECONDS
-from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide import autoscaling_messages
 from tidegate.decide.autoscaling_inputs import is_autoscaled
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.ignored_instances import basis_of
-from tidegate.model.autoscaler_memory import AutoscalerMemory, read_memory, write_memory
+from tidegate.model.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.status import AutoscalingMetrics, AutoscalingStatus, LastScale
-from tidegate.model.times import fault_of
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason, reason_from
 
 TOLD_ONCE = frozenset(LIMITS) - {Reason.EXECUTORS_MISSING}
 """What keeps executors away that are needed: told by an event when it begins. Of those that are missing Ready tells."""
-
-
-def settings_of(spec: AutoscalingSpec) -> Settings:
-    """Return what a person asks of the autoscaler, without excluded periods that no schedule tells."""
-    return Settings(
-        most=spec.max_executors,
-        fewest=min(spec.min_executors, spec.max_executors),
-        mode=Mode(spec.mode.value),
-        utilization=spec.target_utilization_percent / 100,
-        catch_up=float(spec.catch_up_seconds),
-        window=min(float(spec.metrics_window_seconds), KEPT_SECONDS),
-        stabilization=float(spec.stabilization_window_seconds),
-        down_interval=float(spec.scale_down.interval_seconds),
-        down_share=spec.scale_down.max_percent / 100,
-        excluded=tuple(
-            ExcludedPeriod(each.schedule, float(each.duration_seconds), each.time_zone)
-            for each in spec.excluded_periods
-            if not fault_of(each.schedule, each.time_zone)
-        ),
-    )
-
-
-def past_of(status: AutoscalingStatus | None) -> Past:
-    """Return what an earlier process of the operator left in the status."""
-    if status is None:
-        return Past()
-    scale, learned = status.last_scale or LastScale(), read_memory(status.memory)
-    return Past(
-        target=status.target or 0,
-        scaled_at=_seconds(scale.scale_time),
-        scaled_from=scale.from_,
-        scaled_reason=scale.reason,
-        scaled_message=scale.message,
-        capacity_before=learned.scaled_rows_per_second,
-        capacity_with=learned.scaled_executors or scale.from_,
-        capacity_busy=learned.scaled_busy,
-        packing=min(1.0, learned.usable_share) if learned.usable_share > 0 else 1.0,
-        packed_with=max(0, learned.executors),
-        held_at=_seconds(learned.ineffective_time),
-        held=learned.ineffective_executors,
-        held_from=learned.ineffective_from,
-        held_before=learned.ineffective_rows_per_second_before,
-        held_after=learned.ineffective_rows_per_second_after,
-        held_arriving=learned.ineffective_rows_per_second_arriving,
-        held_times=learned.ineffective_times,
-        tasks_at_once=learned.tasks_at_once,
-        large=LargeBatches(learned.rows_per_second_per_executor, learned.rows_per_batch, learned.shares),
-        version=learned.version,
-    )
 
 
 def autoscaling_status(o: Observation) -> AutoscalingStatus | None:
@@ -185,10 +133,6 @@ def _figures(advice: Advice) -> AutoscalingMetrics | None:
         upper_bound=evaluation.bounds.high if evaluation.bounds is not None else 0,
         window_seconds=round(m.seconds),
     )
-
-
-def _seconds(time: datetime.datetime | None) -> float:
-    return time.timestamp() if time is not None else 0.0
 
 
 def _time(seconds: float) -> datetime.datetime:

@@ -2,11 +2,73 @@
 
 from __future__ import annotations
 
-from tidegate.model.spec import AutoscalingMode
+import datetime
+
+from tidegate.autoscaling.large_batches import LargeBatches
+from tidegate.autoscaling.past import Past
+from tidegate.autoscaling.samples import KEPT_SECONDS
+from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
+from tidegate.model.autoscaler_memory import read_memory
+from tidegate.model.spec import AutoscalingMode, AutoscalingSpec
+from tidegate.model.status import AutoscalingStatus, LastScale
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.model.times import fault_of
 
 
 def is_autoscaled(app: StreamingApp) -> bool:
     """Return whether the autoscaler decides how many executors there are."""
     spec = app.spec.autoscaling
     return spec is not None and spec.mode is AutoscalingMode.ACTIVE
+
+
+def settings_of(spec: AutoscalingSpec) -> Settings:
+    """Return what a person asks of the autoscaler, without excluded periods that no schedule tells."""
+    return Settings(
+        most=spec.max_executors,
+        fewest=min(spec.min_executors, spec.max_executors),
+        mode=Mode(spec.mode.value),
+        utilization=spec.target_utilization_percent / 100,
+        catch_up=float(spec.catch_up_seconds),
+        window=min(float(spec.metrics_window_seconds), KEPT_SECONDS),
+        stabilization=float(spec.stabilization_window_seconds),
+        down_interval=float(spec.scale_down.interval_seconds),
+        down_share=spec.scale_down.max_percent / 100,
+        excluded=tuple(
+            ExcludedPeriod(each.schedule, float(each.duration_seconds), each.time_zone)
+            for each in spec.excluded_periods
+            if not fault_of(each.schedule, each.time_zone)
+        ),
+    )
+
+
+def past_of(status: AutoscalingStatus | None) -> Past:
+    """Return what an earlier process of the operator left in the status."""
+    if status is None:
+        return Past()
+    scale, learned = status.last_scale or LastScale(), read_memory(status.memory)
+    return Past(
+        target=status.target or 0,
+        scaled_at=_seconds(scale.scale_time),
+        scaled_from=scale.from_,
+        scaled_reason=scale.reason,
+        scaled_message=scale.message,
+        capacity_before=learned.scaled_rows_per_second,
+        capacity_with=learned.scaled_executors or scale.from_,
+        capacity_busy=learned.scaled_busy,
+        packing=min(1.0, learned.usable_share) if learned.usable_share > 0 else 1.0,
+        packed_with=max(0, learned.executors),
+        held_at=_seconds(learned.ineffective_time),
+        held=learned.ineffective_executors,
+        held_from=learned.ineffective_from,
+        held_before=learned.ineffective_rows_per_second_before,
+        held_after=learned.ineffective_rows_per_second_after,
+        held_arriving=learned.ineffective_rows_per_second_arriving,
+        held_times=learned.ineffective_times,
+        tasks_at_once=learned.tasks_at_once,
+        large=LargeBatches(learned.rows_per_second_per_executor, learned.rows_per_batch, learned.shares),
+        version=learned.version,
+    )
+
+
+def _seconds(time: datetime.datetime | None) -> float:
+    return time.timestamp() if time is not None else 0.0

@@ -14,7 +14,7 @@ from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import KEPT_SECONDS
 from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide.actions import CreateDriver, RecordLaunch, SetExecutors, WriteStatus
-from tidegate.decide.autoscaling import past_of, settings_of
+from tidegate.decide.autoscaling_inputs import past_of, settings_of
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.metrics.figures import Figures

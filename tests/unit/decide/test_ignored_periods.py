@@ -6,7 +6,7 @@ import msgspec
 
 from tidegate.autoscaling.settings import ExcludedPeriod
 from tidegate.decide.actions import WriteStatus
-from tidegate.decide.autoscaling import settings_of
+from tidegate.decide.autoscaling_inputs import settings_of
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.ignored_periods import PERIODS_IGNORED
 from tidegate.decide.plan import decide
