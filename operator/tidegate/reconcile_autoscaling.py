@@ -17,8 +17,7 @@ from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import PERIOD, Settings
-from tidegate.decide.autoscaling_inputs import past_of, settings_of
-from tidegate.decide.ignored_instances import basis_of
+from tidegate.decide.autoscaling_inputs import basis_of, past_of, settings_of
 from tidegate.metrics.autoscaling import AutoscalingFigures
 from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp

@@ -16,9 +16,8 @@ from tidegate.autoscaling.large_batches import usable_rate
 from tidegate.autoscaling.past import SATURATED, Past
 from tidegate.autoscaling.recommend import Advice
 from tidegate.decide import autoscaling_messages
-from tidegate.decide.autoscaling_inputs import is_autoscaled
+from tidegate.decide.autoscaling_inputs import basis_of, is_autoscaled
 from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.ignored_instances import basis_of
 from tidegate.model.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.model.spec import AutoscalingSpec
 from tidegate.model.status import AutoscalingMetrics, AutoscalingStatus, LastScale

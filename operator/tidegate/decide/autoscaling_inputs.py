@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 
+import msgspec
+
 from tidegate.autoscaling.large_batches import LargeBatches
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.samples import KEPT_SECONDS
@@ -11,7 +13,7 @@ from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.model.autoscaler_memory import read_memory
 from tidegate.model.spec import AutoscalingMode, AutoscalingSpec
 from tidegate.model.status import AutoscalingStatus, LastScale
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.model.streaming_app import AutoscalingBasis, StreamingApp
 from tidegate.model.times import fault_of
 
 
@@ -72,3 +74,24 @@ def past_of(status: AutoscalingStatus | None) -> Past:
 
 def _seconds(time: datetime.datetime | None) -> float:
     return time.timestamp() if time is not None else 0.0
+
+
+def basis_of(app: StreamingApp) -> AutoscalingBasis | None:
+    """Return what the autoscaler goes by, with an executor.instances that it does not obey; None if it is not Active.
+
+    Whoever changes the mode or the bounds has seen to the number of executors: what the spec says then is no more
+    ignored than the number that it said at first.
+    """
+    spec, known = app.spec.autoscaling, app.status.autoscaling
+    if spec is None or not is_autoscaled(app):
+        return None
+    asked = AutoscalingBasis(
+        instances=app.spec.executor.instances, min_executors=spec.min_executors, max_executors=spec.max_executors
+    )
+    before = known.basis if known is not None and known.mode == spec.mode.value else None
+    if known is None or known.target is None or before is None:
+        return asked  # nothing was decided yet: it is obeyed
+    if (before.min_executors, before.max_executors) != (asked.min_executors, asked.max_executors):
+        return asked
+    ignored = asked.instances if asked.instances != before.instances else None
+    return msgspec.structs.replace(before, ignored=ignored)

@@ -9,38 +9,15 @@ from __future__ import annotations
 
 import datetime
 
-import msgspec
-
 from tidegate.decide import autoscaling_messages
-from tidegate.decide.autoscaling_inputs import is_autoscaled
+from tidegate.decide.autoscaling_inputs import basis_of
 from tidegate.decide.base_actions import PublishEvent
-from tidegate.model.streaming_app import AutoscalingBasis, Condition, StreamingApp
+from tidegate.model.streaming_app import Condition
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 
 INSTANCES_IGNORED = "InstancesIgnored"
 """Type of the condition, and reason of the event."""
-
-
-def basis_of(app: StreamingApp) -> AutoscalingBasis | None:
-    """Return what the autoscaler goes by, with an executor.instances that it does not obey; None if it is not Active.
-
-    Whoever changes the mode or the bounds has seen to the number of executors: what the spec says then is no more
-    ignored than the number that it said at first.
-    """
-    spec, known = app.spec.autoscaling, app.status.autoscaling
-    if spec is None or not is_autoscaled(app):
-        return None
-    asked = AutoscalingBasis(
-        instances=app.spec.executor.instances, min_executors=spec.min_executors, max_executors=spec.max_executors
-    )
-    before = known.basis if known is not None and known.mode == spec.mode.value else None
-    if known is None or known.target is None or before is None:
-        return asked  # nothing was decided yet: it is obeyed
-    if (before.min_executors, before.max_executors) != (asked.min_executors, asked.max_executors):
-        return asked
-    ignored = asked.instances if asked.instances != before.instances else None
-    return msgspec.structs.replace(before, ignored=ignored)
 
 
 def instances_condition(o: Observation, now: float) -> tuple[Condition, ...]:
