@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.resources import messages
 from tidegate.resources.metadata import labels, owner_reference
-from tidegate.resources.names import ACCESS_PREFIX, access_name
+from tidegate.resources.names import access_name
 
 DRIVER_RULES: tuple[dict[str, Any], ...] = (
     {
@@ -25,24 +23,6 @@ DRIVER_RULES: tuple[dict[str, Any], ...] = (
         "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"],
     },
 )
-
-
-def service_account(app: StreamingApp) -> str:
-    """Return the ServiceAccount of the application's pods."""
-    return app.spec.service_account_name or access_name(app.metadata.name)
-
-
-def refuse_others_account(app: StreamingApp) -> None:
-    """Raise if an application names the ServiceAccount that Tidegate makes for another one.
-
-    By that name the API server knows whose executors a driver may touch (admissionPolicies.access of the chart).
-
-    Raises:
-        SpecError: it does.
-    """
-    named = app.spec.service_account_name
-    if named.startswith(ACCESS_PREFIX) and named != access_name(app.metadata.name):
-        raise SpecError("spec.serviceAccountName", messages.account_of_another_application(named))
 
 
 def build_service_account(app: StreamingApp) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
-from tidegate.resources.access import refuse_others_account, service_account
+from tidegate.resources.accounts import refuse_others_account, service_account
 from tidegate.resources.addresses import refuse_detours
 from tidegate.resources.configuration import ConfiguredPod, configuration_of
 from tidegate.resources.control_channel import mount_credentials

@@ -13,7 +13,7 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate.resources.access import service_account
+from tidegate.resources.accounts import service_account
 from tidegate.resources.control_channel import channel_settings, control_settings
 from tidegate.resources.exec_limits import refuse_long_settings
 from tidegate.resources.executor import build_executor_template

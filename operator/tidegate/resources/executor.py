@@ -10,7 +10,7 @@ from typing import Any
 
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import pod_parts
-from tidegate.resources.access import service_account
+from tidegate.resources.accounts import service_account
 from tidegate.resources.cpu_limits import executor_limit
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import EXECUTOR_CONTAINER, executor_prefix

@@ -22,7 +22,7 @@ from tidegate.model.spec import ChannelSpec, ModelsSpec
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
-from tidegate.resources.access import service_account
+from tidegate.resources.accounts import service_account
 from tidegate.resources.driver_config import app_storage, build_driver_config
 from tidegate.resources.exec_limits import is_too_long
 from tidegate.resources.helper_containers import files_requirements
