@@ -16,7 +16,7 @@ import structlog
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord, process_of
-from tidegate.observe.snapshot_observation import PodProgress
+from tidegate.observe.process_state import PodProgress
 from tidegate.resource_key import Key
 
 log = structlog.get_logger()

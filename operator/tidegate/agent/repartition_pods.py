@@ -6,7 +6,7 @@ import dataclasses
 
 from tidegate.agent.pods_at_work import PodsAtWork
 from tidegate.observe.index import KnownApp
-from tidegate.observe.snapshot_observation import PodProgress
+from tidegate.observe.process_state import PodProgress
 from tidegate.resource_key import Key
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.agent.pods_at_work import PodsAtWork
+from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe.snapshot_observation import PodProgress
 from tidegate.resource_key import Key
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.situation import Quota
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
-from tidegate.observe.snapshot_observation import PodProgress
+from tidegate.observe.process_state import PodProgress
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.references import Reference
@@ -155,7 +155,7 @@ class Observation:
     """What is wrong with the pods of a version that was not launched yet; asked before anything is stopped for it."""
     references: CheckedReferences = CheckedReferences()
     """What such a version refers to, and does not exist; likewise."""
-    memory: Memory = Memory()
+    memory: Memory = field(default_factory=Memory)
     deciding_since: float = 0.0
     """Since when this process decides, in seconds since the epoch: others before it may have heard what it has not."""
 

@@ -11,10 +11,10 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.process_state import PodProgress
 from tidegate.resources.platform import Platform
 from tidegate_spark.contract.protocol import AgentReport
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,6 @@ class PodRefusal:
     message: str
     at: float
     attempts: int
-
-
-@dataclass(frozen=True, slots=True)
-class PodProgress:
-    """What a process in a snapshot pod told while it was at work."""
-
-    process: str
-    """Uid of the pod and number of its restarts."""
-    report: SnapshotReport
 
 
 @dataclass(frozen=True, slots=True)

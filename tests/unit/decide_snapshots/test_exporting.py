@@ -23,7 +23,8 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshot,
 )
 from tidegate.observe.pods import Exit, process_of
-from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
+from tidegate.observe.process_state import PodProgress
+from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate.resources.export_pod import hash_of_export
 from tidegate_spark.contract.protocol import from_json
 from tidegate_spark.contract.reasons import Reason

@@ -28,7 +28,8 @@ from tidegate.model.stream_snapshot import (
 )
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.pods import process_of
-from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory, SnapshotObservation
+from tidegate.observe.process_state import PodProgress
+from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of

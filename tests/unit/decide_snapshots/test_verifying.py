@@ -20,7 +20,8 @@ from tidegate.model.stream_snapshot import (
     is_to_be_verified,
 )
 from tidegate.observe.pods import process_of
-from tidegate.observe.snapshot_observation import PodProgress, PodRefusal, SnapshotMemory
+from tidegate.observe.process_state import PodProgress
+from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, waiting
