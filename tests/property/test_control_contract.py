@@ -27,7 +27,7 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import ControlMessage, MessagePhase, decode_message
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
-from tidegate.observe.observation import TimedReport
+from tidegate.observe.process_state import TimedReport
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.control_protocol import ControlOrders

@@ -36,8 +36,8 @@ from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.limit_ranges import learn_floors
-from tidegate.observe.observation import Refusal, SnapshotRefusal
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
+from tidegate.observe.process_state import Refusal, SnapshotRefusal
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resource_key import Key
 from tidegate.resources.configuration import secret_for

@@ -29,7 +29,8 @@ from tidegate.model.errors import SpecError, TooLongError
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase
 from tidegate.model.times import growing_pause
-from tidegate.observe.observation import Observation, Refusal, lacks_access
+from tidegate.observe.observation import Observation, lacks_access
+from tidegate.observe.process_state import Refusal
 from tidegate.resources.configuration import ConfiguredPod
 from tidegate.resources.driver import build_driver
 from tidegate.resources.driver_config import app_storage

@@ -8,8 +8,9 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index, KnownApp
-from tidegate.observe.observation import Observation, TimedReport, is_told
+from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pods import PodRecord, of_driver
+from tidegate.observe.process_state import TimedReport
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name

@@ -20,8 +20,8 @@ from tidegate.observe.beside import FeatureIndex
 from tidegate.observe.executor_ends import ExecutorEnds
 from tidegate.observe.first_lists import FirstLists
 from tidegate.observe.large_apps import LargeApp, LargeApps
-from tidegate.observe.observation import Memory, TimedReport
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.process_state import Memory, TimedReport
 from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.storage_roots import StorageRoots, held_by, holds_back
 from tidegate.observe.versions import Departed, version_number

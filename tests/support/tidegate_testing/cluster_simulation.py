@@ -14,8 +14,9 @@ from tidegate.decide import actions as do
 from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.observation import Memory, Observation, Refusal, TimedReport
+from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord, Waiting
+from tidegate.observe.process_state import Memory, Refusal, TimedReport
 from tidegate_spark.contract.protocol import (
     ANNOTATION_SPEC_HASH,
     FINALIZER,

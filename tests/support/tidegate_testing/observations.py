@@ -9,8 +9,9 @@ import msgspec
 from tidegate.agent.keys import OperatorKeys
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, decode_app
-from tidegate.observe.observation import Memory, Observation, TimedReport
+from tidegate.observe.observation import Observation
 from tidegate.observe.pods import Exit, PodRecord, Waiting
+from tidegate.observe.process_state import Memory, TimedReport
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate_spark.contract.protocol import FINALIZER, AgentReport, DriverState, Termination, to_json

@@ -34,8 +34,8 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import DriverStatus
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index, KnownApp
-from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord, process_of
+from tidegate.observe.process_state import Memory, Refusal
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resource_key import Key
 from tidegate.resources.access import build_access

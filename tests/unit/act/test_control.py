@@ -18,7 +18,7 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.control_message import ControlMessage, MessagePhase, channel_message_name, decode_message
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
-from tidegate.observe.observation import TimedReport
+from tidegate.observe.process_state import TimedReport
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_control import NO_APP, ControlReconciler
 from tidegate.resource_key import Key

@@ -19,7 +19,7 @@ from tidegate.metrics.figures import Figures
 from tidegate.model.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhase, StreamSnapshot
 from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.index import Index
-from tidegate.observe.observation import TimedReport
+from tidegate.observe.process_state import TimedReport
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_snapshots import SnapshotReconciler

@@ -17,8 +17,8 @@ from tidegate.agent.session import launch_of
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
-from tidegate.observe.observation import Memory
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.process_state import Memory
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport, to_json

@@ -12,8 +12,9 @@ from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executors import LINGER_SECONDS, ORDERS_STAND_SECONDS, SILENT_SECONDS, executor_to_try, lacks_pods
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
-from tidegate.observe.observation import Memory, Observation
+from tidegate.observe.observation import Observation
 from tidegate.observe.pods import process_of
+from tidegate.observe.process_state import Memory
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import PROTOCOL, DriverState
 from tidegate_spark.contract.reasons import Reason

@@ -12,7 +12,8 @@ from tidegate.decide.plan import decide
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.model.streaming_app import Condition, Phase, QueryStatus, StreamingApp
-from tidegate.observe.observation import Memory, Observation, SnapshotRefusal
+from tidegate.observe.observation import Observation
+from tidegate.observe.process_state import Memory, SnapshotRefusal
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing import snapshot_observations as snapshots
 from tidegate_testing.observations import (

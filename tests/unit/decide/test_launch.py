@@ -13,7 +13,8 @@ from tidegate.decide.actions import (
 from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
-from tidegate.observe.observation import Memory, Observation, Refusal
+from tidegate.observe.observation import Observation
+from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of

@@ -9,8 +9,9 @@ from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.pauses import PATIENCE
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import StartedFrom, StreamingApp
-from tidegate.observe.observation import Memory, Observation, Refusal
+from tidegate.observe.observation import Observation
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders

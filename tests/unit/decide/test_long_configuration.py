@@ -10,8 +10,8 @@ from tidegate.decide.faults import is_named, name_end, name_start_problem
 from tidegate.decide.housekeeping import VOLUME_PATIENCE
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
-from tidegate.observe.observation import Memory
 from tidegate.observe.pods import Exit, PodRecord
+from tidegate.observe.process_state import Memory
 from tidegate.observe.start_delay import Obstacle, StartDelay
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (

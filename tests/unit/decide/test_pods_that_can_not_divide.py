@@ -17,7 +17,8 @@ from tidegate.model.streaming_app import (
     StreamingApp,
     UpgradePhase,
 )
-from tidegate.observe.observation import Memory, Observation, Refusal, Unfit
+from tidegate.observe.observation import Observation, Unfit
+from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, driver_of, launched, observe
 from tidegate_testing.plans import acts, verdict_of

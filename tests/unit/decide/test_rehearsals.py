@@ -10,8 +10,8 @@ from tidegate.decide import actions as do
 from tidegate.decide.base_actions import EnsureAccess, RemoveFinalizer
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
-from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalResult
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState

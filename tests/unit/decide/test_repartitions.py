@@ -19,9 +19,8 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate.observe.observation import Memory
 from tidegate.observe.pods import Exit, PodRecord
-from tidegate.observe.process_state import PodProgress
+from tidegate.observe.process_state import Memory, PodProgress
 from tidegate_spark.contract.protocol import Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import (

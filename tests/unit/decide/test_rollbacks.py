@@ -18,7 +18,7 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate.observe.observation import Memory, Refusal
+from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.protocol import EarlierPin, Pin, QueryReport, StartFrom, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (

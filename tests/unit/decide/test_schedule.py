@@ -15,7 +15,8 @@ from tidegate.model.status import Condition
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
 from tidegate.model.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
 from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
-from tidegate.observe.observation import Memory, Observation, SnapshotRefusal
+from tidegate.observe.observation import Observation
+from tidegate.observe.process_state import Memory, SnapshotRefusal
 from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.golden import assert_golden

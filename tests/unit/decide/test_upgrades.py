@@ -17,8 +17,8 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate.observe.observation import Memory
 from tidegate.observe.pods import process_of
+from tidegate.observe.process_state import Memory
 from tidegate_spark.contract.protocol import Pin, QueryReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of

@@ -20,8 +20,8 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate.observe.observation import Memory, Refusal
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting
 from tidegate_testing.plans import acts, status_of, verdict_of, written

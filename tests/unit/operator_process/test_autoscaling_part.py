@@ -17,7 +17,7 @@ from tidegate.model.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.model.streaming_app import AutoscalingBasis, AutoscalingStatus, StreamingApp, UpgradePhase
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index
-from tidegate.observe.observation import TimedReport
+from tidegate.observe.process_state import TimedReport
 from tidegate.observe.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.workqueue import WorkQueue

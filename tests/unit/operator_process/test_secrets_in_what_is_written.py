@@ -19,8 +19,9 @@ from tidegate.decide.plan import decide
 from tidegate.kube.failures import Forbidden, Invalid, failure_from_response
 from tidegate.model.streaming_app import StreamingApp, encode_status
 from tidegate.observe.index import Index, UnreadableApp
-from tidegate.observe.observation import Memory, Refusal, Unfit
+from tidegate.observe.observation import Unfit
 from tidegate.observe.pods import Pod, build_record
+from tidegate.observe.process_state import Memory, Refusal
 from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.contract.protocol import ROLE_DRIVER, AgentReport, DriverState, Fault, Termination, to_json
 from tidegate_spark.contract.reasons import ForeignReason, Reason
