@@ -22,10 +22,10 @@ from tidegate.metrics.autoscaling import AutoscalingFigures
 from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.autoscaling_index import AutoscalingIndex, Watched
-from tidegate.observe.gather import find_pod
 from tidegate.observe.gather_autoscaling import see
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.quotas import Quotas
+from tidegate.observe.reports import find_pod
 from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR

@@ -20,10 +20,11 @@ import structlog
 
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.status import FIGURES_INTERVAL
-from tidegate.observe.gather import REPORT_AGE, access_is_due
+from tidegate.observe.gather import access_is_due
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.process_state import TimedReport
+from tidegate.observe.reports import REPORT_AGE
 from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name
 from tidegate.workqueue import WorkQueue

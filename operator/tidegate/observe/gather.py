@@ -11,6 +11,7 @@ from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pods import PodRecord, of_driver
 from tidegate.observe.process_state import TimedReport
+from tidegate.observe.reports import find_pod, valid_report
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
@@ -25,9 +26,6 @@ from tidegate_spark.contract.protocol import (
     AgentReport,
     DriverState,
 )
-
-REPORT_AGE = 120.0
-"""Seconds for which an agent's answer counts: four times the longest interval between questions."""
 
 ACCESS_AGE = 60.0
 """Seconds for which a look at the driver's access counts where something may be wrong with it, or a launch needs it."""
@@ -132,31 +130,3 @@ def _origin_is_unreadable(index: Index, known: KnownApp) -> bool:
         start is not None
         and index.of(SnapshotIndex).unreadable((known.metadata.namespace, start.snapshot_name)) is not None
     )
-
-
-def find_pod(pods: list[PodRecord], name: str, role: str) -> PodRecord | None:
-    """Return the pod of this name and role, None if it is not there."""
-    return next((pod for pod in pods if pod.name == name and pod.role == role), None)
-
-
-def valid_report(
-    report: TimedReport | None, known: KnownApp, driver: PodRecord | None, now: float
-) -> TimedReport | None:
-    """Return a report if it is fresh, and of the process that runs now, else None.
-
-    Args:
-        report: the newest there is.
-        known: the application.
-        driver: its driver pod.
-        now: seconds of the monotonic clock.
-    """
-    if report is None or driver is None or now - report.taken_at > REPORT_AGE:
-        return None
-    told = report.report
-    fits = (
-        report.driver_uid == driver.uid
-        and report.restarts == driver.restarts
-        and told.epoch == driver.epoch
-        and told.uid == known.app.metadata.uid
-    )
-    return report if fits else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tidegate.autoscaling.recommend import Sight
 from tidegate.autoscaling.situation import Obstacle
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
-from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.pods import process_of
+from tidegate.observe.reports import find_pod, valid_report
 from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name
 from tidegate.spark.settings import task_slots

@@ -8,9 +8,9 @@ from tidegate.model.control_message import CLUSTER_TYPES, ControlMessage
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.control_observation import ControlObservation
-from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.open_resources import OpenCount
+from tidegate.observe.reports import find_pod, valid_report
 from tidegate.resource_key import Key
 from tidegate.resources.message_snapshot import message_snapshot_name
 from tidegate.resources.names import driver_pod_name

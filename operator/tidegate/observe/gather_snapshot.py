@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid, snapshot_id
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.gather import find_pod, valid_report
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pods import PodRecord
+from tidegate.observe.reports import find_pod, valid_report
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resource_key import Key

@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 
-from tidegate.observe.gather import ACCESS_AGE, REPORT_AGE, access_is_due, observe
+from tidegate.observe.gather import ACCESS_AGE, access_is_due, observe
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.process_state import TimedReport
+from tidegate.observe.reports import REPORT_AGE
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
