@@ -19,7 +19,7 @@ from typing import Protocol
 import structlog
 
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.decide.status import FIGURES_INTERVAL
+from tidegate.decide.pauses import FIGURES_INTERVAL
 from tidegate.observe.gather import access_is_due
 from tidegate.observe.index import Index, KnownApp, UnreadableApp
 from tidegate.observe.pods import PodRecord

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tidegate.model.streaming_app import Metadata
+from tidegate.model.streaming_app import (
+    Metadata,
+)
 from tidegate.model.times import growing_pause
+
+FIGURES_INTERVAL = 60.0
+"""Seconds between two writes of nothing but progress."""
+
 
 PATIENCE = 300.0
 """Seconds from the deletion until it is given up: the origin's storage may be gone for good."""

@@ -21,7 +21,7 @@ from tidegate.decide.ignored_instances import instances_condition
 from tidegate.decide.ignored_periods import periods_condition
 from tidegate.decide.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
 from tidegate.decide.origin import lineage_to_launch, recorded_or_found
-from tidegate.decide.pauses import time_left
+from tidegate.decide.pauses import FIGURES_INTERVAL, time_left
 from tidegate.decide.plaintext_secrets import secrets_condition
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.schedule import look_at_schedule
@@ -45,8 +45,6 @@ from tidegate.resources.metadata import executor_selector
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, AgentReport, QueryReport, store_identity
 
-FIGURES_INTERVAL = 60.0
-"""Seconds between two writes of nothing but progress."""
 _ABSURD_RATE = 1e12
 EXECUTORS_INTERVAL = 5.0
 """Seconds between two writes of a changed number of executors: whoever scales wants to see it."""
