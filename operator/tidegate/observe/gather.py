@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
+from tidegate.observe.access_age import access_ready
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index, KnownApp
 from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pods import PodRecord, of_driver
-from tidegate.observe.process_state import TimedReport
 from tidegate.observe.reports import find_pod, valid_report
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resource_key import Key
@@ -23,12 +21,7 @@ from tidegate_spark.contract.protocol import (
     ROLE_REHEARSAL,
     ROLE_REPARTITION,
     ROLE_SNAPSHOT,
-    AgentReport,
-    DriverState,
 )
-
-ACCESS_AGE = 60.0
-"""Seconds for which a look at the driver's access counts where something may be wrong with it, or a launch needs it."""
 
 
 def observe(index: Index, key: Key, platform: Platform, now: float) -> Observation | None:
@@ -60,7 +53,7 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         repartitions=tuple(pod for pod in pods if pod.role == ROLE_REPARTITION),
         agent=agent,
         silence=index.silences.get(key, "") if agent is None else "",
-        access_ready=_access_ready(index.checked_access.age(key, now), driver, executors, agent),
+        access_ready=access_ready(index.checked_access.age(key, now), driver, executors, agent),
         rival=index.rival(known.app),
         origin=_origin(index, known),
         origin_unreadable=_origin_is_unreadable(index, known),
@@ -70,39 +63,6 @@ def observe(index: Index, key: Key, platform: Platform, now: float) -> Observati
         memory=index.memory(key),
         deciding_since=index.deciding_since,
     )
-
-
-def access_is_due(index: Index, key: Key, report: AgentReport, now: float) -> bool:
-    """Return whether a report hints at a lack of access, and the last look at the access was a while ago.
-
-    Args:
-        index: the picture of the cluster.
-        key: namespace and name.
-        report: the newest one.
-        now: seconds of the monotonic clock.
-    """
-    executors = [pod for pod in index.pods(key) if pod.role == ROLE_EXECUTOR]
-    return _lacks_executors(report, executors) and index.checked_access.age(key, now) >= ACCESS_AGE
-
-
-def _access_ready(
-    age: float, driver: PodRecord | None, executors: Sequence[PodRecord], agent: TimedReport | None
-) -> bool:
-    # People and namespace cleaners remove things. A driver that has all it asked for shows that its access is there,
-    # and nobody reads it, not even a new operator: it would be thousands of requests at each start. One that is to be
-    # launched, fails, or gets no executors shows nothing of the kind.
-    if driver is None:
-        return age < ACCESS_AGE
-    failed = driver.ended is not None and driver.ended.exit_code != 0 and not driver.ready
-    if failed or (agent is not None and _lacks_executors(agent.report, executors)):
-        return age < ACCESS_AGE
-    return True
-
-
-def _lacks_executors(report: AgentReport, executors: Sequence[PodRecord]) -> bool:
-    # An executor's pod that waits for a node was created: the driver may create pods.
-    created = sum(1 for pod in executors if not pod.terminating and not pod.finished)
-    return report.state is DriverState.RUNNING and max(report.executors_running, created) < report.executors_wanted
 
 
 def _ends_of(index: Index, key: Key, driver: PodRecord | None) -> tuple[PodRecord, ...]:

@@ -10,7 +10,7 @@ import pytest
 from tidegate.act.access import AccessKeeper
 from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, NotFound
 from tidegate.kube.paths import collection_of, item, path_of
-from tidegate.observe.gather import ACCESS_AGE
+from tidegate.observe.access_age import ACCESS_AGE
 from tidegate.observe.index import Index
 from tidegate.resources.access import build_access
 from tidegate.resources.names import SHARED_ACCESS_NAME

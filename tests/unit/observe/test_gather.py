@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from tidegate.observe.gather import ACCESS_AGE, access_is_due, observe
+from tidegate.observe.access_age import ACCESS_AGE, access_is_due
+from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.process_state import TimedReport
