@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from tidegate.observe.autoscaling_index import AutoscalingIndex
-from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp
 from tidegate.part import Running
 from tidegate.resource_key import Key
 from tidegate.workqueue import WorkQueue

@@ -25,7 +25,8 @@ from tidegate.metrics.apps import AppFigures
 from tidegate.metrics.lifecycle import restarts_between
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import observe
-from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.observation import Observation, pods_of, with_pods
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.quotas import Quotas

@@ -23,7 +23,8 @@ from tidegate.model.spec import AutoscalingMode
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.autoscaling_index import AutoscalingIndex, Watched
 from tidegate.observe.gather_autoscaling import see
-from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.reports import find_pod
 from tidegate.resource_key import Key

@@ -13,6 +13,7 @@ from tests.scenario.schedule import misfortune, run_course
 from tidegate.decide import last_batch, status
 from tidegate.model.streaming_app import SnapshotBatch
 from tidegate.observe import index
+from tidegate.observe.known_apps import age_of
 from tidegate.observe.observation import Observation
 from tidegate_spark.storage.claim import claiming
 from tidegate_testing.mistakes import Course, planted
@@ -58,7 +59,7 @@ def with_batches_that_never_fall(patch: pytest.MonkeyPatch) -> None:
 
 def with_the_place_for_the_oldest(patch: pytest.MonkeyPatch) -> None:
     """Have the older one have a place, wherever it was launched: it may be moved to where a younger one runs."""
-    patch.setattr(index.Index, "_order", lambda known, app, wanted: index._age(app))
+    patch.setattr(index.Index, "_order", lambda known, app, wanted: age_of(app))
 
 
 MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {

@@ -34,7 +34,8 @@ from tidegate.kube.failures import (
 from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encode_status
-from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
 from tidegate.observe.process_state import Refusal, SnapshotRefusal

@@ -29,7 +29,8 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshotStatus,
     encode_snapshot_status,
 )
-from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.pods import Pod, build_record, process_of
 from tidegate.observe.snapshot_index import SnapshotIndex

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.agent.pods_at_work import PodsAtWork
-from tidegate.observe.index import KnownApp
+from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.process_state import PodProgress
 from tidegate.resource_key import Key
 

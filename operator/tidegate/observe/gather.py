@@ -6,7 +6,8 @@ from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.access_age import access_ready
 from tidegate.observe.autoscaling_index import AutoscalingIndex
-from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pods import PodRecord, of_driver
 from tidegate.observe.reports import find_pod, valid_report

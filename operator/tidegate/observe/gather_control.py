@@ -8,7 +8,8 @@ from tidegate.model.control_message import CLUSTER_TYPES, ControlMessage
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.control_observation import ControlObservation
-from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.reports import find_pod, valid_report
 from tidegate.resource_key import Key

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid, snapshot_id
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.reports import find_pod, valid_report

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-from tidegate.model.bounded_json import TOO_LARGE, decoded_size, why_cut
-from tidegate.model.spec_hash import spec_hash
+from tidegate.model.bounded_json import decoded_size
 from tidegate.model.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.observe.beside import FeatureIndex
 from tidegate.observe.executor_ends import ExecutorEnds
 from tidegate.observe.first_lists import FirstLists
+from tidegate.observe.known_apps import (
+    CheckedAccess,
+    KnownApp,
+    UnreadableApp,
+    age_of,
+    hash_of,
+    is_newer,
+    is_same_spec,
+    too_large,
+    uid_of,
+)
 from tidegate.observe.large_apps import LargeApp, LargeApps
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.process_state import Memory, TimedReport
@@ -30,59 +39,10 @@ from tidegate.resources.floors import NO_FLOORS, Floors
 from tidegate.resources.platform import Platform
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
 
-
-@dataclass(frozen=True, slots=True)
-class KnownApp:
-    """A readable application with what is computed once from each of its versions."""
-
-    app: StreamingApp
-    spec_hash: str
-
-    @property
-    def metadata(self) -> Metadata:
-        """The application's metadata."""
-        return self.app.metadata
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableApp:
-    """A stored resource that does not fit the model; everything else goes on without it."""
-
-    key: Key
-    metadata: Metadata
-    """What of it could be read; the API server keeps metadata in order whatever the rest is like."""
-    problem: str
-    """Names the field."""
-    ready: Mapping[str, Any] = field(default_factory=dict)
-    """Its condition Ready, as stored."""
-    again: bool = False
-    """It was too large beside others, which are gone: it is to be read again."""
-
-
 F = TypeVar("F", bound=FeatureIndex)
 _NOTHING = Memory()
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 """As the API server writes times."""
-
-
-class CheckedAccess:
-    """When a driver's access was last found to be as it should be, by application; monotonic seconds."""
-
-    def __init__(self) -> None:
-        """Start with nothing known."""
-        self._at: dict[Key, float] = {}
-
-    def note(self, key: Key, now: float) -> None:
-        """Note that it was looked at, or made, just now."""
-        self._at[key] = now
-
-    def discard(self, key: Key) -> None:
-        """Rely on nothing that was known of an application's access."""
-        self._at.pop(key, None)
-
-    def age(self, key: Key, now: float) -> float:
-        """Return how many seconds ago it was noted; infinity if nothing is known."""
-        return now - self._at.get(key, float("-inf"))
 
 
 class Index:
@@ -164,7 +124,7 @@ class Index:
 
     def _take_in(self, body: Mapping[str, Any] | StreamingApp) -> set[Key]:
         # First of all: one that nobody can make anything of must not keep the others waiting for ever.
-        self.first_lists.note_app(_uid_of(body))
+        self.first_lists.note_app(uid_of(body))
         try:
             app = body if isinstance(body, StreamingApp) else decode_app(body)
         except UnreadableAppError as error:
@@ -176,7 +136,7 @@ class Index:
         keys = self._make_room(app.metadata)
         if not keys:
             return keys
-        self._note(key, KnownApp(app, _hash_of(app, known)))
+        self._note(key, KnownApp(app, hash_of(app, known)))
         for feature in self._features.values():
             feature.note_app(app)
         return keys | self._roots.put(app)
@@ -241,7 +201,7 @@ class Index:
         key = (app.metadata.namespace, app.metadata.name)
         lost = not app.status.store and not app.status.epoch
         launched = key in self.launching or (lost and self._has_driver(key))
-        return (not holds_back(wanted, held_by(app, launched=launched)), *_age(app))
+        return (not holds_back(wanted, held_by(app, launched=launched)), *age_of(app))
 
     def _has_driver(self, key: Key) -> bool:
         return any(pod.role == ROLE_DRIVER for pod in self._pods.get(key, {}).values())
@@ -403,7 +363,7 @@ class Index:
     def _has_room(self, app: StreamingApp, known: KnownApp | UnreadableApp | None) -> bool:
         """Return whether an application that an answer told of is to be kept; what watches bring was asked before."""
         metadata = app.metadata
-        if isinstance(known, KnownApp) and _is_same_spec(metadata, known.metadata):
+        if isinstance(known, KnownApp) and is_same_spec(metadata, known.metadata):
             return True
         created = metadata.creation_timestamp.strftime(_TIME) if metadata.creation_timestamp is not None else ""
         size = decoded_size(msgspec.json.encode(app))
@@ -413,7 +373,7 @@ class Index:
         key = (app.metadata.namespace, app.metadata.name)
         keys = self._make_room(app.metadata)
         if keys:
-            self._note(key, _too_large(app))
+            self._note(key, too_large(app))
         return keys
 
     def _make_way(self) -> set[Key]:
@@ -425,7 +385,7 @@ class Index:
             if known is None or known.metadata.uid != uid or isinstance(known, KnownApp) is (uid in regained):
                 continue
             if isinstance(known, KnownApp):
-                self._apps[key] = _too_large(known.app)
+                self._apps[key] = too_large(known.app)
             else:
                 unversioned = msgspec.structs.replace(known.metadata, resource_version="")
                 self._apps[key] = dataclasses.replace(known, metadata=unversioned, again=True)
@@ -439,7 +399,7 @@ class Index:
         if metadata.uid in self._gone:
             self.large.forget(metadata.uid)
             return set()
-        if known is not None and not _newer(metadata, known.metadata):
+        if known is not None and not is_newer(metadata, known.metadata):
             return set()
         if known is not None and known.metadata.uid != metadata.uid:
             return {key} | self.remove_app(key, known.metadata.uid)
@@ -461,23 +421,6 @@ class Index:
         self.reports.pop(key, None)
         self.silences.pop(key, None)
         self.checked_access.discard(key)
-
-
-def _hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
-    if isinstance(known, KnownApp) and _is_same_spec(app.metadata, known.metadata):
-        return known.spec_hash
-    return spec_hash(app)
-
-
-def _is_same_spec(metadata: Metadata, known: Metadata) -> bool:
-    # The generation changes with every change of the spec.
-    return (known.uid, known.generation) == (metadata.uid, metadata.generation)
-
-
-def _too_large(app: StreamingApp) -> UnreadableApp:
-    ready = app.status.condition("Ready")
-    key = (app.metadata.namespace, app.metadata.name)
-    return UnreadableApp(key, app.metadata, why_cut({"spec": TOO_LARGE}), msgspec.to_builtins(ready) if ready else {})
 
 
 def _as_first_seen(pod: PodRecord, known: PodRecord | None) -> PodRecord:
@@ -510,17 +453,3 @@ def _only_placed(known: PodRecord, pod: PodRecord) -> bool:
 def _is_kept(pod: PodRecord) -> bool:
     """Return whether a pod that a watch leaves out is kept until it was looked for: nobody had asked for its end."""
     return not pod.terminating and pod.role not in (ROLE_SNAPSHOT, ROLE_EXPORT)
-
-
-def _uid_of(body: Mapping[str, Any] | StreamingApp) -> str:
-    return body.metadata.uid if isinstance(body, StreamingApp) else str(body.get("metadata", {}).get("uid", ""))
-
-
-def _newer(metadata: Metadata, known: Metadata) -> bool:
-    return version_number(metadata.resource_version) > version_number(known.resource_version)
-
-
-def _age(app: StreamingApp) -> tuple[str, bool, str]:
-    created = app.metadata.creation_timestamp
-    # Times are whole seconds. Of two of the same second the one that was launched is the older one, whatever its uid.
-    return (created.isoformat() if created else "", app.status.epoch == 0, app.metadata.uid)

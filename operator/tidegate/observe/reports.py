@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.observe.index import KnownApp
+from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.process_state import TimedReport
 

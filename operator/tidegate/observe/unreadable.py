@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tidegate.model.streaming_app import Application, StorageSpec, StreamingApp, StreamingAppSpec
-from tidegate.observe.index import Index, UnreadableApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import UnreadableApp
 from tidegate.observe.observation import Observation
 from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.platform import Platform

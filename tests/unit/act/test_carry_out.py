@@ -33,7 +33,8 @@ from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import DriverStatus
 from tidegate.observe.gather import observe
-from tidegate.observe.index import Index, KnownApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.pods import PodRecord, process_of
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate.observe.snapshot_index import SnapshotIndex

@@ -14,7 +14,8 @@ from tidegate.agent.client import AgentClient
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.large_apps import MOST_OF_NAMESPACE, LargeApp
 from tidegate.reconcile import Reconciler
 from tidegate.workqueue import RetryLaterError

@@ -10,7 +10,8 @@ import pytest
 from tidegate.model.spec_hash import has_same_store, version_of
 from tidegate.model.streaming_app import StableSpec, StreamingApp, decode_app
 from tidegate.observe.executor_ends import MOST_ENDS
-from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.pods import Exit
 from tidegate.observe.storage_roots import roots_of
 from tidegate_spark.contract.protocol import FINALIZER

@@ -25,7 +25,8 @@ from tidegate.model.errors import UnreadableAppError
 from tidegate.model.stream_snapshot import decode_snapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.following import follow
-from tidegate.observe.index import Index, KnownApp, UnreadableApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.pods import read_record
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pod_watch import watch_pods

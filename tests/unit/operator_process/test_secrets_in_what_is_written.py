@@ -18,7 +18,8 @@ from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.kube.failures import Forbidden, Invalid, failure_from_response
 from tidegate.model.streaming_app import StreamingApp, encode_status
-from tidegate.observe.index import Index, UnreadableApp
+from tidegate.observe.index import Index
+from tidegate.observe.known_apps import UnreadableApp
 from tidegate.observe.observation import Unfit
 from tidegate.observe.pods import Pod, build_record
 from tidegate.observe.process_state import Memory, Refusal

@@ -1,0 +1,100 @@
+"""An application as it is known, readable or not, and which of two versions is the later one. In memory; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tidegate.model.bounded_json import TOO_LARGE, why_cut
+from tidegate.model.spec_hash import spec_hash
+from tidegate.model.streaming_app import Metadata, StreamingApp
+from tidegate.observe.versions import version_number
+from tidegate.resource_key import Key
+
+
+@dataclass(frozen=True, slots=True)
+class KnownApp:
+    """A readable application with what is computed once from each of its versions."""
+
+    app: StreamingApp
+    spec_hash: str
+
+    @property
+    def metadata(self) -> Metadata:
+        """The application's metadata."""
+        return self.app.metadata
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableApp:
+    """A stored resource that does not fit the model; everything else goes on without it."""
+
+    key: Key
+    metadata: Metadata
+    """What of it could be read; the API server keeps metadata in order whatever the rest is like."""
+    problem: str
+    """Names the field."""
+    ready: Mapping[str, Any] = field(default_factory=dict)
+    """Its condition Ready, as stored."""
+    again: bool = False
+    """It was too large beside others, which are gone: it is to be read again."""
+
+
+class CheckedAccess:
+    """When a driver's access was last found to be as it should be, by application; monotonic seconds."""
+
+    def __init__(self) -> None:
+        """Start with nothing known."""
+        self._at: dict[Key, float] = {}
+
+    def note(self, key: Key, now: float) -> None:
+        """Note that it was looked at, or made, just now."""
+        self._at[key] = now
+
+    def discard(self, key: Key) -> None:
+        """Rely on nothing that was known of an application's access."""
+        self._at.pop(key, None)
+
+    def age(self, key: Key, now: float) -> float:
+        """Return how many seconds ago it was noted; infinity if nothing is known."""
+        return now - self._at.get(key, float("-inf"))
+
+
+def hash_of(app: StreamingApp, known: KnownApp | UnreadableApp | None) -> str:
+    """Return the hash of an application's version, without counting it again if the spec is known."""
+    if isinstance(known, KnownApp) and is_same_spec(app.metadata, known.metadata):
+        return known.spec_hash
+    return spec_hash(app)
+
+
+def is_same_spec(metadata: Metadata, known: Metadata) -> bool:
+    """Return whether two versions of a resource have the same spec."""
+    # The generation changes with every change of the spec.
+    return (known.uid, known.generation) == (metadata.uid, metadata.generation)
+
+
+def too_large(app: StreamingApp) -> UnreadableApp:
+    """Return an application of which no room is left for the whole."""
+    ready = app.status.condition("Ready")
+    key = (app.metadata.namespace, app.metadata.name)
+    return UnreadableApp(key, app.metadata, why_cut({"spec": TOO_LARGE}), msgspec.to_builtins(ready) if ready else {})
+
+
+def uid_of(body: Mapping[str, Any] | StreamingApp) -> str:
+    """Return the uid of an application, decoded or not."""
+    return body.metadata.uid if isinstance(body, StreamingApp) else str(body.get("metadata", {}).get("uid", ""))
+
+
+def is_newer(metadata: Metadata, known: Metadata) -> bool:
+    """Return whether one version of a resource is later than another."""
+    return version_number(metadata.resource_version) > version_number(known.resource_version)
+
+
+def age_of(app: StreamingApp) -> tuple[str, bool, str]:
+    """Return by what applications are ordered: the oldest first."""
+    created = app.metadata.creation_timestamp
+    # Times are whole seconds. Of two of the same second the one that was launched is the older one, whatever its uid.
+    return (created.isoformat() if created else "", app.status.epoch == 0, app.metadata.uid)
