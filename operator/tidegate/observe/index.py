@@ -29,6 +29,7 @@ from tidegate.observe.known_apps import (
     uid_of,
 )
 from tidegate.observe.large_apps import LargeApp, LargeApps
+from tidegate.observe.pod_news import as_first_seen, is_kept, is_only_placed
 from tidegate.observe.pods import PodRecord
 from tidegate.observe.process_state import Memory, TimedReport
 from tidegate.observe.raw_resource import metadata_of, ready_condition
@@ -37,7 +38,7 @@ from tidegate.observe.versions import Departed, version_number
 from tidegate.resource_key import Key
 from tidegate.resources.floors import NO_FLOORS, Floors
 from tidegate.resources.platform import Platform
-from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
+from tidegate_spark.contract.protocol import ROLE_DRIVER
 
 F = TypeVar("F", bound=FeatureIndex)
 _NOTHING = Memory()
@@ -243,7 +244,7 @@ class Index:
         # Of two pods of a name, too: the later one has the later versions.
         if known is not None and version_number(known.resource_version) >= version_number(pod.resource_version):
             return None
-        pod = _as_first_seen(pod, known)
+        pod = as_first_seen(pod, known)
         if not pod.role:  # nobody's; pods of an imported snapshot are of no application
             return self.remove_pod(known) if known is not None else None
         key = (pod.namespace, pod.app)
@@ -255,7 +256,7 @@ class Index:
             self._parted.pop(key, None)
         if pod.finished:
             self.executor_ends.note(key, pod)
-        return None if known is not None and _only_placed(known, pod) else key
+        return None if known is not None and is_only_placed(known, pod) else key
 
     def remove_pod(self, pod: PodRecord) -> Key | None:
         """Forget a pod that is gone, given as it was seen last; the end of a driver is kept until there is another.
@@ -267,7 +268,7 @@ class Index:
         self._gone.note(pod.uid, version_number(pod.resource_version))
         if known is not None and known.uid != pod.uid:
             return known.namespace, known.app
-        last = _as_first_seen(pod, known)
+        last = as_first_seen(pod, known)
         if not last.role:
             return None
         key = (last.namespace, last.app)
@@ -294,7 +295,7 @@ class Index:
         """
         known = self._known_pod(pod)
         key = (known.namespace, known.app) if known is not None else ("", "")
-        if known is None or known.uid != pod.uid or pod.terminating or key not in self._apps or not _is_kept(known):
+        if known is None or known.uid != pod.uid or pod.terminating or key not in self._apps or not is_kept(known):
             return self.remove_pod(pod)
         version = max(known.resource_version, pod.resource_version, key=version_number)
         self._pods[key][known.name] = dataclasses.replace(known, resource_version=version, labelled=False)
@@ -421,35 +422,3 @@ class Index:
         self.reports.pop(key, None)
         self.silences.pop(key, None)
         self.checked_access.discard(key)
-
-
-def _as_first_seen(pod: PodRecord, known: PodRecord | None) -> PodRecord:
-    """Return a later version of a known pod as the application's whose it was when it was seen first.
-
-    Who may change pods can take its owner off, or give it another; the process in it goes on as what it was.
-    """
-    if known is None or known.uid != pod.uid or _whose(known) == _whose(pod):
-        return pod
-    return dataclasses.replace(
-        pod,
-        app=known.app,
-        role=known.role,
-        epoch=known.epoch,
-        app_uid=known.app_uid,
-        owner_uid=known.owner_uid,
-        executor_slots=known.executor_slots,
-    )
-
-
-def _whose(pod: PodRecord) -> tuple[str, str, str]:
-    return pod.app, pod.role, pod.owner_uid
-
-
-def _only_placed(known: PodRecord, pod: PodRecord) -> bool:
-    same = dataclasses.replace(known, resource_version=pod.resource_version, node=pod.node)
-    return dataclasses.replace(same, silent_since=pod.silent_since) == pod
-
-
-def _is_kept(pod: PodRecord) -> bool:
-    """Return whether a pod that a watch leaves out is kept until it was looked for: nobody had asked for its end."""
-    return not pod.terminating and pod.role not in (ROLE_SNAPSHOT, ROLE_EXPORT)
