@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tidegate.model.spec import LocalReference
+from tidegate.model.references import LocalReference
 from tidegate.model.status import Condition
 from tidegate.model.status_bounds import within_bounds
 from tidegate.model.streaming_app import Metadata, unreadable_because

@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from tidegate.model.references import KeyReference, LocalReference
+
 Quantity = str | int
 """A Kubernetes quantity as the API server stores it: ``2``, ``"500m"``, ``"2Gi"``."""
 
@@ -54,19 +56,6 @@ class RollbackPolicy(StrEnum):
 
     ON_FAILURE = "OnFailure"
     NEVER = "Never"
-
-
-class LocalReference(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An object in the application's namespace, by name."""
-
-    name: str
-
-
-class KeyReference(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A key of an object in the application's namespace."""
-
-    name: str = ""
-    key: str = ""
 
 
 class MainSource(Struct, frozen=True, kw_only=True, rename="camel"):

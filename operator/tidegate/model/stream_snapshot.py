@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tidegate.model.spec import DeletionPolicy, LocalReference, Resources
+from tidegate.model.references import LocalReference
+from tidegate.model.spec import DeletionPolicy, Resources
 from tidegate.model.status import Condition
 from tidegate.model.status_bounds import within_bounds
 from tidegate.model.streaming_app import Metadata, unreadable_because
