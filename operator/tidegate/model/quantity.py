@@ -8,6 +8,10 @@ from decimal import Decimal
 from tidegate.model import messages
 from tidegate.model.errors import SpecError
 
+Quantity = str | int
+"""A Kubernetes quantity as the API server stores it: ``2``, ``"500m"``, ``"2Gi"``."""
+
+
 _SUFFIXES = {
     "": Decimal(1),
     "n": Decimal(1).scaleb(-9),

@@ -11,11 +11,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from tidegate.model.quantity import Quantity
 from tidegate.model.references import KeyReference, LocalReference
-
-Quantity = str | int
-"""A Kubernetes quantity as the API server stores it: ``2``, ``"500m"``, ``"2Gi"``."""
-
 
 DEFAULT_CPU, DEFAULT_MEMORY = "1", "2Gi"
 POD_START_TIMEOUT = 120

@@ -16,6 +16,7 @@ from tidegate import foreign_text
 from tidegate.model import messages
 from tidegate.model.bounded_json import why_cut
 from tidegate.model.errors import SpecError, UnreadableAppError
+from tidegate.model.quantity import Quantity
 from tidegate.model.references import LocalReference
 from tidegate.model.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
 from tidegate.model.spec import (
@@ -29,7 +30,6 @@ from tidegate.model.spec import (
     Driver,
     Executor,
     ForkOutputs,
-    Quantity,
     RehearsalSpec,
     RepartitionSpec,
     Resources,
