@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from tidegate import foreign_text
 from tidegate.model import messages
 from tidegate.model.bounded_json import why_cut
+from tidegate.model.control_spec import ChannelSpec, ChannelType, ControlSpec
 from tidegate.model.errors import SpecError, UnreadableAppError
 from tidegate.model.quantity import Quantity
 from tidegate.model.references import LocalReference
@@ -23,9 +24,6 @@ from tidegate.model.spec import (
     Application,
     AutoscalingMode,
     AutoscalingSpec,
-    ChannelSpec,
-    ChannelType,
-    ControlSpec,
     DeletionPolicy,
     Driver,
     Executor,

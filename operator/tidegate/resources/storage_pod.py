@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
+from tidegate.model.control_spec import ChannelSpec, ModelsSpec
 from tidegate.model.errors import SpecError
-from tidegate.model.spec import ChannelSpec, ModelsSpec
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.resources import pod_parts
