@@ -28,7 +28,7 @@ from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.observation import Observation, pods_of, with_pods
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.start_events import StartEvents
 from tidegate.observe.unreadable import observe_unreadable

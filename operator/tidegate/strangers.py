@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.versions import Departed
 
 log = structlog.get_logger()

@@ -19,7 +19,7 @@ from tidegate.decide.faults import has_unknown_termination, read_termination
 from tidegate.decide.snapshots import pods
 from tidegate.model.control_message import ControlMessage
 from tidegate.observe.pod_owner import Belonging, belonging
-from tidegate.observe.pods import Exit
+from tidegate.observe.pod_record import Exit
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.message_snapshot import build_message_snapshot
 from tidegate.resources.spark_auth import spark_auth_mounts

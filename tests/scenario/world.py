@@ -24,7 +24,7 @@ from tests.scenario.weather import Weather
 from tests.scenario.wire import Asked
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import API_VERSION
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.names import DEFAULT_ACCOUNT, access_name
 from tidegate_spark.contract.configuration_protocol import ConfigurationChangedError
 from tidegate_spark.contract.protocol import (

@@ -37,7 +37,8 @@ from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encod
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.limit_ranges import learn_floors
-from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, process_of
+from tidegate.observe.pod_record import PodRecord, process_of
+from tidegate.observe.pods import Pod, build_record, launch_of
 from tidegate.observe.process_state import Refusal, SnapshotRefusal
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resource_key import Key

@@ -22,7 +22,7 @@ from tidegate.model.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, C
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
-from tidegate.observe.pods import process_of
+from tidegate.observe.pod_record import process_of
 from tidegate.resource_key import Key
 from tidegate.workqueue import RetryLaterError
 

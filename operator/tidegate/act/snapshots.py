@@ -32,7 +32,8 @@ from tidegate.model.stream_snapshot import (
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.limit_ranges import learn_floors
-from tidegate.observe.pods import Pod, build_record, process_of
+from tidegate.observe.pod_record import process_of
+from tidegate.observe.pods import Pod, build_record
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource

@@ -15,7 +15,7 @@ import structlog
 
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.observe.index import Index
-from tidegate.observe.pods import PodRecord, process_of
+from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.resource_key import Key
 

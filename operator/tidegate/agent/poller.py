@@ -23,7 +23,7 @@ from tidegate.decide.pauses import FIGURES_INTERVAL
 from tidegate.observe.access_age import access_is_due
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
 from tidegate.observe.reports import REPORT_AGE
 from tidegate.resource_key import Key

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.model.streaming_app import StreamingAppStatus
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.reasons import AnyReason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 

@@ -28,7 +28,7 @@ from tidegate.decide.verdict import Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.observation import Observation, lacks_access
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.purge import build_purge_pod

@@ -8,7 +8,7 @@ from tidegate.decide.health import Health
 from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import Phase, RestartPolicy
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.contract.protocol import Termination
 from tidegate_spark.contract.reasons import Reason

@@ -17,7 +17,7 @@ from tidegate.decide.faults import (
 )
 from tidegate.foreign_text import last_lines, names_full_disk
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import Exit, PodRecord, of_driver
+from tidegate.observe.pod_record import Exit, PodRecord, of_driver
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import is_of_version

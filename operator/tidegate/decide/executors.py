@@ -20,7 +20,7 @@ from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation, has_other_key
-from tidegate.observe.pods import PodRecord, of_driver, process_of
+from tidegate.observe.pod_record import PodRecord, of_driver, process_of
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.names import SHARED_ACCESS_NAME, driver_pod_name

@@ -10,7 +10,7 @@ import functools
 from dataclasses import dataclass
 
 from tidegate.decide import fault_messages
-from tidegate.observe.pods import Exit, PodRecord, Waiting
+from tidegate.observe.pod_record import Exit, PodRecord, Waiting
 from tidegate.observe.start_delay import Obstacle, StartDelay
 from tidegate.resources.names import EXPORT_CONTAINER, PURGE_CONTAINER, RUNTIME_CONTAINER, SNAPSHOT_CONTAINER
 from tidegate_spark.contract import protocol

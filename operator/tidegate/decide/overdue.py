@@ -8,7 +8,7 @@ from tidegate.decide import fault_messages
 from tidegate.decide.health import Health
 from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import Phase
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 
 OVERDUE = 60.0

@@ -39,7 +39,8 @@ from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, UpgradePhase
 from tidegate.model.times import growing_pause
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
+from tidegate.observe.pod_record import Exit, PodRecord
+from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.contract.reasons import Reason
 

@@ -40,7 +40,8 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord, time_from_seconds
+from tidegate.observe.pod_record import PodRecord
+from tidegate.observe.pods import time_from_seconds
 from tidegate.resources.metadata import executor_selector
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, AgentReport, QueryReport, store_identity

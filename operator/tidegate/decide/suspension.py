@@ -10,7 +10,7 @@ from tidegate.decide.overdue import wait_for_end
 from tidegate.decide.verdict import Verdict
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.contract.reasons import Reason
 

@@ -9,7 +9,7 @@ from tidegate.model.control_message import ControlMessage
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.open_resources import OpenCount
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport
 
 

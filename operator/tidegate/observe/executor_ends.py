@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.resource_key import Key
 from tidegate_spark.contract.protocol import ROLE_EXECUTOR
 

@@ -9,7 +9,7 @@ from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.observation import Observation, is_told
-from tidegate.observe.pods import PodRecord, of_driver
+from tidegate.observe.pod_record import PodRecord, of_driver
 from tidegate.observe.reports import find_pod, valid_report
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resource_key import Key

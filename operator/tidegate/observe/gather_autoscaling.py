@@ -7,7 +7,7 @@ from tidegate.autoscaling.situation import Obstacle
 from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
-from tidegate.observe.pods import process_of
+from tidegate.observe.pod_record import process_of
 from tidegate.observe.reports import find_pod, valid_report
 from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name

@@ -30,7 +30,7 @@ from tidegate.observe.known_apps import (
 )
 from tidegate.observe.large_apps import LargeApp, LargeApps
 from tidegate.observe.pod_news import as_first_seen, is_kept, is_only_placed
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, TimedReport
 from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.storage_roots import StorageRoots, held_by, holds_back

@@ -10,7 +10,8 @@ from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.situation import Quota
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus
-from tidegate.observe.pods import Exit, PodRecord, time_from_seconds
+from tidegate.observe.pod_record import Exit, PodRecord
+from tidegate.observe.pods import time_from_seconds
 from tidegate.observe.process_state import Memory, TimedReport
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform

@@ -22,7 +22,7 @@ from tidegate.model.spec import Resources
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe import messages
-from tidegate.observe.pods import PodRecord, of_driver
+from tidegate.observe.pod_record import PodRecord, of_driver
 from tidegate.resources.cpu_limits import driver_limit, executor_limit
 
 LASTS = 30.0

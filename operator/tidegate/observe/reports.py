@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.observe.known_apps import KnownApp
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
 
 REPORT_AGE = 120.0

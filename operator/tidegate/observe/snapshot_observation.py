@@ -10,7 +10,7 @@ from tidegate.model.spec import POD_START_TIMEOUT
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.open_resources import OpenCount
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import PodProgress
 from tidegate.resources.platform import Platform
 from tidegate_spark.contract.protocol import AgentReport

@@ -18,7 +18,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Forbidden
 from tidegate.kube.paths import collection
 from tidegate.model.times import growing_pause
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.start_delay import Obstacle, PodEvents, StartDelay, delay_of
 
 FIRST_PAUSE, LONGEST_PAUSE = 15.0, 300.0

@@ -25,7 +25,7 @@ from tidegate.model.control_message import ControlMessage
 from tidegate.model.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.reconcile_control import ControlReconciler

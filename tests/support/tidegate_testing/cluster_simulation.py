@@ -15,7 +15,7 @@ from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEven
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord, Waiting
+from tidegate.observe.pod_record import PodRecord, Waiting
 from tidegate.observe.process_state import Memory, Refusal, TimedReport
 from tidegate_spark.contract.protocol import (
     ANNOTATION_SPEC_HASH,

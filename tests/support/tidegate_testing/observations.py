@@ -10,7 +10,7 @@ from tidegate.agent.keys import OperatorKeys
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, decode_app
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import Exit, PodRecord, Waiting
+from tidegate.observe.pod_record import Exit, PodRecord, Waiting
 from tidegate.observe.process_state import Memory, TimedReport
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform

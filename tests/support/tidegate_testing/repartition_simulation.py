@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tidegate.decide import actions as do
-from tidegate.observe.pods import Exit, PodRecord
+from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import TimedReport
 from tidegate_spark.contract.protocol import DriverConfig, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason

@@ -18,7 +18,7 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshotStatus,
 )
 from tidegate.model.streaming_app import DeletionPolicy, LocalReference, Metadata, Phase, StreamingApp
-from tidegate.observe.pods import Exit, PodRecord
+from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.snapshot_pod import storage_of
 from tidegate.resources.storage_pod import hash_of_taken

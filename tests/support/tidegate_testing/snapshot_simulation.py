@@ -14,7 +14,7 @@ from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEven
 from tidegate.decide.snapshots import actions as about
 from tidegate.model.stream_snapshot import ANNOTATION_KEEP, ExportSpec, StreamSnapshot
 from tidegate.model.streaming_app import DeletionPolicy, Phase, StreamingApp
-from tidegate.observe.pods import PodRecord, process_of
+from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, LABEL_ROLE, SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason

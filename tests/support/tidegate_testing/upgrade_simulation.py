@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tidegate.model.streaming_app import UpgradePhase
-from tidegate.observe.pods import Exit, PodRecord
+from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import TimedReport
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,

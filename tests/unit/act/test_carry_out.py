@@ -35,7 +35,7 @@ from tidegate.model.streaming_app import DriverStatus
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
-from tidegate.observe.pods import PodRecord, process_of
+from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.resource_key import Key

@@ -9,7 +9,7 @@ from tidegate.agent.client import Unanswered
 from tidegate.agent.poller import PACES, AgentPoller
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.resource_key import Key
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.contract.protocol import AgentReport, DriverState

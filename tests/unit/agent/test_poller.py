@@ -17,7 +17,7 @@ from tidegate.agent.session import launch_of
 from tidegate.metrics.figures import Figures
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory
 from tidegate.workqueue import WorkQueue
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState

@@ -16,7 +16,7 @@ from tidegate.decide.actions import (
 from tidegate.decide.base_actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
-from tidegate.observe.pods import Exit, PodRecord, Waiting
+from tidegate.observe.pod_record import Exit, PodRecord, Waiting
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.protocol import Termination, to_json
 from tidegate_spark.contract.reasons import Reason

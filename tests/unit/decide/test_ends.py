@@ -10,7 +10,7 @@ from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import Exit
+from tidegate.observe.pod_record import Exit
 from tidegate.observe.process_state import Memory
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason

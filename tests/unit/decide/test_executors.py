@@ -13,7 +13,7 @@ from tidegate.decide.executors import LINGER_SECONDS, ORDERS_STAND_SECONDS, SILE
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import process_of
+from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import Memory
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import PROTOCOL, DriverState

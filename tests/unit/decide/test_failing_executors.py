@@ -9,7 +9,7 @@ from tidegate.decide.faults import blames_version
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import RollbackPolicy, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import Exit, PodRecord
+from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate_spark.contract.protocol import EXIT_CODES, DriverState, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.entry import Fault

@@ -10,7 +10,7 @@ from tidegate.decide.pauses import PATIENCE
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import StartedFrom, StreamingApp
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason

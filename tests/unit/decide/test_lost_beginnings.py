@@ -23,7 +23,7 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
 )
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import Exit
+from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
     EXPECTS_BEGINNING,

@@ -11,7 +11,7 @@ from tidegate.decide.plan import decide
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.streaming_app import Phase, StreamingApp, UpgradePhase
 from tidegate.observe.observation import pods_of, with_pods
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.snapshot_observation import start_timeout
 from tidegate.observe.start_delay import Obstacle, StartDelay
 from tidegate_testing import snapshot_observations as of_snapshots

@@ -10,7 +10,7 @@ from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
-from tidegate.observe.pods import Exit
+from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.control_protocol import ControlReport
 from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason

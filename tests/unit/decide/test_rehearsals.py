@@ -10,7 +10,7 @@ from tidegate.decide import actions as do
 from tidegate.decide.base_actions import EnsureAccess, RemoveFinalizer
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalResult

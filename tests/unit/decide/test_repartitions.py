@@ -19,7 +19,7 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate.observe.pods import Exit, PodRecord
+from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import Memory, PodProgress
 from tidegate_spark.contract.protocol import Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason

@@ -21,7 +21,8 @@ from tidegate.model.streaming_app import (
     StreamingApp,
 )
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import Exit, time_from_seconds
+from tidegate.observe.pod_record import Exit
+from tidegate.observe.pods import time_from_seconds
 from tidegate.observe.process_state import Memory
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason

@@ -9,7 +9,7 @@ from tidegate.decide.actions import DeleteDriver, DeleteExecutor, EnsureLaunchSe
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.model.streaming_app import Phase, StreamingApp
-from tidegate.observe.pods import Exit, PodRecord
+from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import Memory
 from tidegate_spark.contract.control_protocol import ControlReport
 from tidegate_spark.contract.protocol import MOST_NOTICES, DriverState, Fault, Notice

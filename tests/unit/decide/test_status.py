@@ -17,7 +17,7 @@ from tidegate.model.streaming_app import (
     encode_status,
 )
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import Exit
+from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (

@@ -11,7 +11,7 @@ from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
 from tidegate.model.spec_hash import spec_hash
 from tidegate.model.streaming_app import StreamingApp, UpgradeMode, UpgradePhase
-from tidegate.observe.pods import Exit
+from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.json_form import to_json
 from tidegate_spark.contract.protocol import Termination
 from tidegate_spark.contract.reasons import Reason

@@ -17,7 +17,7 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate.observe.pods import process_of
+from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import Memory
 from tidegate_spark.contract.protocol import Pin, QueryReport
 from tidegate_spark.contract.reasons import Reason

@@ -12,7 +12,7 @@ from tidegate.decide.control.plan import decide_control
 from tidegate.model.control_message import ControlMessage, ControlMessageStatus, MessagePhase
 from tidegate.model.status import Condition
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
-from tidegate.observe.pods import process_of
+from tidegate.observe.pod_record import process_of
 from tidegate.resources.channel_message import build_channel_message
 from tidegate_spark.contract.control_protocol import (
     LONGEST_ASKED,

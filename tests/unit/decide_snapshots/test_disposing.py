@@ -11,7 +11,7 @@ from tidegate.decide.snapshots.actions import CreateSnapshotPod, GiveOrders
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.model.streaming_app import DeletionPolicy
-from tidegate.observe.pods import process_of
+from tidegate.observe.pod_record import process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotState

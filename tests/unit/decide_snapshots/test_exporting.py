@@ -22,7 +22,7 @@ from tidegate.model.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
 )
-from tidegate.observe.pods import Exit, process_of
+from tidegate.observe.pod_record import Exit, process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate.resources.export_pod import hash_of_export

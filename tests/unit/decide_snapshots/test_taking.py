@@ -27,7 +27,7 @@ from tidegate.model.stream_snapshot import (
     SnapshotVersion,
 )
 from tidegate.model.streaming_app import Phase
-from tidegate.observe.pods import process_of
+from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.contract.protocol import DriverState

@@ -19,7 +19,7 @@ from tidegate.model.stream_snapshot import (
     is_damaged,
     is_to_be_verified,
 )
-from tidegate.observe.pods import process_of
+from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate_spark.contract.reasons import Reason

@@ -7,7 +7,7 @@ import pytest
 from tidegate.observe.access_age import ACCESS_AGE, access_is_due
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
 from tidegate.observe.reports import REPORT_AGE
 from tidegate_spark.contract.protocol import DriverState

@@ -12,7 +12,7 @@ from tidegate.model.streaming_app import StableSpec, StreamingApp, decode_app
 from tidegate.observe.executor_ends import MOST_ENDS
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
-from tidegate.observe.pods import Exit
+from tidegate.observe.pod_record import Exit
 from tidegate.observe.storage_roots import roots_of
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_spark.contract.reasons import Reason

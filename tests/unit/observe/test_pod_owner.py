@@ -8,7 +8,8 @@ import pytest
 
 from tidegate.model.spec_hash import spec_hash
 from tidegate.observe.index import Index
-from tidegate.observe.pods import Pod, PodRecord, build_record, launch_of, of_driver
+from tidegate.observe.pod_record import PodRecord, of_driver
+from tidegate.observe.pods import Pod, build_record, launch_of
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.metadata import owner_reference, reference_to
 from tidegate.resources.purge import build_purge_pod

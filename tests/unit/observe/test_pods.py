@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.observe.pods import Pod, PodRecord, Waiting, build_record
+from tidegate.observe.pod_record import PodRecord, Waiting
+from tidegate.observe.pods import Pod, build_record
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.metadata import owner_reference
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE

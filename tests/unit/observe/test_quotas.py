@@ -9,7 +9,7 @@ from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.situation import Quota
 from tidegate.model.spec import Resources
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.quotas import (
     Given,
     QuotaMetadata,

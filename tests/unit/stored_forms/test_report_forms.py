@@ -16,7 +16,7 @@ from aiohttp import web
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.faults import has_unknown_termination, read_termination
 from tidegate.decide.snapshots import pods
-from tidegate.observe.pods import Exit
+from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.configuration_protocol import divide, put_together, with_rest
 from tidegate_spark.contract.control_protocol import (
     AskedMessage,

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.model.control_message import ControlMessage, ControlMessageStatus
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.control_protocol import ControlOrders
 
 

@@ -34,7 +34,7 @@ from tidegate.model.stream_snapshot import (
     is_to_be_verified,
     snapshot_id,
 )
-from tidegate.observe.pods import PodRecord, Waiting
+from tidegate.observe.pod_record import PodRecord, Waiting
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.export_pod import build_order
 from tidegate.resources.names import EXPORT_CONTAINER, export_pod_name

@@ -17,7 +17,7 @@ from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refe
 from tidegate.model.errors import SpecError
 from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
 from tidegate.model.streaming_app import StreamingApp
-from tidegate.observe.pods import PodRecord, process_of
+from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.export_pod import build_export_pod, hash_of_export
 from tidegate.resources.platform import Platform

@@ -15,7 +15,7 @@ from tidegate.model.stream_snapshot import (
     snapshot_id,
 )
 from tidegate.model.streaming_app import Phase
-from tidegate.observe.pods import PodRecord, process_of
+from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import AnyReason, Reason

@@ -53,7 +53,8 @@ from tidegate.model.streaming_app import (
     UpgradeStatus,
 )
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord, time_from_seconds
+from tidegate.observe.pod_record import PodRecord
+from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotState
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tidegate.decide.faults import read_termination
 from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord
+from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.contract.reasons import Reason
 

@@ -31,7 +31,8 @@ from tidegate.decide.upgrades.record import Step, change, seconds_since, with_ob
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import RehearsalSpec, RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import PodRecord, time_from_seconds
+from tidegate.observe.pod_record import PodRecord
+from tidegate.observe.pods import time_from_seconds
 from tidegate.resources.names import rehearsal_pod_name
 from tidegate.resources.rehearsal_pod import build_rehearsal, longest_seconds
 from tidegate_spark.contract.protocol import EXIT_STOPPED, Fault, Termination

@@ -26,7 +26,7 @@ from tidegate.decide.verdict import Verdict
 from tidegate.model.errors import SpecError
 from tidegate.model.streaming_app import Phase, RepartitionStatus, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation, lacks_access
-from tidegate.observe.pods import PodRecord, process_of
+from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.resources.names import driver_pod_name, repartition_pod_name
 from tidegate.resources.repartition_pod import build_repartition_pod
 from tidegate_spark.contract.protocol import Termination
