@@ -19,8 +19,8 @@ from tidegate.decide import autoscaling_messages
 from tidegate.decide.autoscaling_inputs import basis_of, is_autoscaled
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.model.autoscaler_memory import AutoscalerMemory, write_memory
+from tidegate.model.autoscaling_status import AutoscalingMetrics, AutoscalingStatus, LastScale
 from tidegate.model.spec import AutoscalingSpec
-from tidegate.model.status import AutoscalingMetrics, AutoscalingStatus, LastScale
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason, reason_from
 

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from tidegate import foreign_text
 from tidegate.model import messages
+from tidegate.model.autoscaling_status import AutoscalingBasis, AutoscalingMetrics, AutoscalingStatus, LastScale
 from tidegate.model.bounded_json import why_cut
 from tidegate.model.control_spec import ChannelSpec, ChannelType, ControlSpec
 from tidegate.model.errors import SpecError, UnreadableAppError
@@ -45,15 +46,11 @@ from tidegate.model.spec import (
     UpgradeMode,
 )
 from tidegate.model.status import (
-    AutoscalingBasis,
-    AutoscalingMetrics,
-    AutoscalingStatus,
     Condition,
     DriverStatus,
     EarlierRollbackSnapshot,
     ExecutorsStatus,
     LastExit,
-    LastScale,
     LastSnapshot,
     Phase,
     QueryStatus,
