@@ -24,6 +24,7 @@ from tidegate.decide.actions import Action, Plan, RecordLaunch, WriteStatus
 from tidegate.decide.autoscaling import tell_scaling
 from tidegate.decide.availability import works
 from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.ended_driver import judge_crashed_driver, judge_ended_driver, replace_lost_driver
 from tidegate.decide.executors import rescale_live
 from tidegate.decide.health import Health
 from tidegate.decide.housekeeping import (
@@ -92,19 +93,19 @@ RULES: tuple[Rule, ...] = (
     running.stop_driver_of_changed_spec,
     restarting.disbelieve_old_news,
     ends.obey_policy_never,
-    running.replace_lost_driver,
+    replace_lost_driver,
     start_from.leave_empty_place,
     restarting.adopt_lost_epoch,
     restarting.judge_fenced_driver,
     ends.judge_exhausted_driver,
     restarting.start_finished_again,
-    running.judge_ended_driver,
+    judge_ended_driver,
     configuration.replace_unconfigured_driver,
     running.judge_unstarted_driver,
     running.judge_reported_driver,
     running.judge_ready_driver,
     running.judge_silent_driver,
-    running.judge_crashed_driver,
+    judge_crashed_driver,
     running.wait_for_driver_to_start,
     launch.leave_finished_alone,
     suspension.stay_suspended,

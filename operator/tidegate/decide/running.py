@@ -6,7 +6,8 @@ import dataclasses
 
 from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide import fault_messages, messages
-from tidegate.decide.actions import Action, DeleteDriver
+from tidegate.decide.actions import DeleteDriver
+from tidegate.decide.ended_driver import ends_to_be_retried, stalled
 from tidegate.decide.ends import ended_for_good
 from tidegate.decide.executors import (
     is_short,
@@ -23,64 +24,24 @@ from tidegate.decide.executors import (
 )
 from tidegate.decide.faults import (
     Problem,
-    has_unknown_termination,
     name_end,
     name_reported,
     name_start_problem,
-    read_termination,
 )
 from tidegate.decide.health import Health, health_without_start
-from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE, reason_not_built, starting_message, why_not_built
+from tidegate.decide.launch import reason_not_built, starting_message, why_not_built
 from tidegate.decide.overdue import OVERDUE
-from tidegate.decide.pauses import time_left
 from tidegate.decide.upgrades.record import is_pending, runs_ready
 from tidegate.decide.verdict import Verdict
 from tidegate.model.stops import stop_was_asked_for
 from tidegate.model.streaming_app import Phase, UpgradePhase
-from tidegate.model.times import growing_pause
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import Exit, PodRecord
-from tidegate.observe.pods import time_from_seconds
+from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.contract.reasons import Reason
 
 AGENT_PATIENCE = 10.0
 """Seconds for the agent of a driver that has just become ready to tell more than the kubelet: one write, not two."""
-_RETRIED = frozenset(
-    {
-        Reason.NEWER_FORMAT,
-        Reason.CLAIM_DAMAGED,
-        Reason.STORAGE_OWNED,
-        Reason.STORAGE_UNSUITABLE,
-        Reason.NOTHING_TO_ADOPT,
-        Reason.STORAGE_EMPTY,
-        Reason.STORAGE_OLDER,
-        Reason.LINEAGE_NOT_EMPTY,
-        Reason.CONFIGURATION_CHANGED,
-    }
-)
-"""Ends with exit code 0 whose cause lies outside of the spec."""
-_FOR_A_PERSON = frozenset(
-    {
-        Reason.MAIN_NOT_FOUND,
-        Reason.QUERY_REFUSED,
-        Reason.STATE_SCHEMA,
-        Reason.SCRIPT_UNSUPPORTED,
-        Reason.CONNECTOR_MISSING,
-        Reason.NEWER_FORMAT,
-        Reason.CLAIM_DAMAGED,
-        Reason.CHECKPOINT_FILE_MISSING,
-        Reason.SOURCE_DATA_LOST,
-        Reason.PROTOCOL_MISMATCH,
-        Reason.STORAGE_OWNED,
-        Reason.STORAGE_UNSUITABLE,
-        Reason.NOTHING_TO_ADOPT,
-        Reason.STORAGE_EMPTY,
-        Reason.STORAGE_OLDER,
-        Reason.LINEAGE_NOT_EMPTY,
-    }
-)
-"""Ends that another start of the same spec does not fix."""
 
 
 def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
@@ -106,7 +67,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
         )
     changed = driver.spec_hash != o.spec_hash
     if not changed and ends_to_be_retried(driver):
-        return _stalled(Phase.FAILED, name_end(driver), wake_after=overdue_at - now)
+        return stalled(Phase.FAILED, name_end(driver), wake_after=overdue_at - now)
     if driver.tainted:
         return Verdict(
             Phase.STOPPING,
@@ -181,45 +142,6 @@ def why_another_version(o: Observation) -> tuple[Reason, str]:
     return Reason.SPEC_CHANGED, messages.CHANGED_SPEC_FOLLOWS
 
 
-def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
-    """Replace a pod that the kubelet is through with: evicted, or its node shut down."""
-    driver = o.driver
-    if driver is None or driver.phase != "Failed":
-        return None
-    problem = name_end(driver)
-    return Verdict(
-        Phase.STARTING,
-        Health.RECONCILING,
-        problem.reason,
-        messages.new_pod_after(problem.message),
-        after=(DeleteDriver(driver),),
-        warning=True,
-    )
-
-
-def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
-    """Judge a driver that ended for good (exit code 0): the work is done, or the runtime refuses to do it."""
-    driver = o.driver
-    if driver is None or not ended_for_good(driver):
-        return None
-    told = read_termination(driver.ended)
-    if has_unknown_termination(driver.ended):
-        message = messages.unknown_termination(driver.name)
-        return Verdict(Phase.FAILED, Health.STALLED, Reason.UNKNOWN_TERMINATION, message)
-    if told is None or told.reason is Reason.COMPLETED:
-        return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, messages.FINISHED)
-    problem = name_end(driver)
-    if not ends_to_be_retried(driver):
-        return _stalled(Phase.FAILED, problem)
-    completion_time = driver.ended.completion_time if driver.ended else 0.0
-    if not o.memory.launched_at <= completion_time <= now:
-        completion_time = o.memory.launched_at  # by our clock: the node's is another one
-    left = time_left(completion_time, growing_pause(o.memory.quick_relaunches + 1, FIRST_PAUSE, LONGEST_PAUSE), now)
-    if left:
-        return _stalled(Phase.FAILED, problem, wake_after=left)
-    return _stalled(Phase.FAILED, problem, after=(DeleteDriver(driver),))
-
-
 def judge_unstarted_driver(o: Observation, now: float) -> Verdict | None:
     """Name what keeps the pod's containers from starting."""
     problem = name_start_problem(o.driver) if o.driver is not None and not o.driver.running else None
@@ -235,7 +157,7 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
     report = o.agent.report
     phase = _phase_of(report)
     if report.fault is not None:
-        return _stalled(phase, name_reported(report.fault, o.driver))
+        return stalled(phase, name_reported(report.fault, o.driver))
     # Of a state that is not known here the kubelet knows as much as there is to know.
     if report.state in (DriverState.RUNNING, DriverState.UNKNOWN):
         return _judge_readiness(o, o.driver, report.ready or o.driver.ready, now)
@@ -314,25 +236,6 @@ def judge_silent_driver(o: Observation, now: float) -> Verdict | None:
     return Verdict(Phase.RUNNING, Health.RECONCILING, Reason.DRIVER_NOT_READY, message)
 
 
-def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
-    """Name the fault the process ended with, until the driver that the kubelet started again runs.
-
-    A driver that had run is on its way back after its first crash. It has failed when that does not help: it ends again
-    before it has run, or with a fault that a start cannot fix.
-    """
-    driver = o.driver
-    if driver is None or driver.ended is None or driver.ended.exit_code == 0:
-        return None
-    told = read_termination(driver.ended)
-    if told is not None and told.reason is Reason.STOPPED:
-        return None  # asked to stop from outside, at a batch boundary: the next start is an ordinary one
-    problem = name_end(driver)
-    if (told is None or told.reason not in _FOR_A_PERSON) and _on_its_way_back(o, driver, driver.ended):
-        message = messages.restarting_after(problem.message, driver.name)
-        return Verdict(Phase.STARTING, Health.RECONCILING, problem.reason, message, warning=True)
-    return _stalled(Phase.FAILED, problem)
-
-
 def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
     """Wait: the pod is there, and nothing is known to be wrong with it. A script may work for long without Spark."""
     if o.driver is None:
@@ -346,23 +249,6 @@ def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
     return Verdict(
         Phase.STARTING, Health.RECONCILING, Reason.DRIVER_STARTING, message, wake_after=look_again_in(o, now)
     )
-
-
-def ends_to_be_retried(driver: PodRecord) -> bool:
-    """Return whether a driver that ended for good did so for a reason that may go away without a changed spec."""
-    told = read_termination(driver.ended) if ended_for_good(driver) else None
-    return told is not None and told.reason in _RETRIED
-
-
-def _on_its_way_back(o: Observation, driver: PodRecord, ended: Exit) -> bool:
-    known = o.app.status
-    if known.epoch != driver.epoch:
-        return False
-    if known.phase in (Phase.RUNNING, Phase.STOPPING):
-        return True  # nothing was written since it ran: this is the first crash
-    # The crash that was already told stays what it was called; a later one is the second in a row.
-    told_of = known.last_exit.completion_time if known.last_exit else None
-    return known.phase is Phase.STARTING and told_of is not None and told_of == time_from_seconds(ended.completion_time)
 
 
 def _phase_of(report: AgentReport) -> Phase:
@@ -398,9 +284,3 @@ def _lacking(o: Observation, driver: PodRecord, problem: Problem, phase: Phase, 
     running, wanted = running_executors(o), target_executors(o)
     message = messages.executors_missing(driver.name, running, wanted, problem.message)
     return Verdict(phase, health, shortage_reason(problem), message, warning=True)
-
-
-def _stalled(
-    phase: Phase, problem: Problem, *, after: tuple[Action, ...] = (), wake_after: float | None = None
-) -> Verdict:
-    return Verdict(phase, Health.STALLED, problem.reason, problem.message, after=after, wake_after=wake_after)

@@ -1,0 +1,141 @@
+"""Rules for an application whose driver has ended, for now or for good: what it is called, and what follows. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.decide import messages
+from tidegate.decide.actions import Action, DeleteDriver
+from tidegate.decide.ends import ended_for_good
+from tidegate.decide.faults import (
+    Problem,
+    has_unknown_termination,
+    name_end,
+    read_termination,
+)
+from tidegate.decide.health import Health
+from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE
+from tidegate.decide.pauses import time_left
+from tidegate.decide.verdict import Verdict
+from tidegate.model.streaming_app import Phase
+from tidegate.model.times import growing_pause
+from tidegate.observe.observation import Observation
+from tidegate.observe.pod_record import Exit, PodRecord
+from tidegate.observe.pods import time_from_seconds
+from tidegate_spark.contract.reasons import Reason
+
+_RETRIED = frozenset(
+    {
+        Reason.NEWER_FORMAT,
+        Reason.CLAIM_DAMAGED,
+        Reason.STORAGE_OWNED,
+        Reason.STORAGE_UNSUITABLE,
+        Reason.NOTHING_TO_ADOPT,
+        Reason.STORAGE_EMPTY,
+        Reason.STORAGE_OLDER,
+        Reason.LINEAGE_NOT_EMPTY,
+        Reason.CONFIGURATION_CHANGED,
+    }
+)
+"""Ends with exit code 0 whose cause lies outside of the spec."""
+_FOR_A_PERSON = frozenset(
+    {
+        Reason.MAIN_NOT_FOUND,
+        Reason.QUERY_REFUSED,
+        Reason.STATE_SCHEMA,
+        Reason.SCRIPT_UNSUPPORTED,
+        Reason.CONNECTOR_MISSING,
+        Reason.NEWER_FORMAT,
+        Reason.CLAIM_DAMAGED,
+        Reason.CHECKPOINT_FILE_MISSING,
+        Reason.SOURCE_DATA_LOST,
+        Reason.PROTOCOL_MISMATCH,
+        Reason.STORAGE_OWNED,
+        Reason.STORAGE_UNSUITABLE,
+        Reason.NOTHING_TO_ADOPT,
+        Reason.STORAGE_EMPTY,
+        Reason.STORAGE_OLDER,
+        Reason.LINEAGE_NOT_EMPTY,
+    }
+)
+"""Ends that another start of the same spec does not fix."""
+
+
+def replace_lost_driver(o: Observation, now: float) -> Verdict | None:
+    """Replace a pod that the kubelet is through with: evicted, or its node shut down."""
+    driver = o.driver
+    if driver is None or driver.phase != "Failed":
+        return None
+    problem = name_end(driver)
+    return Verdict(
+        Phase.STARTING,
+        Health.RECONCILING,
+        problem.reason,
+        messages.new_pod_after(problem.message),
+        after=(DeleteDriver(driver),),
+        warning=True,
+    )
+
+
+def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
+    """Judge a driver that ended for good (exit code 0): the work is done, or the runtime refuses to do it."""
+    driver = o.driver
+    if driver is None or not ended_for_good(driver):
+        return None
+    told = read_termination(driver.ended)
+    if has_unknown_termination(driver.ended):
+        message = messages.unknown_termination(driver.name)
+        return Verdict(Phase.FAILED, Health.STALLED, Reason.UNKNOWN_TERMINATION, message)
+    if told is None or told.reason is Reason.COMPLETED:
+        return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, messages.FINISHED)
+    problem = name_end(driver)
+    if not ends_to_be_retried(driver):
+        return stalled(Phase.FAILED, problem)
+    completion_time = driver.ended.completion_time if driver.ended else 0.0
+    if not o.memory.launched_at <= completion_time <= now:
+        completion_time = o.memory.launched_at  # by our clock: the node's is another one
+    left = time_left(completion_time, growing_pause(o.memory.quick_relaunches + 1, FIRST_PAUSE, LONGEST_PAUSE), now)
+    if left:
+        return stalled(Phase.FAILED, problem, wake_after=left)
+    return stalled(Phase.FAILED, problem, after=(DeleteDriver(driver),))
+
+
+def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
+    """Name the fault the process ended with, until the driver that the kubelet started again runs.
+
+    A driver that had run is on its way back after its first crash. It has failed when that does not help: it ends again
+    before it has run, or with a fault that a start cannot fix.
+    """
+    driver = o.driver
+    if driver is None or driver.ended is None or driver.ended.exit_code == 0:
+        return None
+    told = read_termination(driver.ended)
+    if told is not None and told.reason is Reason.STOPPED:
+        return None  # asked to stop from outside, at a batch boundary: the next start is an ordinary one
+    problem = name_end(driver)
+    if (told is None or told.reason not in _FOR_A_PERSON) and _on_its_way_back(o, driver, driver.ended):
+        message = messages.restarting_after(problem.message, driver.name)
+        return Verdict(Phase.STARTING, Health.RECONCILING, problem.reason, message, warning=True)
+    return stalled(Phase.FAILED, problem)
+
+
+def ends_to_be_retried(driver: PodRecord) -> bool:
+    """Return whether a driver that ended for good did so for a reason that may go away without a changed spec."""
+    told = read_termination(driver.ended) if ended_for_good(driver) else None
+    return told is not None and told.reason in _RETRIED
+
+
+def _on_its_way_back(o: Observation, driver: PodRecord, ended: Exit) -> bool:
+    known = o.app.status
+    if known.epoch != driver.epoch:
+        return False
+    if known.phase in (Phase.RUNNING, Phase.STOPPING):
+        return True  # nothing was written since it ran: this is the first crash
+    # The crash that was already told stays what it was called; a later one is the second in a row.
+    told_of = known.last_exit.completion_time if known.last_exit else None
+    return known.phase is Phase.STARTING and told_of is not None and told_of == time_from_seconds(ended.completion_time)
+
+
+def stalled(
+    phase: Phase, problem: Problem, *, after: tuple[Action, ...] = (), wake_after: float | None = None
+) -> Verdict:
+    """Return the verdict about an application that does not go on, by what is wrong."""
+    return Verdict(phase, Health.STALLED, problem.reason, problem.message, after=after, wake_after=wake_after)
