@@ -34,7 +34,6 @@ from tidegate.decide.control.actions import ControlAction
 from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.paths import collection
 from tidegate.leadership import NotLeadingError
-from tidegate.main import Operator
 from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.control_index import ControlIndex
@@ -50,6 +49,7 @@ from tidegate.reference_checks import ReferenceChecks
 from tidegate.resource_key import Key
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
+from tidegate.running_operator import Operator
 from tidegate.trials import Trials
 from tidegate.workqueue import RetryLaterError, WorkQueue
 from tidegate_spark.contract.protocol import DriverConfig

@@ -12,10 +12,10 @@ from typing import Any
 from aiohttp import web
 
 from tidegate.agent.keys import KEY_BYTES
-from tidegate.main import DRAIN_SECONDS, Operator, _drain
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
 from tidegate.resource_key import Key
+from tidegate.running_operator import DRAIN_SECONDS, Operator, drain
 from tidegate.workqueue import WorkQueue
 from tidegate_testing.kubectl import write_kubeconfig
 from tidegate_testing.observations import app_with
@@ -81,7 +81,7 @@ def test_an_operator_that_has_begun_nothing_ends_at_once() -> None:
         worker = operator.supervise(partial(operator.lead, operator.queue.run_worker), "worker 0")
         await let_everything_run()
         began = asyncio.get_running_loop().time()
-        await _drain(operator, [worker])
+        await drain(operator, [worker])
         return asyncio.get_running_loop().time() - began
 
     assert run_in_virtual_time(seconds_of_the_end()) < DRAIN_SECONDS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.leadership import NotLeadingError
-from tidegate.main import Operator
+from tidegate.running_operator import Operator
 from tidegate.supervision import LIVED, MOST_FAILURES, keep_running
 
 

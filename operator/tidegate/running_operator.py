@@ -1,0 +1,173 @@
+"""An operator that runs: its parts are started, watched over, and ended in order. Does I/O."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from tidegate import messages as texts
+from tidegate.act.events import EventPublisher
+from tidegate.agent.poller import AgentPoller
+from tidegate.kube.client import KubeClient
+from tidegate.kube.connection import Connection
+from tidegate.kube.lease import Leadership
+from tidegate.kube.paths import collection
+from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
+from tidegate.leadership import NotLeadingError
+from tidegate.loop_delay import measure_delay
+from tidegate.metrics.figures import Figures
+from tidegate.observe.index import Index
+from tidegate.part import Part, Running
+from tidegate.pod_watch import watch_pods
+from tidegate.settings import Settings
+from tidegate.supervision import keep_running
+from tidegate.workqueue import WorkQueue
+
+DRAIN_SECONDS = 10.0
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Operator:
+    """The parts of one running operator."""
+
+    settings: Settings
+    connection: Connection
+    client: KubeClient
+    figures: Figures
+    index: Index
+    queue: WorkQueue
+    poller: AgentPoller
+    leads: asyncio.Event
+    """Set once this process leads; until then it only looks."""
+    leadership: Leadership | None = None
+    """None: it leads because it was told that it is the only one."""
+    parts: tuple[Part, ...] = ()
+    """What looks after the resources beside the applications; none in tests of everything else."""
+    events: EventPublisher | None = None
+    """None: nothing is told later than it could be."""
+    kopf: asyncio.Task[None] | None = None
+    failed: bool = False
+
+    def missing(self) -> str:
+        """Return what is missing before decisions can be made, or an empty string; a standby misses nothing."""
+        if self.index.first_lists.missing:
+            return self.index.first_lists.missing
+        for part in self.parts:
+            if part.missing:
+                return part.missing
+        problem = self.leadership.missing if self.leadership is not None else ""
+        return texts.lease_unusable(problem) if problem else ""
+
+    async def watch_pods(self, namespace: str) -> None:
+        """Keep the index's pods up to date, for ever."""
+        await watch_pods(self.client, self.figures, self.index, self.queue.wake, namespace)
+
+    async def watch_ends(self, namespace: str) -> None:
+        """Have the index forget applications that are gone, for ever: kopf tells only of those it was watching."""
+        watch = Watch(self.client, collection("StreamingApp", namespace), "", MetadataOnly)
+        async for change in watch.changes():
+            if isinstance(change, Listed):
+                uids = [item.metadata.uid for item in change.items]
+                keys = self.index.keep_apps(uids, namespace, change.version)
+            elif isinstance(change, Removed):
+                gone = change.item.metadata
+                keys = self.index.remove_app((gone.namespace, gone.name), gone.uid)
+            else:
+                continue  # kopf brings the whole of it
+            for key in sorted(keys):  # the same order in every process
+                self.queue.wake(key)
+
+    async def lead(self, part: Callable[[], Awaitable[None]]) -> None:
+        """Do what only the leader does; not before everything is known that was there at the start."""
+        await self.index.first_lists.complete.wait()
+        for other in self.parts:
+            await other.complete.wait()
+        await self.leads.wait()
+        self.index.deciding_since = self.index.deciding_since or time.time()
+        await part()
+
+    async def stand(self, leadership: Leadership) -> None:
+        """Stand for election, for ever.
+
+        Raises:
+            NotLeadingError: this process will never lead again.
+        """
+        raise NotLeadingError(await leadership.run())
+
+    def note_leading(self, leads: bool) -> None:
+        """Begin, or show that it is over: the guard of all requests needs no telling."""
+        self.figures.show_leader(leads)
+        if leads:
+            self.queue.begin()
+            for part in self.parts:
+                part.queue.begin()
+            self.leads.set()
+
+    def supervise(self, run: Callable[[], Awaitable[None]], name: str) -> asyncio.Task[None]:
+        """Run a part, again after a pause if it fails; if it keeps failing, the process ends."""
+        task = asyncio.create_task(keep_running(run, name), name=name)
+        task.add_done_callback(self._note_end)
+        return task
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            if isinstance(error, NotLeadingError):
+                log.warning("part ended without leadership", part=task.get_name(), reason=str(error))
+            else:
+                log.error("part ended", part=task.get_name(), exc_info=error)
+            # Once: cancelled again while it ends, kopf leaves tasks behind that never end, and the process with them.
+            if self.kopf is not None and not self.failed:
+                self.kopf.cancel()
+            self.failed = True
+
+
+def start_parts(operator: Operator) -> list[asyncio.Task[None]]:
+    """Start all parts, and return their tasks."""
+    # Before kopf: at its end kopf cancels every task that was begun after it.
+    settings, supervise = operator.settings, operator.supervise
+    namespaces = settings.watch_namespaces or ("",)
+    tasks = [supervise(partial(operator.watch_pods, ns), f"pods/{ns or 'all'}") for ns in namespaces]
+    tasks += [supervise(partial(operator.watch_ends, ns), f"ends/{ns or 'all'}") for ns in namespaces]
+    for part in operator.parts:
+        tasks += [supervise(partial(part.watch, ns), f"{part.name}/{ns or 'all'}") for ns in namespaces]
+    running: list[Running] = [
+        (settings.concurrency, "worker", operator.queue.run_worker),
+        (operator.poller.workers, "agents", operator.poller.run_worker),
+        (1, "timers", operator.queue.run_timers),
+        *(each for part in operator.parts for each in part.running(settings.concurrency)),
+    ]
+    for number, name, run_it in running:
+        tasks += [supervise(partial(operator.lead, run_it), f"{name} {n}") for n in range(number)]
+    if operator.events is not None:
+        tasks.append(supervise(partial(operator.lead, operator.events.run_worker), "events worker"))
+    if operator.leadership is not None:
+        tasks.append(supervise(partial(operator.stand, operator.leadership), "leadership"))
+    tasks.append(supervise(operator.connection.renew_tokens, "tokens"))
+    tasks.append(supervise(partial(measure_delay, operator.figures), "loop delay"))
+    return tasks
+
+
+async def drain(operator: Operator, tasks: list[asyncio.Task[None]]) -> None:
+    """Let what has been begun finish, end everything else, and only then let another one lead."""
+    operator.queue.stop()
+    for part in operator.parts:
+        part.queue.stop()
+    if operator.events is not None:
+        operator.events.stop()
+    leadership = operator.leadership
+    leads = leadership is None or leadership.holds()  # who does not lead cannot finish what it has begun
+    if leads and operator.index.first_lists.complete.is_set():
+        workers = [task for task in tasks if task.get_name().startswith("worker")]
+        await asyncio.wait(workers, timeout=DRAIN_SECONDS)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    if leadership is not None:
+        await leadership.resign()
