@@ -1,0 +1,118 @@
+"""Puts an operator together: each controller with what it needs. Nothing runs yet."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from tidegate.act.access import AccessKeeper
+from tidegate.act.carry_out import Actor
+from tidegate.act.control import ControlActor
+from tidegate.act.events import EventPublisher
+from tidegate.act.launch_secrets import LaunchSecrets
+from tidegate.act.snapshots import SnapshotActor
+from tidegate.act.unreadable import UnreadableTeller
+from tidegate.agent.client import AgentClient
+from tidegate.agent.keys import OperatorKeys
+from tidegate.agent.poller import AgentPoller
+from tidegate.agent.repartition_pods import RepartitionPods
+from tidegate.agent.snapshot_pods import SnapshotPods
+from tidegate.autoscaling_part import AutoscalingPart
+from tidegate.control_part import ControlPart
+from tidegate.executor_trials import ExecutorTrials
+from tidegate.kube.client import KubeClient
+from tidegate.kube.connection import Connection
+from tidegate.metrics.figures import Figures
+from tidegate.observe.index import Index
+from tidegate.observe.large_apps import MIB, LargeApps
+from tidegate.observe.quotas import Quotas
+from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.observe.start_events import StartEvents
+from tidegate.part import Running
+from tidegate.reconcile import Reconciler
+from tidegate.reconcile_autoscaling import AutoscalingReconciler
+from tidegate.reconcile_control import ControlReconciler
+from tidegate.reconcile_snapshots import SnapshotReconciler
+from tidegate.reference_checks import ReferenceChecks
+from tidegate.resources.platform import Platform
+from tidegate.running_operator import Operator
+from tidegate.settings import Settings
+from tidegate.snapshot_part import SnapshotPart
+from tidegate.trials import Trials
+from tidegate.workqueue import WorkQueue
+
+
+def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share
+    settings: Settings,
+    connection: Connection,
+    client: KubeClient,
+    agents: AgentClient,
+    keys: OperatorKeys,
+    figures: Figures,
+) -> Operator:
+    """Return an operator that has all its parts, none of which runs yet."""
+    large = LargeApps(settings.large_apps_of_namespace_mib * MIB, settings.large_apps_mib * MIB)
+    index = Index(settings.watch_namespaces or ("",), large)
+    access, events = AccessKeeper(client, index), EventPublisher(client)
+
+    async def work(key: tuple[str, str]) -> float | None:
+        return await reconciler.reconcile(key)
+
+    async def work_on_snapshot(key: tuple[str, str]) -> float | None:
+        return await snapshots.reconcile(key)
+
+    async def work_on_messages(key: tuple[str, str]) -> float | None:
+        return await messages.reconcile(key)
+
+    async def work_on_scale(key: tuple[str, str]) -> float | None:
+        return await scale.reconcile(key)
+
+    def wake_beside(key: tuple[str, str]) -> None:
+        part.wake_for(key)
+        control.wake_for(key)
+        autoscaling.wake_for(key)
+
+    queue = WorkQueue(work, figures)
+    snapshot_queue = WorkQueue(work_on_snapshot, figures, subject="snapshot")
+    pods = SnapshotPods(index, agents, snapshot_queue.wake)
+    dividing = RepartitionPods(index, agents, queue.wake)
+    beside: tuple[Running, ...] = ((1, "repartitions pods", dividing.run),)
+    part = SnapshotPart(client, figures, index, snapshot_queue, pods, queue.wake, beside)
+    control = ControlPart(client, figures, index, WorkQueue(work_on_messages, figures))
+    autoscaling = AutoscalingPart(index, WorkQueue(work_on_scale, figures))
+    quotas = Quotas(client)
+    scale = AutoscalingReconciler(index, quotas, figures.autoscaling, queue.wake)
+    platform = Platform(
+        settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format, keys.id
+    )
+    secrets = LaunchSecrets(client, keys, platform)
+    actor = Actor(client, agents, index, access, secrets, events, figures, queue.wake)
+    poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
+    teller = UnreadableTeller(client, events)
+    reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_beside=wake_beside)
+    reconciler.follow_repartition, reconciler.quotas, reconciler.trials = (
+        dividing.follow,
+        quotas,
+        Trials(client, index=index),
+    )
+    reconciler.executor_trials, reconciler.references = ExecutorTrials(client), ReferenceChecks(client)
+    starts = StartEvents(client, lambda: time.time() - client.clock_skew())
+    snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
+    snapshots = SnapshotReconciler(
+        index,
+        platform,
+        snapshot_actor,
+        poller,
+        part.pods,
+        figures.snapshots,
+        teller,
+        queue.wake,
+        part.wake_beside,
+        client.clock_skew,
+    )
+    reconciler.starts = snapshots.starts = starts
+    control_actor = ControlActor(client, agents, index, events, figures)
+    messages = ControlReconciler(index, control_actor, poller, figures.control, teller, client.clock_skew)
+    messages.find_snapshot = index.of(SnapshotIndex).get
+    parts, leads = (part, control, autoscaling), asyncio.Event()
+    return Operator(settings, connection, client, figures, index, queue, poller, leads, parts=parts, events=events)
