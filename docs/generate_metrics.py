@@ -16,16 +16,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from docs.generated_page import replace_between, write_or_check
-from tidegate.autoscaling.evaluate import Evaluation
-from tidegate.autoscaling.measured import Measured
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.recommend import Advice
-from tidegate.autoscaling.settings import Mode
-from tidegate.metrics.figures import Figures
-from tidegate.metrics.lifecycle import Restart
-from tidegate.model.control_message import ControlMessage, ControlMessageSpec, ControlMessageStatus, MessagePhase
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotSpec, StreamSnapshotStatus
-from tidegate.model.streaming_app import (
+from tidegate.api.control_message import ControlMessage, ControlMessageSpec, ControlMessageStatus, MessagePhase
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotSpec, StreamSnapshotStatus
+from tidegate.api.streaming_app import (
     LocalReference,
     Metadata,
     RehearsalStatus,
@@ -35,6 +28,13 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate.autoscaling.evaluate import Evaluation
+from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.past import Past
+from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.settings import Mode
+from tidegate.metrics.figures import Figures
+from tidegate.metrics.lifecycle import Restart
 from tidegate_spark.contract.control_protocol import ChannelReport
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.contract.reasons import Reason

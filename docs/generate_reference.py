@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from docs.former_names import without_former_names
-from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass
+from tidegate.api.change_classes import CHANGE_CLASSES, ChangeClass
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "crds" / "streamingapps.tidegate.dev.yaml"

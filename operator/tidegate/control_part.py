@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from tidegate.api.control_message import CONTROL_KIND, ControlMessage, decode_message
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
-from tidegate.model.control_message import CONTROL_KIND, ControlMessage, decode_message
 from tidegate.observe import messages
 from tidegate.observe.control_index import ControlIndex, Stored
 from tidegate.observe.following import follow

@@ -12,10 +12,10 @@ from typing import Any
 import aiohttp
 import kopf
 
+from tidegate.api.streaming_app import GROUP, PLURAL, VERSION
 from tidegate.kube.bounded_response import Names, bounded_by
 from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import GROUP, PLURAL, VERSION
 from tidegate.observe.index import Index
 from tidegate.observe.large_apps import LargeApp
 from tidegate.workqueue import WorkQueue

@@ -24,6 +24,9 @@ import structlog
 
 from tidegate.agent.client import AgentClient
 from tidegate.agent.key_secret import find_keys
+from tidegate.api.control_message import CONTROL_PLURAL
+from tidegate.api.stream_snapshot import SNAPSHOT_PLURAL
+from tidegate.api.streaming_app import PLURAL
 from tidegate.assembly import build_operator
 from tidegate.handlers import build_registry, build_settings
 from tidegate.kube.client import KubeClient, always
@@ -35,9 +38,6 @@ from tidegate.leadership import Candidate
 from tidegate.logs import configure_logging
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.server import serve_metrics
-from tidegate.model.control_message import CONTROL_PLURAL
-from tidegate.model.stream_snapshot import SNAPSHOT_PLURAL
-from tidegate.model.streaming_app import PLURAL
 from tidegate.running_operator import Operator, drain, start_parts
 from tidegate.settings import Settings, read_settings
 

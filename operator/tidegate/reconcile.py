@@ -13,6 +13,7 @@ from tidegate.act.carry_out import Actor
 from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.executors import lacks_pods, wanted_executors
@@ -23,7 +24,6 @@ from tidegate.executor_trials import ExecutorTrials
 from tidegate.looks import Looks
 from tidegate.metrics.apps import AppFigures
 from tidegate.metrics.lifecycle import restarts_between
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp

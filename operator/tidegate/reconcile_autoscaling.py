@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import structlog
 
+from tidegate.api.spec import AutoscalingMode
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import PERIOD, Settings
 from tidegate.decide.autoscaling_inputs import basis_of, past_of, settings_of
 from tidegate.metrics.autoscaling import AutoscalingFigures
-from tidegate.model.spec import AutoscalingMode
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.autoscaling_index import AutoscalingIndex, Watched
 from tidegate.observe.gather_autoscaling import see
 from tidegate.observe.index import Index

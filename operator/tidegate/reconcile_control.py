@@ -11,11 +11,11 @@ import structlog
 from tidegate.act.control import ControlActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
+from tidegate.api.control_message import CONTROL_KIND
 from tidegate.decide.control.actions import ControlPlan, GiveMessages
 from tidegate.decide.control.plan import decide_control
 from tidegate.looks import Looks
 from tidegate.metrics.control import ControlFigures
-from tidegate.model.control_message import CONTROL_KIND
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.gather_control import FindSnapshot, observe_control
 from tidegate.observe.index import Index

@@ -12,12 +12,12 @@ from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.snapshot_pods import SnapshotPods
+from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.looks import Looks
 from tidegate.metrics.snapshots import SnapshotFigures
-from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import SnapshotIndex

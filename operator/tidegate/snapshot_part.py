@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.agent.snapshot_pods import SnapshotPods
+from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot, decode_snapshot
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
-from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot, decode_snapshot
 from tidegate.observe import messages
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index

@@ -10,12 +10,12 @@ from typing import Any
 
 import structlog
 
-from tidegate import foreign_text
+from tidegate.api import foreign_text
+from tidegate.api.streaming_app import Resources
 from tidegate.decide.upgrades.repartition_dry_run import all_pods_to_try
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import TRANSIENT, AlreadyExists, Failure, Forbidden, Invalid, is_about_object
 from tidegate.kube.paths import collection_of
-from tidegate.model.streaming_app import Resources
 from tidegate.model.times import growing_pause
 from tidegate.observe.index import Index
 from tidegate.observe.limit_ranges import learn_floors

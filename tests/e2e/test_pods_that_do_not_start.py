@@ -1,6 +1,6 @@
 """Pods whose containers never begin, on real nodes: what is said of each, and what becomes of such edits.
 
-What the kubelet and the scheduler write of them is what tidegate.foreign_text reads: this is its contract.
+What the kubelet and the scheduler write of them is what tidegate.api.foreign_text reads: this is its contract.
 """
 
 from collections.abc import Iterator

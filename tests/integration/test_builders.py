@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.streaming_app import StreamingApp, decode_app
+from tidegate.api.streaming_app import StreamingApp, decode_app
 from tidegate.resources.access import build_access
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config

@@ -19,7 +19,7 @@ from devcluster import tools
 from devcluster.apiclient import ApiClient, ApiRefusedError
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
-from tidegate.foreign_text import missing_for_admission
+from tidegate.api.foreign_text import missing_for_admission
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import connect
 from tidegate.kube.failures import Forbidden
@@ -379,7 +379,7 @@ def test_an_operator_of_some_namespaces_asks_for_nothing_of_the_cluster(
 async def test_admission_names_what_a_pod_refers_to_and_what_does_not_exist(
     server: ApiServer, field: str, missing: str
 ) -> None:
-    """In the words by which the operator knows it before it stops anything (tidegate.foreign_text)."""
+    """In the words by which the operator knows it before it stops anything (tidegate.api.foreign_text)."""
     spec = {"containers": [{"name": "driver", "image": "x"}], field: "nobody"}
     manifest = {"kind": "Pod", "metadata": {"name": "tried", "namespace": "default"}, "spec": spec}
     async with KubeClient(await connect(server.kubeconfig), Figures()) as client:

@@ -15,9 +15,9 @@ from devcluster.control import free_port
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import launch_of
+from tidegate.api.control_message import ControlMessage
 from tidegate.decide.faults import has_unknown_termination, read_termination
 from tidegate.decide.snapshots import pods
-from tidegate.model.control_message import ControlMessage
 from tidegate.observe.pod_owner import Belonging, belonging
 from tidegate.observe.pod_record import Exit
 from tidegate.resources.driver import build_driver_pod

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tidegate.model.control_message import ControlMessage
+from tidegate.api.control_message import ControlMessage
 from tidegate_spark.contract.control_protocol import MOST_ASKED
 from tidegate_spark.control.channels.cluster_requests import asked_id, has_part
 from tidegate_spark.control_log.entries import Entry

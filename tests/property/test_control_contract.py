@@ -22,9 +22,9 @@ from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.session import launch_of
+from tidegate.api.control_message import ControlMessage, MessagePhase, decode_message
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.model.control_message import ControlMessage, MessagePhase, decode_message
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.process_state import TimedReport

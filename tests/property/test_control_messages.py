@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tidegate.api.control_message import MessagePhase
 from tidegate.decide.control import dispatch, status
 from tidegate.decide.control.verdict import Seen
-from tidegate.model.control_message import MessagePhase
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_testing.control_simulation import ControlWorld
 from tidegate_testing.examples import gate_share

@@ -7,10 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.property.test_upgrades import settle, step
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.decide import actions as do
 from tidegate.decide.upgrades.record import UNDER_WAY, is_pending, version_held
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.cluster_simulation import DRIVER

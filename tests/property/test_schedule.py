@@ -11,11 +11,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.decide.actions import CreateSnapshot
-from tidegate.decide.schedule import look_at_schedule
-from tidegate.decide.snapshots.actions import DeleteSnapshot, StampRetention
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.stream_snapshot import (
+from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotApp,
     SnapshotPhase,
@@ -25,7 +21,11 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshotStatus,
     is_scheduled,
 )
-from tidegate.model.streaming_app import Condition, LocalReference, Metadata, Phase, QueryStatus, StreamingApp
+from tidegate.api.streaming_app import Condition, LocalReference, Metadata, Phase, QueryStatus, StreamingApp
+from tidegate.decide.actions import CreateSnapshot
+from tidegate.decide.schedule import look_at_schedule
+from tidegate.decide.snapshots.actions import DeleteSnapshot, StampRetention
+from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.model.times import Interval, Schedule, ScheduleError, fault_of, next_time, previous_time
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_testing import plain_yaml

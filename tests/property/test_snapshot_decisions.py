@@ -5,11 +5,11 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.api.stream_snapshot import SnapshotPhase
+from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.snapshots.actions import SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.stream_snapshot import SnapshotPhase
-from tidegate.model.streaming_app import DeletionPolicy
 from tidegate_testing.snapshot_simulation import SnapshotWorld
 
 STEPS = 80

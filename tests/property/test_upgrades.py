@@ -5,10 +5,10 @@ from collections.abc import Callable
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tidegate.api.streaming_app import RehearsalSpec, RollbackPolicy, UpgradeMode, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades.record import UNDER_WAY
-from tidegate.model.streaming_app import RehearsalSpec, RollbackPolicy, UpgradeMode, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.observations import app_with

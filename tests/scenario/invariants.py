@@ -20,8 +20,8 @@ from itertools import pairwise
 from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, ApiServer, Body, Change
 from tests.scenario.restart_rules import RestartRules, reason_of
 from tests.scenario.versions import stands_still_for_an_edit, version_in_force, went_on_beside_an_edit
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import decode_app
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import decode_app
 from tidegate_spark.contract.configuration_protocol import REST_KEY
 from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,

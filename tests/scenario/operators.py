@@ -27,6 +27,8 @@ from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.key_secret import find_keys
 from tidegate.agent.keys import KEY_BYTES, OperatorKeys
 from tidegate.agent.poller import AgentPoller
+from tidegate.api.stream_snapshot import StreamSnapshot
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.control_part import ControlPart
 from tidegate.decide.actions import Action, Plan
@@ -34,8 +36,6 @@ from tidegate.decide.control.actions import ControlAction
 from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.paths import collection
 from tidegate.leadership import NotLeadingError
-from tidegate.model.stream_snapshot import StreamSnapshot
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.pod_record import PodRecord

@@ -10,8 +10,8 @@ import pytest
 
 from tests.scenario.happenings import choose_among, copies, people
 from tests.scenario.schedule import misfortune, run_course
+from tidegate.api.streaming_app import SnapshotBatch
 from tidegate.decide import last_batch, status
-from tidegate.model.streaming_app import SnapshotBatch
 from tidegate.observe import index
 from tidegate.observe.known_apps import age_of
 from tidegate.observe.observation import Observation

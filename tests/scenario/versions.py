@@ -4,8 +4,8 @@ import datetime
 import json
 
 from tests.scenario.api_server import Body
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import decode_app
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import decode_app
 
 
 def version_in_force(app: Body, wanted: str) -> str:

@@ -22,8 +22,8 @@ from tests.scenario.small_processes import ExecutorProcess, PurgeProcess, Refusi
 from tests.scenario.surroundings import Ledger, config_of
 from tests.scenario.weather import Weather
 from tests.scenario.wire import Asked
-from tidegate.model.stream_snapshot import StreamSnapshot
-from tidegate.model.streaming_app import API_VERSION
+from tidegate.api.stream_snapshot import StreamSnapshot
+from tidegate.api.streaming_app import API_VERSION
 from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.names import DEFAULT_ACCOUNT, access_name
 from tidegate_spark.contract.configuration_protocol import ConfigurationChangedError

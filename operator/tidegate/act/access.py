@@ -12,10 +12,10 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Failure, NotFound
 from tidegate.kube.paths import collection_of, item, path_of
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.access_age import ACCESS_AGE
 from tidegate.observe.index import Index
 from tidegate.resource_key import Key

@@ -18,6 +18,8 @@ from tidegate.act.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.act.pods import delete_pod, restore_labels
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
+from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.decide import actions as do
 from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.kube.client import KubeClient
@@ -32,8 +34,6 @@ from tidegate.kube.failures import (
     is_about_object,
 )
 from tidegate.kube.paths import collection_of, item, path_of
-from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid
-from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.limit_ranges import learn_floors

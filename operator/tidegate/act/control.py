@@ -13,13 +13,13 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.outcome import ActionCounter, LookAgain, Outcome
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.api.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, ControlMessage, encode_message_status
+from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.decide.control import actions as do
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.control import ControlFigures
-from tidegate.model.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, ControlMessage, encode_message_status
-from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.pod_record import process_of

@@ -11,11 +11,11 @@ from typing import TypeVar
 import msgspec
 import structlog
 
+from tidegate.api.streaming_app import KIND, Metadata
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists
 from tidegate.kube.paths import collection_of
-from tidegate.model.streaming_app import KIND, Metadata
 from tidegate.resources.event import build_event
 
 BURST, REFILL_SECONDS = 50.0, 60.0

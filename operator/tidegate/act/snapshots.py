@@ -16,19 +16,19 @@ from tidegate.act.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
-from tidegate.decide.snapshots import actions as about_snapshots
-from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
-from tidegate.kube.paths import collection_of, item
-from tidegate.metrics.snapshots import SnapshotFigures
-from tidegate.model.stream_snapshot import (
+from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,
     SNAPSHOT_KIND,
     StreamSnapshot,
     StreamSnapshotStatus,
     encode_snapshot_status,
 )
+from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
+from tidegate.decide.snapshots import actions as about_snapshots
+from tidegate.kube.client import KubeClient
+from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
+from tidegate.kube.paths import collection_of, item
+from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.limit_ranges import learn_floors

@@ -15,13 +15,13 @@ import structlog
 
 from tidegate.act import messages
 from tidegate.act.events import EventPublisher
+from tidegate.api.streaming_app import KIND, Metadata, StreamingApp
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.conditions import build_conditions
 from tidegate.decide.health import Health
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
 from tidegate.kube.paths import item
-from tidegate.model.streaming_app import KIND, Metadata, StreamingApp
 from tidegate.resource_key import Key
 from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.reasons import Reason

@@ -10,6 +10,7 @@ import datetime
 
 import msgspec
 
+from tidegate.api.spec import AutoscalingSpec
 from tidegate.autoscaling.bounds import LIMITS
 from tidegate.autoscaling.evaluate import usable_share
 from tidegate.autoscaling.large_batches import usable_rate
@@ -20,7 +21,6 @@ from tidegate.decide.autoscaling_inputs import basis_of, is_autoscaled
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.model.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.model.autoscaling_status import AutoscalingMetrics, AutoscalingStatus, LastScale
-from tidegate.model.spec import AutoscalingSpec
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason, reason_from
 

@@ -5,6 +5,7 @@ What counts are ends that nobody asked for, of the driver process that runs now:
 
 from __future__ import annotations
 
+from tidegate.api.foreign_text import last_lines, names_full_disk
 from tidegate.decide import executor_end_messages as messages
 from tidegate.decide.faults import (
     KILLED_BY_MEMORY,
@@ -15,7 +16,6 @@ from tidegate.decide.faults import (
     name_end,
     name_init_end,
 )
-from tidegate.foreign_text import last_lines, names_full_disk
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit, PodRecord, of_driver
 from tidegate_spark.contract.protocol import DriverState

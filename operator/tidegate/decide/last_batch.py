@@ -5,8 +5,7 @@ No I/O.
 
 from __future__ import annotations
 
-from tidegate.decide.faults import read_termination
-from tidegate.model.streaming_app import (
+from tidegate.api.streaming_app import (
     QueryStatus,
     RepartitionResult,
     RollbackSnapshot,
@@ -15,6 +14,7 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate.decide.faults import read_termination
 from tidegate.observe.observation import Observation
 
 MOST_QUERIES, LONGEST_QUERY_NAME = 100, 253

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase
 from tidegate.decide import messages
 from tidegate.decide.actions import (
     Action,
@@ -27,7 +28,6 @@ from tidegate.decide.pauses import LONGEST_REFUSED_PAUSE, refused_for, time_left
 from tidegate.decide.verdict import Verdict
 from tidegate.model.errors import SpecError, TooLongError
 from tidegate.model.stops import stop_was_asked_for
-from tidegate.model.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase
 from tidegate.model.times import growing_pause
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.process_state import Refusal

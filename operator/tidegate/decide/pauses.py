@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.model.streaming_app import (
-    Metadata,
-)
+from tidegate.api.streaming_app import Metadata
 from tidegate.model.times import growing_pause
 
 FIGURES_INTERVAL = 60.0

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import datetime
 
+from tidegate.api.spec_hash import version_of
+from tidegate.api.streaming_app import Condition, StreamingApp
 from tidegate.decide import secret_messages as messages
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.model.plain_secrets import ARGUMENTS, CHANNEL, SETTINGS, STORAGE, PlainSecret, plain_secrets
-from tidegate.model.spec_hash import version_of
-from tidegate.model.streaming_app import Condition, StreamingApp
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 

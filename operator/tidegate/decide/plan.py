@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tidegate.api.streaming_app import StreamingAppStatus, UpgradePhase
 from tidegate.decide import (
     configuration,
     deletion,
@@ -61,7 +62,6 @@ from tidegate.decide.upgrades.reporting import (
 )
 from tidegate.decide.upgrades.table import next_step, with_step
 from tidegate.decide.verdict import Verdict
-from tidegate.model.streaming_app import StreamingAppStatus, UpgradePhase
 from tidegate.observe.observation import Observation
 
 Rule: TypeAlias = Callable[[Observation, float], Verdict | None]

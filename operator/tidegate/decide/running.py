@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from tidegate.api.streaming_app import Phase, UpgradePhase
 from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide import fault_messages, messages
 from tidegate.decide.actions import DeleteDriver
@@ -34,7 +35,6 @@ from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.upgrades.record import is_pending, runs_ready
 from tidegate.decide.verdict import Verdict
 from tidegate.model.stops import stop_was_asked_for
-from tidegate.model.streaming_app import Phase, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState

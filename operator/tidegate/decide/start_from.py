@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.api.stream_snapshot import SnapshotPhase
+from tidegate.api.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
 from tidegate.decide import messages
 from tidegate.decide.actions import DeleteDriver
 from tidegate.decide.ends import ended_for_good_with
@@ -11,8 +13,6 @@ from tidegate.decide.health import Health
 from tidegate.decide.origin import is_usable, lacks_beginning, recorded_or_found
 from tidegate.decide.upgrades.adoption import unproven_place
 from tidegate.decide.verdict import Verdict
-from tidegate.model.stream_snapshot import SnapshotPhase
-from tidegate.model.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.protocol import FINALIZER, DriverState
 from tidegate_spark.contract.reasons import Reason

@@ -11,6 +11,15 @@ import dataclasses
 
 import msgspec
 
+from tidegate.api.streaming_app import (
+    DriverStatus,
+    ExecutorsStatus,
+    LastExit,
+    QueryStatus,
+    RepartitionResult,
+    StreamingAppStatus,
+    UpgradePhase,
+)
 from tidegate.decide.autoscaling import autoscaling_status
 from tidegate.decide.availability import available_condition
 from tidegate.decide.channel_status import channel_condition, control_status
@@ -30,15 +39,6 @@ from tidegate.decide.upgrades.record import adopted, recorded
 from tidegate.decide.upgrades.repartition import with_progress, without_progress
 from tidegate.decide.upgrades.table import at_launch
 from tidegate.decide.verdict import Verdict
-from tidegate.model.streaming_app import (
-    DriverStatus,
-    ExecutorsStatus,
-    LastExit,
-    QueryStatus,
-    RepartitionResult,
-    StreamingAppStatus,
-    UpgradePhase,
-)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.pods import time_from_seconds

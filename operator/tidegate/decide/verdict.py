@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.api.streaming_app import Phase
 from tidegate.decide.actions import Action
 from tidegate.decide.health import Health
-from tidegate.model.streaming_app import Phase
 from tidegate_spark.contract.reasons import AnyReason
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from tidegate import foreign_text
+from tidegate.api import foreign_text
 from tidegate_spark.contract.secret_shapes import without_shapes
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.control_message import CONTROL_KIND, CONTROL_PLURAL
-from tidegate.model.stream_snapshot import SNAPSHOT_KIND, SNAPSHOT_PLURAL
-from tidegate.model.streaming_app import API_VERSION, KIND, PLURAL
+from tidegate.api.control_message import CONTROL_KIND, CONTROL_PLURAL
+from tidegate.api.stream_snapshot import SNAPSHOT_KIND, SNAPSHOT_PLURAL
+from tidegate.api.streaming_app import API_VERSION, KIND, PLURAL
 
 _BY_KIND = {
     "Pod": ("/api/v1", "pods"),

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from tidegate.api.control_message import ControlMessage, MessagePhase
 from tidegate.metrics.app_names import AppNames
-from tidegate.model.control_message import ControlMessage, MessagePhase
 from tidegate_spark.contract.reasons import Reason
 
 Key = tuple[str, str]

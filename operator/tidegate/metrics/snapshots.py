@@ -10,8 +10,8 @@ from collections import Counter as Count
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.metrics.app_names import AppNames
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
 
 Key = tuple[str, str]
 """Namespace and name."""

@@ -58,7 +58,7 @@ class SecretGoneError(ValueError):
 
 
 def plain_secrets(version: str) -> tuple[PlainSecret, ...]:
-    """Return the secrets in a version, as :func:`tidegate.model.spec_hash.version_of` writes it."""
+    """Return the secrets in a version, as :func:`tidegate.api.spec_hash.version_of` writes it."""
     return _without(version)[1]
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tidegate.api.spec import UpgradeMode
 from tidegate.model.autoscaling_status import AutoscalingStatus
 from tidegate.model.repartition_status import RepartitionStatus
-from tidegate.model.spec import UpgradeMode
 from tidegate.model.status_bounds import within_bounds
 
 

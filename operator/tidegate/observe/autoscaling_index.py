@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import History
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.beside import FeatureIndex
 from tidegate.resource_key import Key
 

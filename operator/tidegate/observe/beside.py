@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.resource_key import Key
 
 

@@ -6,7 +6,7 @@ import bisect
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from tidegate.model.control_message import ControlMessage, without_payload
+from tidegate.api.control_message import ControlMessage, without_payload
 from tidegate.observe.control_observation import ControlMemory
 from tidegate.observe.open_resources import OpenResources
 from tidegate.observe.versions import version_number

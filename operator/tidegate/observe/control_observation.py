@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate.model.control_message import ControlMessage
-from tidegate.model.stream_snapshot import StreamSnapshot
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.control_message import ControlMessage
+from tidegate.api.stream_snapshot import StreamSnapshot
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport

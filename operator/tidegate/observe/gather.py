@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.model.stream_snapshot import StreamSnapshot
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.stream_snapshot import StreamSnapshot
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.observe.access_age import access_ready
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index

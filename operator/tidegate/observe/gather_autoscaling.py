@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tidegate.api.streaming_app import StreamingApp, UpgradePhase
 from tidegate.autoscaling.recommend import Sight
 from tidegate.autoscaling.situation import Obstacle
-from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.pod_record import process_of

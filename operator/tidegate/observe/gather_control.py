@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tidegate.model.control_message import CLUSTER_TYPES, ControlMessage
-from tidegate.model.stream_snapshot import StreamSnapshot
+from tidegate.api.control_message import CLUSTER_TYPES, ControlMessage
+from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.index import Index

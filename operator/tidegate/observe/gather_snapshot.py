@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.model.stream_snapshot import StreamSnapshot, owner_uid, snapshot_id
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid, snapshot_id
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.open_resources import OpenCount

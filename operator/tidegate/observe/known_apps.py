@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import Metadata, StreamingApp
 from tidegate.model.bounded_json import TOO_LARGE, why_cut
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import Metadata, StreamingApp
 from tidegate.observe.versions import version_number
 from tidegate.resource_key import Key
 

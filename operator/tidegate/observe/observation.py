@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tidegate.api.stream_snapshot import StreamSnapshot
+from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.situation import Quota
-from tidegate.model.stream_snapshot import StreamSnapshot
-from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.pods import time_from_seconds
 from tidegate.observe.process_state import Memory, TimedReport

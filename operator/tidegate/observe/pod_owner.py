@@ -12,8 +12,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidegate.model.stream_snapshot import SNAPSHOT_KIND
-from tidegate.model.streaming_app import API_VERSION, KIND
+from tidegate.api.stream_snapshot import SNAPSHOT_KIND
+from tidegate.api.streaming_app import API_VERSION, KIND
 from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate_spark.contract.protocol import (
     ROLE_DRIVER,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.streaming_app import Metadata, own_annotations
+from tidegate.api.streaming_app import Metadata, own_annotations
 
 
 def metadata_of(body: Mapping[str, Any]) -> Metadata:

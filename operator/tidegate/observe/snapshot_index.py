@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tidegate.model.stream_snapshot import (
+from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,
     SnapshotPhase,
     StreamSnapshot,
@@ -16,7 +16,7 @@ from tidegate.model.stream_snapshot import (
     retention_of,
     snapshot_id,
 )
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.observe.open_resources import OpenResources
 from tidegate.observe.snapshot_observation import SnapshotMemory
 from tidegate.observe.watched import UnreadableResource, WatchedResources, discard

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidegate.model.spec import POD_START_TIMEOUT
-from tidegate.model.stream_snapshot import StreamSnapshot
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.spec import POD_START_TIMEOUT
+from tidegate.api.stream_snapshot import StreamSnapshot
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import PodProgress

@@ -13,7 +13,7 @@ from enum import Enum
 
 import msgspec
 
-from tidegate import foreign_text
+from tidegate.api import foreign_text
 from tidegate_spark.contract.secret_shapes import without_shapes
 
 LONGEST_TEXT = 400

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidegate.model.spec_hash import spec_hash, store_of
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.spec_hash import spec_hash, store_of
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.resource_key import Key
 from tidegate_spark.contract.protocol import application_uri, store_identity
 

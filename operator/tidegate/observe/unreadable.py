@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.model.streaming_app import Application, StorageSpec, StreamingApp, StreamingAppSpec
+from tidegate.api.streaming_app import Application, StorageSpec, StreamingApp, StreamingAppSpec
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import UnreadableApp
 from tidegate.observe.observation import Observation

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from tidegate.model.streaming_app import Metadata
+from tidegate.api.streaming_app import Metadata
 from tidegate.observe.beside import FeatureIndex
 from tidegate.observe.versions import Departed, version_number
 from tidegate.resource_key import Key

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.model.errors import SpecError
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import messages
 from tidegate.resources.names import ACCESS_PREFIX, access_name
 

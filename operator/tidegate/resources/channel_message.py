@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.control_message import (
+from tidegate.api.control_message import (
     ANNOTATION_EVENT,
     ANNOTATION_LOGGED_AS,
     ANNOTATION_SOURCE,
@@ -17,7 +17,7 @@ from tidegate.model.control_message import (
     LABEL_CHANNEL,
     channel_message_name,
 )
-from tidegate.model.streaming_app import API_VERSION, ChannelType, StreamingApp
+from tidegate.api.streaming_app import API_VERSION, ChannelType, StreamingApp
 from tidegate_spark.contract.control_protocol import DUMP_STATE, AskedMessage
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.control_spec import ChannelSpec, StartingOffsets
+from tidegate.api.control_spec import ChannelSpec, StartingOffsets
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.model.quantity import parse_quantity
-from tidegate.model.streaming_app import StreamingApp
 from tidegate_spark.contract.control_protocol import (
     CHANNEL_CREDENTIALS_DIRECTORY,
     ChannelSettings,

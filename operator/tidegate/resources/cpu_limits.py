@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.api.streaming_app import Resources, StreamingApp
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
-from tidegate.model.streaming_app import Resources, StreamingApp
 from tidegate.resources.names import DRIVER_CONTAINER, EXECUTOR_CONTAINER
 
 _ENOUGH_FOR_FILES = "1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import RestartPolicy, StreamingApp
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import RestartPolicy, StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.accounts import refuse_others_account, service_account
 from tidegate.resources.addresses import refuse_detours

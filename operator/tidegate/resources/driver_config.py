@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tidegate.model.spec_hash import program_hash, spec_hash
-from tidegate.model.streaming_app import (
+from tidegate.api.spec_hash import program_hash, spec_hash
+from tidegate.api.streaming_app import (
     ForkOutputs,
     RepartitionResult,
     StableSpec,

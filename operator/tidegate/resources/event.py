@@ -6,7 +6,7 @@ import hashlib
 from datetime import datetime
 from typing import Any
 
-from tidegate.model.streaming_app import API_VERSION, KIND, Metadata
+from tidegate.api.streaming_app import API_VERSION, KIND, Metadata
 from tidegate_spark.contract.protocol import LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_spark.contract.reasons import AnyReason
 from tidegate_spark.contract.secret_shapes import without_shapes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.resources import pod_parts
 from tidegate.resources.accounts import service_account
 from tidegate.resources.cpu_limits import executor_limit

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.model.errors import SpecError
-from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import messages, pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.helper_containers import of_pod, raised_resources

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.model.spec import Resources
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.spec import Resources
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.resources.cpu_limits import limit_for_files, small_requirements
 from tidegate.resources.floors import Bounds, Floors, greater, lowered, raised
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.resources.metadata import labels, owner_reference
 from tidegate.resources.names import agent_secret_name, spark_secret_name
 from tidegate.resources.platform import Platform

@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.control_message import ControlMessage
-from tidegate.model.stream_snapshot import (
+from tidegate.api.control_message import ControlMessage
+from tidegate.api.stream_snapshot import (
     ANNOTATION_SNAPSHOT_ID,
     LABEL_OF_MESSAGE,
     OF_MESSAGE,
     SNAPSHOT_KIND,
     ExportFormat,
 )
-from tidegate.model.streaming_app import API_VERSION, DeletionPolicy, StreamingApp
+from tidegate.api.streaming_app import API_VERSION, DeletionPolicy, StreamingApp
 from tidegate_spark.contract.control_protocol import DUMP_STATE
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_spark.contract.snapshot_protocol import export_format

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.streaming_app import API_VERSION, KIND, Metadata, StreamingApp
+from tidegate.api.streaming_app import API_VERSION, KIND, Metadata, StreamingApp
 from tidegate_spark.contract.protocol import (
     LABEL_APP,
     LABEL_EPOCH,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.api.streaming_app import Resources, Runtime, StreamingApp
 from tidegate.model.quantity import parse_quantity
-from tidegate.model.streaming_app import Resources, Runtime, StreamingApp
 from tidegate.resources.exec_limits import refuse_long_environment, refuse_long_variables
 from tidegate.resources.helper_containers import runtime_requirements
 from tidegate.resources.names import RUNTIME_CONTAINER

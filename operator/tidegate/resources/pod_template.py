@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.model.errors import SpecError
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import messages
 
 _IDENTITY: dict[str, tuple[str, ...]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.resources.metadata import owner_reference
 from tidegate.resources.names import PURGE_CONTAINER, purge_pod_name
 from tidegate.resources.platform import Platform

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.model.streaming_app import StreamingApp, StreamingAppSpec
+from tidegate.api.streaming_app import StreamingApp, StreamingAppSpec
 from tidegate.resources import messages
 from tidegate.resources.metadata import labels
 from tidegate.resources.refused_pod import field_behind

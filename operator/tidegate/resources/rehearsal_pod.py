@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import Driver, RehearsalSpec, StreamingApp, StreamingAppStatus
 from tidegate.model.quantity import parse_quantity
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import Driver, RehearsalSpec, StreamingApp, StreamingAppStatus
 from tidegate.resources.configuration import ConfiguredPod, configuration_of
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.driver import build_driver_pod

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.streaming_app import LocalReference, StreamingApp
+from tidegate.api.streaming_app import LocalReference, StreamingApp
 from tidegate.resources.driver_config import fork_holder
 from tidegate.resources.metadata import owner_reference
 from tidegate.resources.names import SNAPSHOT_CONTAINER, release_pod_name

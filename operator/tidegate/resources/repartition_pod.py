@@ -9,10 +9,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.api.spec_hash import with_version
+from tidegate.api.streaming_app import RepartitionStatus, StreamingApp
 from tidegate.model.errors import SpecError
 from tidegate.model.quantity import parse_quantity
-from tidegate.model.spec_hash import with_version
-from tidegate.model.streaming_app import RepartitionStatus, StreamingApp
 from tidegate.resources import messages, pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.helper_containers import of_pod, raised_resources

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.model.errors import SpecError
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import messages
 from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tidegate.model.spec import Helpers
-from tidegate.model.stream_snapshot import (
+from tidegate.api.spec import Helpers
+from tidegate.api.stream_snapshot import (
     SNAPSHOT_KIND,
     SnapshotStorage,
     StreamSnapshot,
@@ -14,7 +14,7 @@ from tidegate.model.stream_snapshot import (
     is_imported,
     snapshot_id,
 )
-from tidegate.model.streaming_app import (
+from tidegate.api.streaming_app import (
     Application,
     Driver,
     LocalReference,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.resources.names import spark_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.spark.settings import authenticates

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.stream_snapshot import (
+from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,
     ANNOTATION_SCHEDULED_AT,
     LABEL_AT_DELETION,
@@ -15,7 +15,7 @@ from tidegate.model.stream_snapshot import (
     SNAPSHOT_KIND,
     Retention,
 )
-from tidegate.model.streaming_app import API_VERSION, DeletionPolicy, StreamingApp
+from tidegate.api.streaming_app import API_VERSION, DeletionPolicy, StreamingApp
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 
 

@@ -11,9 +11,9 @@ import json
 
 import msgspec
 
+from tidegate.api.spec_hash import recorded_version, spec_hash, version_of
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.model.errors import TooLongError
-from tidegate.model.spec_hash import recorded_version, spec_hash, version_of
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.resources import messages
 
 LONGEST_OBJECT = 1344 * 1024

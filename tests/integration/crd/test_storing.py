@@ -2,7 +2,7 @@
 
 import copy
 
-from tidegate.model.streaming_app import decode_app
+from tidegate.api.streaming_app import decode_app
 from tidegate_testing.crd import MINIMAL, changed, create
 from tidegate_testing.kubectl import Kubectl
 

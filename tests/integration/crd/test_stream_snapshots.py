@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.stream_snapshot import decode_snapshot, import_place
-from tidegate.model.streaming_app import DeletionPolicy
+from tidegate.api.stream_snapshot import decode_snapshot, import_place
+from tidegate.api.streaming_app import DeletionPolicy
 from tidegate_testing.crd import MINIMAL, REMOVED, changed, create
 from tidegate_testing.kubectl import Kubectl, KubectlError
 

@@ -8,7 +8,7 @@ import json
 from tests.scenario.api_server import APPS, Body
 from tests.scenario.happenings import losses, people
 from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, World
-from tidegate.model.stream_snapshot import (
+from tidegate.api.stream_snapshot import (
     SnapshotApp,
     SnapshotPhase,
     SnapshotStorage,
@@ -16,7 +16,7 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshotSpec,
     StreamSnapshotStatus,
 )
-from tidegate.model.streaming_app import LocalReference, Metadata
+from tidegate.api.streaming_app import LocalReference, Metadata
 
 FORK, SNAPSHOT, OTHER_STORE = BILLING, "nightly", "http://other-store"
 _ORIGIN = f"{BUCKET}/apps/{NAMESPACE}/earlier"

@@ -20,9 +20,9 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import AgentPoller
+from tidegate.api.control_message import ControlMessage
+from tidegate.api.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
 from tidegate.metrics.figures import Figures
-from tidegate.model.control_message import ControlMessage
-from tidegate.model.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.pod_record import PodRecord

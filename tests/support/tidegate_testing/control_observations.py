@@ -6,16 +6,16 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.control.actions import ControlPlan, GiveMessages, TellOfMessage, WriteMessageStatus
-from tidegate.decide.control.plan import decide_control
-from tidegate.model.control_message import (
+from tidegate.api.control_message import (
     ControlMessage,
     ControlMessageSpec,
     ControlMessageStatus,
     MessagePhase,
     compact_payload,
 )
-from tidegate.model.streaming_app import LocalReference, Metadata, Phase
+from tidegate.api.streaming_app import LocalReference, Metadata, Phase
+from tidegate.decide.control.actions import ControlPlan, GiveMessages, TellOfMessage, WriteMessageStatus
+from tidegate.decide.control.plan import decide_control
 from tidegate.observe.control_observation import ControlObservation
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState, QueryAcknowledgement
 from tidegate_spark.contract.protocol import AgentReport, DriverState

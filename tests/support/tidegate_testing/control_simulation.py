@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from tidegate.api.control_message import ControlMessage, ControlMessageStatus, MessagePhase
+from tidegate.api.streaming_app import Phase, StreamingApp
 from tidegate.decide.control import actions as do
 from tidegate.decide.control.plan import decide_control
-from tidegate.model.control_message import ControlMessage, ControlMessageStatus, MessagePhase
-from tidegate.model.streaming_app import Phase, StreamingApp
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.observe.pod_record import process_of

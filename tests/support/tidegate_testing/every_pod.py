@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot
-from tidegate.model.streaming_app import RepartitionStatus, StartedFrom, StreamingApp, UpgradePhase
+from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot
+from tidegate.api.streaming_app import RepartitionStatus, StartedFrom, StreamingApp, UpgradePhase
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template

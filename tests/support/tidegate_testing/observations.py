@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from tidegate.agent.keys import OperatorKeys
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import StreamingApp, StreamingAppStatus, decode_app
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, decode_app
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit, PodRecord, Waiting
 from tidegate.observe.process_state import Memory, TimedReport

@@ -4,9 +4,9 @@ import dataclasses
 
 import msgspec
 
+from tidegate.api.streaming_app import Phase, StreamingApp, StreamingAppStatus
 from tidegate.decide.actions import Plan, RecordLaunch, WriteStatus
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import Phase, StreamingApp, StreamingAppStatus
 from tidegate.observe.observation import Observation
 from tidegate_testing.observations import NOW
 

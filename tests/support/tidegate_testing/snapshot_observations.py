@@ -6,10 +6,8 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.snapshots.actions import SnapshotPlan, WriteSnapshotStatus
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.spec_hash import spec_hash, version_of
-from tidegate.model.stream_snapshot import (
+from tidegate.api.spec_hash import spec_hash, version_of
+from tidegate.api.stream_snapshot import (
     SnapshotApp,
     SnapshotPhase,
     SnapshotVersion,
@@ -17,7 +15,9 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshotSpec,
     StreamSnapshotStatus,
 )
-from tidegate.model.streaming_app import DeletionPolicy, LocalReference, Metadata, Phase, StreamingApp
+from tidegate.api.streaming_app import DeletionPolicy, LocalReference, Metadata, Phase, StreamingApp
+from tidegate.decide.snapshots.actions import SnapshotPlan, WriteSnapshotStatus
+from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.snapshot_pod import storage_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.streaming_app import UpgradePhase
+from tidegate.api.streaming_app import UpgradePhase
 from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import TimedReport
 from tidegate_spark.contract.protocol import (

@@ -5,11 +5,8 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide import actions as do
-from tidegate.decide.actions import Plan
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.model.spec_hash import spec_hash, version_of
-from tidegate.model.streaming_app import (
+from tidegate.api.spec_hash import spec_hash, version_of
+from tidegate.api.streaming_app import (
     Phase,
     RollbackSnapshot,
     StableSpec,
@@ -18,6 +15,9 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate.decide import actions as do
+from tidegate.decide.actions import Plan
+from tidegate.decide.base_actions import PublishEvent
 from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, DriverConfig, QueryReport, from_json
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 from tidegate_testing.observations import NOW, app_with, launched, report_of, running_driver

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from tidegate.model.streaming_app import StreamingApp, decode_app
+from tidegate.api.streaming_app import StreamingApp, decode_app
 
 SMALLEST: dict[str, Any] = {
     "metadata": {"name": "orders", "namespace": "shop", "uid": "u-1", "generation": 1, "resourceVersion": "7"},

@@ -13,6 +13,7 @@ from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.keys import OperatorKeys
+from tidegate.api.streaming_app import DriverStatus
 from tidegate.decide.actions import (
     Action,
     ConfirmRecord,
@@ -31,7 +32,6 @@ from tidegate.decide.plan import decide
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import DriverStatus
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp

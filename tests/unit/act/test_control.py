@@ -11,11 +11,11 @@ from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import Unanswered
+from tidegate.api.control_message import ControlMessage, MessagePhase, channel_message_name, decode_message
 from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
 from tidegate.kube.failures import Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.model.control_message import ControlMessage, MessagePhase, channel_message_name, decode_message
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.process_state import TimedReport

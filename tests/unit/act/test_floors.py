@@ -9,9 +9,9 @@ from tidegate.act.carry_out import Actor
 from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.plan import decide
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate_testing.limit_ranges import NOT_GRANTED, Floored

@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.act.test_carry_out import APP, KEY, World
 from tidegate.act.outcome import LookAgain, Outcome
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import Plan, RecordLaunch
 from tidegate.kube.failures import Conflict, Failure, Unavailable
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.resource_key import Key
 from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.protocol import store_identity

@@ -11,12 +11,12 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.agent.client import AgentClient
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan, RestoreLabels
 from tidegate.decide.housekeeping import UNLABELLED_SECONDS
 from tidegate.decide.plan import decide
 from tidegate.kube.failures import Forbidden
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.resources.driver import build_driver_pod

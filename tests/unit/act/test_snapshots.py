@@ -13,11 +13,11 @@ from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import Unanswered
 from tidegate.agent.snapshot_pods import SnapshotPods
+from tidegate.api.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhase, StreamSnapshot
+from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.model.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhase, StreamSnapshot
-from tidegate.model.streaming_app import DeletionPolicy, Phase
 from tidegate.observe.index import Index
 from tidegate.observe.process_state import TimedReport
 from tidegate.observe.snapshot_index import SnapshotIndex

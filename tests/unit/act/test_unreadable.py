@@ -11,9 +11,9 @@ from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.large_apps import MOST_OF_NAMESPACE, LargeApp

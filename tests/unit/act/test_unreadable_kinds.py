@@ -17,10 +17,10 @@ from tidegate.act.control import ControlActor
 from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient
+from tidegate.api.control_message import CONTROL_KIND, decode_message
+from tidegate.api.stream_snapshot import SNAPSHOT_KIND, decode_snapshot
 from tidegate.kube.failures import Failure, Invalid, Unavailable
 from tidegate.metrics.figures import Figures
-from tidegate.model.control_message import CONTROL_KIND, decode_message
-from tidegate.model.stream_snapshot import SNAPSHOT_KIND, decode_snapshot
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index

@@ -14,8 +14,8 @@ from aiohttp import web
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import BIRTH_SECONDS, PACES, SILENT_QUESTIONS, AgentPoller
 from tidegate.agent.session import launch_of
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec import AutoscalingSpec
+from tidegate.api.streaming_app import AutoscalingStatus, Phase, StreamingApp
 from tidegate.autoscaling.evaluate import Evaluation
 from tidegate.autoscaling.large_batches import LargeBatches
 from tidegate.autoscaling.past import Past
@@ -18,8 +20,6 @@ from tidegate.decide.autoscaling_inputs import past_of, settings_of
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.metrics.figures import Figures
-from tidegate.model.spec import AutoscalingSpec
-from tidegate.model.streaming_app import AutoscalingStatus, Phase, StreamingApp
 from tidegate_spark.contract.protocol import DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import measured

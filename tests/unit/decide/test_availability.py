@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from tidegate.api.streaming_app import Condition, Phase, StreamingApp, UpgradePhase
 from tidegate.decide.actions import Plan
 from tidegate.decide.availability import AVAILABLE
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import Condition, Phase, StreamingApp, UpgradePhase
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe
 from tidegate_testing.plans import status_of

@@ -5,12 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import CreateDriver, RecordLaunch
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.plan import decide
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotSpec, StreamSnapshotStatus
-from tidegate.model.streaming_app import (
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotSpec, StreamSnapshotStatus
+from tidegate.api.streaming_app import (
     DeletionPolicy,
     LastSnapshot,
     Phase,
@@ -21,6 +18,9 @@ from tidegate.model.streaming_app import (
     StreamingApp,
     UpgradePhase,
 )
+from tidegate.decide.actions import CreateDriver, RecordLaunch
+from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.plan import decide
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, QueryReport, StartFrom, Storage, from_json
 from tidegate_spark.contract.reasons import Reason

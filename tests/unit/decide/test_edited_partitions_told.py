@@ -5,15 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.streaming_app import Condition, Phase, RepartitionStatus, StartedFrom, StreamingApp, UpgradePhase
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import (
-    Condition,
-    Phase,
-    RepartitionStatus,
-    StartedFrom,
-    StreamingApp,
-    UpgradePhase,
-)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.reasons import Reason

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.streaming_app import Phase
 from tidegate.decide.actions import DeleteDriver, WriteStatus
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit
 from tidegate.observe.process_state import Memory

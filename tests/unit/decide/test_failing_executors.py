@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.streaming_app import RollbackPolicy, StreamingApp, UpgradePhase
 from tidegate.decide.faults import blames_version
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import RollbackPolicy, StreamingApp, UpgradePhase
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate_spark.contract.protocol import EXIT_CODES, DriverState, Termination, to_json

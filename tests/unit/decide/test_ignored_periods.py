@@ -4,14 +4,14 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.spec import AutoscalingSpec
+from tidegate.api.streaming_app import Condition, Phase, StreamingApp
 from tidegate.autoscaling.settings import ExcludedPeriod
 from tidegate.decide.actions import WriteStatus
 from tidegate.decide.autoscaling_inputs import settings_of
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.ignored_periods import PERIODS_IGNORED
 from tidegate.decide.plan import decide
-from tidegate.model.spec import AutoscalingSpec
-from tidegate.model.streaming_app import Condition, Phase, StreamingApp
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from tidegate.api.streaming_app import Phase
 from tidegate.decide.actions import (
     ConfirmDriverGone,
     CreateDriver,
@@ -12,7 +13,6 @@ from tidegate.decide.actions import (
 )
 from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import Phase
 from tidegate.observe.observation import Observation
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason

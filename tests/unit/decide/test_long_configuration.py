@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.streaming_app import Phase
 from tidegate.decide.actions import CreateDriver, DeleteDriver, ProvideConfiguration
 from tidegate.decide.faults import is_named, name_end, name_start_problem
 from tidegate.decide.housekeeping import VOLUME_PATIENCE
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import Phase
 from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import Memory
 from tidegate.observe.start_delay import Obstacle, StartDelay

@@ -8,11 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
-from tidegate.decide.plan import decide
-from tidegate.decide.upgrades.start_upgrade import ABANDON_ANNOTATION
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
-from tidegate.model.streaming_app import (
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
+from tidegate.api.streaming_app import (
     Phase,
     QueryStatus,
     SnapshotBatch,
@@ -22,6 +19,9 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
+from tidegate.decide.plan import decide
+from tidegate.decide.upgrades.start_upgrade import ABANDON_ANNOTATION
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.protocol import (

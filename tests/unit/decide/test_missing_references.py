@@ -5,10 +5,10 @@ import dataclasses
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import CheckedReferences, Unfit
 from tidegate.resources.references import Reference
 from tidegate_testing.observations import NOW, app_with, launched, observe

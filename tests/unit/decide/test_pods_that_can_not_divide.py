@@ -6,17 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import Phase, RehearsalStatus, RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades.repartition_dry_run import all_pods_to_try
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import (
-    Phase,
-    RehearsalStatus,
-    RepartitionStatus,
-    StreamingApp,
-    UpgradePhase,
-)
 from tidegate.observe.observation import Observation, Unfit
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.streaming_app import Phase, StreamingApp, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.faults import is_named, name_start_problem
 from tidegate.decide.plan import decide
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.streaming_app import Phase, StreamingApp, UpgradePhase
 from tidegate.observe.observation import pods_of, with_pods
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.snapshot_observation import start_timeout

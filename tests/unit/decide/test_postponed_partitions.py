@@ -5,12 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide import actions as do
-from tidegate.decide.actions import Plan
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.plan import decide
-from tidegate.model.spec_hash import spec_hash, version_of
-from tidegate.model.streaming_app import (
+from tidegate.api.spec_hash import spec_hash, version_of
+from tidegate.api.streaming_app import (
     Phase,
     RepartitionStatus,
     StreamingApp,
@@ -18,6 +14,10 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.decide import actions as do
+from tidegate.decide.actions import Plan
+from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.plan import decide
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, running_driver

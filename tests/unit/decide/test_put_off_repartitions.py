@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.control_protocol import ControlReport
 from tidegate_spark.contract.protocol import QueryReport, Termination, to_json

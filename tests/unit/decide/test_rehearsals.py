@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.base_actions import EnsureAccess, RemoveFinalizer
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason

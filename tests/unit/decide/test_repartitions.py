@@ -5,12 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide import actions as do
-from tidegate.decide.actions import Plan
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.plan import decide
-from tidegate.model.spec_hash import spec_hash, version_of, with_version
-from tidegate.model.streaming_app import (
+from tidegate.api.spec_hash import spec_hash, version_of, with_version
+from tidegate.api.streaming_app import (
     Condition,
     Phase,
     RepartitionProgress,
@@ -19,6 +15,10 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.decide import actions as do
+from tidegate.decide.actions import Plan
+from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.plan import decide
 from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import Memory, PodProgress
 from tidegate_spark.contract.protocol import Termination, from_json, to_json

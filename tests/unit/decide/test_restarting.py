@@ -8,18 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.streaming_app import DriverStatus, LastExit, Phase, RestartsStatus, StreamingApp
 from tidegate.decide.actions import CreateDriver, DeleteDriver, Plan, RecordLaunch, WriteStatus
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.decide.restarting import tell_cut_batch
 from tidegate.metrics.lifecycle import Restart, restarts_between
-from tidegate.model.streaming_app import (
-    DriverStatus,
-    LastExit,
-    Phase,
-    RestartsStatus,
-    StreamingApp,
-)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit
 from tidegate.observe.pods import time_from_seconds

@@ -6,18 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import (
-    Phase,
-    RollbackSnapshot,
-    SnapshotBatch,
-    StreamingApp,
-    UpgradeMode,
-    UpgradePhase,
-)
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.protocol import EarlierPin, Pin, QueryReport, StartFrom, Storage
 from tidegate_spark.contract.reasons import Reason

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
+from tidegate.api.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
 from tidegate.decide.actions import CreateSnapshot, SetExecutors
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.model.status import Condition
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
-from tidegate.model.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
 from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Observation
 from tidegate.observe.process_state import Memory, SnapshotRefusal

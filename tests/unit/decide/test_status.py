@@ -6,16 +6,9 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.streaming_app import Phase, QueryStatus, SnapshotBatch, StreamingApp, UpgradePhase, encode_status
 from tidegate.decide.actions import WriteStatus
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import (
-    Phase,
-    QueryStatus,
-    SnapshotBatch,
-    StreamingApp,
-    UpgradePhase,
-    encode_status,
-)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.protocol import QueryReport, Termination, to_json

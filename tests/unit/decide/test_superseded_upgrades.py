@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.json_form import to_json
 from tidegate_spark.contract.protocol import Termination

@@ -5,10 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import (
+from tidegate.api.streaming_app import (
     Phase,
     RepartitionResult,
     RepartitionStatus,
@@ -18,6 +15,9 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
+from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.plan import decide
 from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,

@@ -7,17 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import (
-    Phase,
-    RollbackSnapshot,
-    SnapshotBatch,
-    StreamingApp,
-    UpgradeMode,
-    UpgradePhase,
-)
 from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason

@@ -6,17 +6,10 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import Phase, QueryStatus, RollbackSnapshot, SnapshotBatch, UpgradeMode, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import (
-    Phase,
-    QueryStatus,
-    RollbackSnapshot,
-    SnapshotBatch,
-    UpgradeMode,
-    UpgradePhase,
-)
 from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import Memory
 from tidegate_spark.contract.protocol import Pin, QueryReport

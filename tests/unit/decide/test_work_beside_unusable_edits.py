@@ -7,10 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide import actions as do
-from tidegate.decide.plan import decide
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import (
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import (
     LastExit,
     Phase,
     RestartPolicy,
@@ -20,6 +18,8 @@ from tidegate.model.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.decide import actions as do
+from tidegate.decide.plan import decide
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason

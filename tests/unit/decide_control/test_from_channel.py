@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.control_message import ControlMessage, ControlMessageStatus, MessagePhase
 from tidegate.decide.control.actions import ControlPlan, DeleteMessage, GiveMessages, MakeMessage, MakeSnapshot
 from tidegate.decide.control.plan import decide_control
-from tidegate.model.control_message import ControlMessage, ControlMessageStatus, MessagePhase
 from tidegate.model.status import Condition
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.observe.pod_record import process_of

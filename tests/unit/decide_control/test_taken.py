@@ -5,11 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.control.actions import GiveMessages, MakeSnapshot
-from tidegate.decide.control.plan import decide_control
-from tidegate.model.control_message import ControlMessage
-from tidegate.model.status import Condition
-from tidegate.model.stream_snapshot import (
+from tidegate.api.control_message import ControlMessage
+from tidegate.api.stream_snapshot import (
     ExportPhase,
     SnapshotExport,
     SnapshotPhase,
@@ -18,7 +15,10 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshotStatus,
     snapshot_id,
 )
-from tidegate.model.streaming_app import LocalReference, Metadata
+from tidegate.api.streaming_app import LocalReference, Metadata
+from tidegate.decide.control.actions import GiveMessages, MakeSnapshot
+from tidegate.decide.control.plan import decide_control
+from tidegate.model.status import Condition
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.resources.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
 from tidegate_spark.contract.control_protocol import MessageState

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.control_message import MessagePhase
+from tidegate.api.streaming_app import Phase
 from tidegate.decide.control.dispatch import MOST_AT_ONCE, MOST_UNDER_WAY, ORDER_PAUSE
 from tidegate.decide.control.plan import decide_control
 from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
-from tidegate.model.control_message import MessagePhase
-from tidegate.model.streaming_app import Phase
 from tidegate.observe.control_observation import ControlMemory
 from tidegate_spark.contract.control_protocol import LARGEST_CONTROL_ORDERS, LARGEST_PAYLOAD, MessageState
 from tidegate_spark.contract.protocol import DriverState

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
+from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, GiveOrders
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot
-from tidegate.model.streaming_app import DeletionPolicy
 from tidegate.observe.pod_record import process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate_spark.contract.reasons import Reason

@@ -6,13 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, SnapshotPlan
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.spec import Resources
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.status import Condition
-from tidegate.model.stream_snapshot import (
+from tidegate.api.spec import Resources
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.stream_snapshot import (
     EXPORTED,
     ExportedState,
     ExportFormat,
@@ -22,6 +18,10 @@ from tidegate.model.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
 )
+from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, SnapshotPlan
+from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.model.status import Condition
 from tidegate.observe.pod_record import Exit, process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory

@@ -5,11 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.origin import is_usable
-from tidegate.decide.snapshots.actions import CreateSnapshotPod
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.stream_snapshot import (
+from tidegate.api.stream_snapshot import (
     ImportStorage,
     SnapshotApp,
     SnapshotPhase,
@@ -18,7 +14,11 @@ from tidegate.model.stream_snapshot import (
     StreamSnapshot,
     StreamSnapshotSpec,
 )
-from tidegate.model.streaming_app import DeletionPolicy, LocalReference
+from tidegate.api.streaming_app import DeletionPolicy, LocalReference
+from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.origin import is_usable
+from tidegate.decide.snapshots.actions import CreateSnapshotPod
+from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason

@@ -5,15 +5,15 @@ import dataclasses
 import msgspec
 import pytest
 
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.snapshots.refusing import MOST_OPEN
-from tidegate.model.stream_snapshot import (
+from tidegate.api.stream_snapshot import (
     LABEL_AT_DELETION,
     LABEL_OF_MESSAGE,
     LABEL_SCHEDULED,
     SnapshotPhase,
     StreamSnapshot,
 )
+from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.decide.snapshots.refusing import MOST_OPEN
 from tidegate.observe.open_resources import OpenCount
 from tidegate_testing.observations import NOW
 from tidegate_testing.snapshot_observations import begun, kinds, observe, observe_running, said, settled, snapshot

@@ -6,6 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash, version_of
+from tidegate.api.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery, SnapshotVersion
+from tidegate.api.streaming_app import Phase
 from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.conditions import build_conditions
 from tidegate.decide.health import Health
@@ -18,15 +21,6 @@ from tidegate.decide.snapshots.actions import (
 )
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.decide.verdict import Verdict
-from tidegate.model.spec_hash import spec_hash, version_of
-from tidegate.model.stream_snapshot import (
-    SnapshotApp,
-    SnapshotManifest,
-    SnapshotPhase,
-    SnapshotQuery,
-    SnapshotVersion,
-)
-from tidegate.model.streaming_app import Phase
 from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation

@@ -7,11 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.snapshots.actions import CountVerification, CreateSnapshotPod, SnapshotPlan
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.status import Condition
-from tidegate.model.stream_snapshot import (
+from tidegate.api.stream_snapshot import (
     VERIFIED,
     SnapshotPhase,
     SnapshotVerification,
@@ -19,6 +15,10 @@ from tidegate.model.stream_snapshot import (
     is_damaged,
     is_to_be_verified,
 )
+from tidegate.decide.base_actions import PublishEvent
+from tidegate.decide.snapshots.actions import CountVerification, CreateSnapshotPod, SnapshotPlan
+from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.model.status import Condition
 from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash, version_of
+from tidegate.api.stream_snapshot import SnapshotVersion
+from tidegate.api.streaming_app import StableSpec, StreamingApp
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.decide.snapshots.version import image_taken, version_taken
-from tidegate.model.spec_hash import spec_hash, version_of
-from tidegate.model.stream_snapshot import SnapshotVersion
-from tidegate.model.streaming_app import StableSpec, StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.snapshot_protocol import LONGEST_SPEC, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver

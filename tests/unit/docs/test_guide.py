@@ -9,10 +9,10 @@ import msgspec
 import pytest
 import yaml
 
-from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
-from tidegate.model.control_message import CONTROL_KIND, ControlMessageSpec
-from tidegate.model.stream_snapshot import SNAPSHOT_KIND, StreamSnapshotSpec
-from tidegate.model.streaming_app import KIND, Phase, StreamingAppSpec
+from tidegate.api.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
+from tidegate.api.control_message import CONTROL_KIND, ControlMessageSpec
+from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshotSpec
+from tidegate.api.streaming_app import KIND, Phase, StreamingAppSpec
 from tidegate_spark.contract.control_protocol import BUILT_IN_TYPES
 from tidegate_spark.contract.owned_settings import IN_EFFECT, OWNED_KEYS, OWNED_STARTS
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.control_message import ControlMessageSpec
-from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshotSpec
+from tidegate.api.control_message import ControlMessageSpec
+from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshotSpec
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.export_pod import build_export_pod
 from tidegate.resources.message_snapshot import build_message_snapshot

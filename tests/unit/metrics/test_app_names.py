@@ -3,12 +3,12 @@
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
+from tidegate.api.control_message import MessagePhase
+from tidegate.api.streaming_app import LocalReference
 from tidegate.metrics import app_names
 from tidegate.metrics.app_names import AppNames
 from tidegate.metrics.control import ControlFigures
 from tidegate.metrics.snapshots import SnapshotFigures
-from tidegate.model.control_message import MessagePhase
-from tidegate.model.streaming_app import LocalReference
 from tidegate_testing.control_observations import ended, message
 from tidegate_testing.snapshot_observations import ready_snapshot
 

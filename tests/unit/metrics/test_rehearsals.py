@@ -5,14 +5,8 @@ import datetime
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tidegate.api.streaming_app import RehearsalStatus, StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.metrics.rehearsals import RehearsalFigures
-from tidegate.model.streaming_app import (
-    RehearsalStatus,
-    StreamingAppStatus,
-    UpgradeMode,
-    UpgradePhase,
-    UpgradeStatus,
-)
 
 APP = ("shop", "orders")
 LABELS = {"namespace": "shop", "app": "orders"}

@@ -6,14 +6,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tidegate.api.streaming_app import RepartitionStatus, StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.metrics.repartitions import RepartitionFigures
-from tidegate.model.streaming_app import (
-    RepartitionStatus,
-    StreamingAppStatus,
-    UpgradeMode,
-    UpgradePhase,
-    UpgradeStatus,
-)
 
 APP = ("shop", "orders")
 LABELS = {"namespace": "shop", "app": "orders"}

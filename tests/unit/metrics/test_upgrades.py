@@ -5,16 +5,9 @@ import datetime
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tidegate.api.streaming_app import DriverStatus, Phase, StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.metrics.lifecycle import Restart, restarts_between
 from tidegate.metrics.upgrades import ENDS, UpgradeFigures
-from tidegate.model.streaming_app import (
-    DriverStatus,
-    Phase,
-    StreamingAppStatus,
-    UpgradeMode,
-    UpgradePhase,
-    UpgradeStatus,
-)
 
 APP = ("shop", "orders")
 LABELS = {"namespace": "shop", "app": "orders"}

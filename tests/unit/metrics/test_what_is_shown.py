@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from prometheus_client import generate_latest
 
+from tidegate.api.streaming_app import DriverStatus, StreamingApp
 from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch, WriteStatus
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import DriverStatus, StreamingApp
 from tidegate.observe.index import Index
 from tidegate.reconcile import Reconciler
 from tidegate.resource_key import Key

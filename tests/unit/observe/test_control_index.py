@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from tidegate.model.control_message import payload_text
+from tidegate.api.control_message import payload_text
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.gather_control import observe_control
 from tidegate.observe.index import Index

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from tidegate.model.streaming_app import StreamingApp
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate_testing.observations import app_with, driver_of
 from tidegate_testing.values import body

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.spec_hash import has_same_store, version_of
-from tidegate.model.streaming_app import StableSpec, StreamingApp, decode_app
+from tidegate.api.spec_hash import has_same_store, version_of
+from tidegate.api.streaming_app import StableSpec, StreamingApp, decode_app
 from tidegate.observe.executor_ends import MOST_ENDS
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp

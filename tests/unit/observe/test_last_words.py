@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.streaming_app import DriverStatus, LastExit, Phase, StreamingApp
 from tidegate.decide.actions import CreateDriver
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
-from tidegate.model.streaming_app import DriverStatus, LastExit, Phase, StreamingApp
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.observation import Observation

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.spec_hash import spec_hash
+from tidegate.api.spec_hash import spec_hash
 from tidegate.observe.index import Index
 from tidegate.observe.pod_record import PodRecord, of_driver
 from tidegate.observe.pods import Pod, build_record, launch_of

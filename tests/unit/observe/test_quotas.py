@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.spec import Resources
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.situation import Quota
-from tidegate.model.spec import Resources
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.quotas import (
     Given,

@@ -3,8 +3,8 @@
 import msgspec
 
 from tests.unit.observe.test_index import elsewhere
-from tidegate.model.spec_hash import spec_hash, version_of
-from tidegate.model.streaming_app import StableSpec, StreamingApp
+from tidegate.api.spec_hash import spec_hash, version_of
+from tidegate.api.streaming_app import StableSpec, StreamingApp
 from tidegate.observe.index import Index
 from tidegate_spark.contract.protocol import store_identity
 from tidegate_testing.observations import driver_of

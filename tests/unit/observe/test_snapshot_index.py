@@ -4,7 +4,7 @@ import datetime
 
 import msgspec
 
-from tidegate.model.streaming_app import Phase, StartedFrom, StreamingApp
+from tidegate.api.streaming_app import Phase, StartedFrom, StreamingApp
 from tidegate.observe.gather import observe
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import DeleteDriver, Plan
 from tidegate.kube.failures import Invalid
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate.reconcile import Reconciler
 from tidegate.resource_key import Key

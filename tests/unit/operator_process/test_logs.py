@@ -9,11 +9,11 @@ import structlog
 from structlog.testing import capture_logs
 
 from tidegate.act.carry_out import Actor
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import Plan, RememberTold
 from tidegate.decide.base_actions import EnsureAccess
 from tidegate.kube.failures import Unavailable
 from tidegate.metrics.figures import Figures
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.index import Index
 from tidegate.resource_key import Key
 from tidegate.workqueue import WorkQueue

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.streaming_app import StreamingApp, UpgradePhase
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, TooLong, Unavailable
-from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.observation import CheckedReferences
 from tidegate.reference_checks import MOST_OBJECTS, ReferenceChecks
 from tidegate.trials import LASTS, MISSING_LASTS

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.streaming_app import StreamingApp, UpgradePhase
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, Unavailable
-from tidegate.model.streaming_app import StreamingApp, UpgradePhase
 from tidegate.observe.index import Index
 from tidegate.observe.observation import Unfit
 from tidegate.trials import LASTS, MISSING_LASTS, UNKNOWN_LASTS, Trials

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.control_message import ControlMessage, MessageOrigin, decode_message, payload_text
+from tidegate.api.control_message import ControlMessage, MessageOrigin, decode_message, payload_text
 from tidegate.resources.channel_message import build_channel_message
 from tidegate.resources.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
 from tidegate_spark.contract.control_protocol import AskedMessage, MessageReport, MessageState

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.spec import Resources
 from tidegate.model.quantity import parse_quantity
-from tidegate.model.spec import Resources
 from tidegate.resources.cpu_limits import driver_limit, executor_limit
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.spec_hash import program_hash, spec_hash
-from tidegate.model.streaming_app import SpecError
+from tidegate.api.spec_hash import program_hash, spec_hash
+from tidegate.api.streaming_app import SpecError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.executor import build_executor_template

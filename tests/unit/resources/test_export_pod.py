@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec import Resources
+from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot
 from tidegate.model.errors import SpecError
-from tidegate.model.spec import Resources
-from tidegate.model.stream_snapshot import ExportSpec, StreamSnapshot
 from tidegate.resources.export_pod import build_export_pod, build_order, image_of
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, RUNTIME_DIRECTORY, DriverConfig, from_json
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.spec_hash import spec_hash, version_of, with_version
-from tidegate.model.streaming_app import StreamingApp, decode_app
+from tidegate.api.spec_hash import spec_hash, version_of, with_version
+from tidegate.api.streaming_app import StreamingApp, decode_app
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage, build_driver_config
 from tidegate.resources.executor import build_executor_template

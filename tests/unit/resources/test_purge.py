@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tidegate_spark
-from tidegate.model.streaming_app import decode_app
+from tidegate.api.streaming_app import decode_app
 from tidegate.resources.platform import Platform
 from tidegate.resources.pod_parts import RUNTIME_IN_OPERATOR_IMAGE
 from tidegate.resources.purge import build_purge_pod

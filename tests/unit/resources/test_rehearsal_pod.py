@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import RollbackSnapshot, StreamingApp
 from tidegate.model.errors import SpecError
-from tidegate.model.spec_hash import spec_hash
-from tidegate.model.streaming_app import RollbackSnapshot, StreamingApp
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 from tidegate_testing.observations import PLATFORM

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.streaming_app import SpecError
+from tidegate.api.streaming_app import SpecError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.platform import Platform
 from tidegate.resources.purge import build_purge_pod

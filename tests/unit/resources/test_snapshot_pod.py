@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.stream_snapshot import SnapshotStorage, StreamSnapshotStatus
+from tidegate.api.stream_snapshot import SnapshotStorage, StreamSnapshotStatus
 from tidegate.resources.snapshot_pod import build_snapshot_pod, remembered_app, storage_of
 from tidegate.resources.storage_pod import hash_of_taken
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json

@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.errors import TooLongError
-from tidegate.model.spec_hash import recorded_version, spec_hash
-from tidegate.model.streaming_app import (
+from tidegate.api.spec_hash import recorded_version, spec_hash
+from tidegate.api.streaming_app import (
     StableSpec,
     StreamingApp,
     StreamingAppStatus,
@@ -18,6 +17,7 @@ from tidegate.model.streaming_app import (
     UpgradeStatus,
     encode_status,
 )
+from tidegate.model.errors import TooLongError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.version_limit import LONGEST_OBJECT
 from tidegate_testing.observations import PLATFORM, app_with, launched

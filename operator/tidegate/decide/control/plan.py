@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tidegate.api.control_message import FINAL, ControlMessageStatus
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.control import ending, from_channel, messages, reporting, taken, waiting
 from tidegate.decide.control.actions import (
@@ -29,7 +30,6 @@ from tidegate.decide.control.verdict import MessageVerdict, Seen
 from tidegate.decide.health import Health
 from tidegate.decide.pauses import time_left
 from tidegate.decide.rules import earliest, first_verdict
-from tidegate.model.control_message import FINAL, ControlMessageStatus
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.open_resources import OpenCount
 from tidegate_spark.contract.control_protocol import MessageEnd

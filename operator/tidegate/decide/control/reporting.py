@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tidegate.api.control_message import FINAL, ControlMessage, MessagePhase
 from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.decide.health import Health
-from tidegate.model.control_message import FINAL, ControlMessage, MessagePhase
 from tidegate_spark.contract.control_protocol import DUMP_STATE, MessageReport, MessageState
 from tidegate_spark.contract.reasons import Reason, reason_from
 from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS

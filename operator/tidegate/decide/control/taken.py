@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.decide.control import messages
-from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
-from tidegate.decide.health import Health
-from tidegate.model.control_message import CLUSTER_TYPES, MessagePhase
-from tidegate.model.stream_snapshot import (
+from tidegate.api.control_message import CLUSTER_TYPES, MessagePhase
+from tidegate.api.stream_snapshot import (
     ANNOTATION_SNAPSHOT_ID,
     EXPORTED,
     ExportPhase,
@@ -20,6 +17,9 @@ from tidegate.model.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
 )
+from tidegate.decide.control import messages
+from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
+from tidegate.decide.health import Health
 from tidegate.resources.message_snapshot import (
     build_message_snapshot,
     message_snapshot_name,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate.api.control_message import ControlMessage, MessagePhase
+from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.decide.health import Health
-from tidegate.model.control_message import ControlMessage, MessagePhase
-from tidegate.model.stream_snapshot import StreamSnapshot
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pod_record import process_of

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from tidegate.api.stream_snapshot import ANNOTATION_RELEASE_HOLDERS, SnapshotPhase, import_holder, is_imported
+from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.health import Health
 from tidegate.decide.pauses import PATIENCE, patience_left, time_left
@@ -23,8 +25,6 @@ from tidegate.decide.snapshots.verdict import (
     reason_of,
     refers_to_its_app,
 )
-from tidegate.model.stream_snapshot import ANNOTATION_RELEASE_HOLDERS, SnapshotPhase, import_holder, is_imported
-from tidegate.model.streaming_app import DeletionPolicy
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason

@@ -10,6 +10,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 
+from tidegate.api.stream_snapshot import (
+    ExportPhase,
+    ExportSpec,
+    SnapshotExport,
+    StreamSnapshot,
+    is_to_be_exported,
+    is_to_be_verified,
+    snapshot_id,
+)
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
 from tidegate.decide.pauses import time_left
@@ -25,15 +34,6 @@ from tidegate.decide.snapshots.actions import (
 from tidegate.decide.snapshots.taking import keep_final
 from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, forget_refusal, reason_of, refers_to_its_app
 from tidegate.decide.snapshots.verifying import read_back
-from tidegate.model.stream_snapshot import (
-    ExportPhase,
-    ExportSpec,
-    SnapshotExport,
-    StreamSnapshot,
-    is_to_be_exported,
-    is_to_be_verified,
-    snapshot_id,
-)
 from tidegate.observe.pod_record import PodRecord, Waiting
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.export_pod import build_order

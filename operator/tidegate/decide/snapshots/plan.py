@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tidegate.api.stream_snapshot import StreamSnapshotStatus
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.health import Health
 from tidegate.decide.rules import earliest, first_verdict
@@ -15,7 +16,6 @@ from tidegate.decide.snapshots import disposing, exporting, refusing, retention,
 from tidegate.decide.snapshots.actions import SnapshotAction, SnapshotPlan, WriteSnapshotStatus
 from tidegate.decide.snapshots.status import build_snapshot_status, snapshot_write_is_due_in
 from tidegate.decide.snapshots.verdict import SnapshotVerdict
-from tidegate.model.stream_snapshot import StreamSnapshotStatus
 from tidegate.observe.snapshot_observation import SnapshotObservation
 
 SnapshotRule: TypeAlias = Callable[[SnapshotObservation, float], SnapshotVerdict | None]

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.base_actions import EnsureAccess
 from tidegate.decide.faults import Problem, is_json, name_start_problem
 from tidegate.decide.health import Health, health_without_start
@@ -15,8 +17,6 @@ from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refers_to_its_app
 from tidegate.model.errors import SpecError
-from tidegate.model.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.export_pod import build_export_pod, hash_of_export

@@ -9,6 +9,17 @@ from __future__ import annotations
 import dataclasses
 from typing import assert_never
 
+from tidegate.api.stream_snapshot import (
+    SnapshotPhase,
+    SnapshotVersion,
+    import_holder,
+    is_at_deletion,
+    is_imported,
+    is_scheduled,
+    owner_uid,
+    snapshot_id,
+    stored_id,
+)
 from tidegate.decide.base_actions import AddFinalizer
 from tidegate.decide.health import Health
 from tidegate.decide.snapshots import messages, pods
@@ -28,17 +39,6 @@ from tidegate.decide.snapshots.verdict import (
     refers_to_its_app,
 )
 from tidegate.decide.snapshots.version import image_taken, version_taken
-from tidegate.model.stream_snapshot import (
-    SnapshotPhase,
-    SnapshotVersion,
-    import_holder,
-    is_at_deletion,
-    is_imported,
-    is_scheduled,
-    owner_uid,
-    snapshot_id,
-    stored_id,
-)
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason, reason_from

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.decide.health import Health
-from tidegate.decide.snapshots.actions import DeleteSnapshotPod, ForgetRefusal, SnapshotAction
-from tidegate.model.stream_snapshot import (
+from tidegate.api.stream_snapshot import (
     SnapshotExport,
     SnapshotPhase,
     StreamSnapshot,
@@ -14,7 +12,9 @@ from tidegate.model.stream_snapshot import (
     owner_uid,
     snapshot_id,
 )
-from tidegate.model.streaming_app import Phase
+from tidegate.api.streaming_app import Phase
+from tidegate.decide.health import Health
+from tidegate.decide.snapshots.actions import DeleteSnapshotPod, ForgetRefusal, SnapshotAction
 from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.protocol import DriverState

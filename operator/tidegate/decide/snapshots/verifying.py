@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from tidegate.api.stream_snapshot import SnapshotPhase, is_to_be_verified, snapshot_id, stored_id
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.health import Health
 from tidegate.decide.rules import earliest
@@ -16,7 +17,6 @@ from tidegate.decide.snapshots.actions import CountVerification, DeleteSnapshotP
 from tidegate.decide.snapshots.status import human_size
 from tidegate.decide.snapshots.taking import keep_final
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification, forget_refusal, reason_of
-from tidegate.model.stream_snapshot import SnapshotPhase, is_to_be_verified, snapshot_id, stored_id
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState, VerifyOrder

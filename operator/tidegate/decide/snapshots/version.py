@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
+from tidegate.api.spec_hash import spec_hash, version_of
+from tidegate.api.stream_snapshot import SnapshotVersion
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.model.plain_secrets import without_secrets
-from tidegate.model.spec_hash import spec_hash, version_of
-from tidegate.model.stream_snapshot import SnapshotVersion
-from tidegate.model.streaming_app import StreamingApp
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.snapshot_protocol import LONGEST_SPEC
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from tidegate.api.streaming_app import RehearsalStatus, UpgradePhase, UpgradeStatus
 from tidegate.decide.actions import Action, OrderSnapshots
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.record import Step, change, find_report, is_pending, seconds_to_hear, takes_orders
 from tidegate.decide.upgrades.rehearsal import left_out
 from tidegate.decide.upgrades.repartition import judge_copy
-from tidegate.model.streaming_app import RehearsalStatus, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.pods import time_from_seconds

@@ -6,9 +6,9 @@ import dataclasses
 
 import msgspec
 
+from tidegate.api.spec_hash import has_same_store, spec_hash
+from tidegate.api.streaming_app import UpgradePhase
 from tidegate.decide.upgrades.record import version_held
-from tidegate.model.spec_hash import has_same_store, spec_hash
-from tidegate.model.streaming_app import UpgradePhase
 from tidegate.observe.observation import CheckedReferences, Observation
 
 STABLE_PHASES = frozenset(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.api.spec_hash import has_same_store
+from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.decide.executor_ends import name_failing_executors
 from tidegate.decide.fault_messages import reported
 from tidegate.decide.faults import (
@@ -44,14 +46,6 @@ from tidegate.decide.upgrades.record import (
     with_complete_snapshot,
 )
 from tidegate.decide.upgrades.rollback import rolled_back
-from tidegate.model.spec_hash import has_same_store
-from tidegate.model.streaming_app import (
-    Phase,
-    RollbackPolicy,
-    UpgradeMode,
-    UpgradePhase,
-    UpgradeStatus,
-)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.pods import time_from_seconds

@@ -11,6 +11,7 @@ import dataclasses
 
 import msgspec
 
+from tidegate.api.streaming_app import Phase, StableSpec, UpgradeStatus
 from tidegate.decide.ends import ended_for_good, obey_policy_never
 from tidegate.decide.fault_messages import sentence
 from tidegate.decide.faults import Problem, name_end
@@ -25,7 +26,6 @@ from tidegate.decide.upgrades.repartition import not_repartitioned
 from tidegate.decide.upgrades.repartition_dry_run import why_not_repartitioned
 from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.decide.verdict import Verdict
-from tidegate.model.streaming_app import Phase, StableSpec, UpgradeStatus
 from tidegate.observe.observation import CheckedReferences, Observation
 from tidegate_spark.contract.reasons import Reason
 

@@ -6,8 +6,8 @@ did within the time that it had for its test is undone, and what is not known co
 
 from __future__ import annotations
 
+from tidegate.api.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.decide.faults import read_termination
-from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.names import driver_pod_name

@@ -9,10 +9,8 @@ from typing import Any
 
 import msgspec
 
-from tidegate.decide.origin import lineage_of
-from tidegate.model.plain_secrets import SecretGoneError, without_secrets
-from tidegate.model.spec_hash import held_version, recorded_version
-from tidegate.model.streaming_app import (
+from tidegate.api.spec_hash import held_version, recorded_version
+from tidegate.api.streaming_app import (
     RollbackSnapshot,
     SnapshotBatch,
     StableSpec,
@@ -22,6 +20,8 @@ from tidegate.model.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate.decide.origin import lineage_of
+from tidegate.model.plain_secrets import SecretGoneError, without_secrets
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.contract.protocol import DriverState, QueryReport

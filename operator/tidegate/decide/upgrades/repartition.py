@@ -12,6 +12,18 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.streaming_app import (
+    Phase,
+    RepartitionProgress,
+    RepartitionResult,
+    RepartitionStatus,
+    StableSpec,
+    StreamingAppSpec,
+    StreamingAppStatus,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradeStatus,
+)
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.faults import Problem
 from tidegate.decide.origin import lineage_of
@@ -38,18 +50,6 @@ from tidegate.decide.upgrades.repartition_pod import (
     seconds_in_attempt,
 )
 from tidegate.decide.verdict import Verdict
-from tidegate.model.streaming_app import (
-    Phase,
-    RepartitionProgress,
-    RepartitionResult,
-    RepartitionStatus,
-    StableSpec,
-    StreamingAppSpec,
-    StreamingAppStatus,
-    UpgradeMode,
-    UpgradePhase,
-    UpgradeStatus,
-)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason

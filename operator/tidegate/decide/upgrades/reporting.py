@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executor_ends import END_REASONS
 from tidegate.decide.executors import lacks_key, name_silence
@@ -37,7 +38,6 @@ from tidegate.decide.upgrades.rehearsal import find_pod, limit_of
 from tidegate.decide.upgrades.repartition import starts_again
 from tidegate.decide.upgrades.rollback import lost_snapshot_condition, why_ignored
 from tidegate.decide.verdict import Verdict
-from tidegate.model.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalResult

@@ -6,6 +6,16 @@ from collections.abc import Callable
 
 import msgspec
 
+from tidegate.api.spec_hash import recorded_version, spec_hash, with_version
+from tidegate.api.streaming_app import (
+    EarlierRollbackSnapshot,
+    RepartitionStatus,
+    RollbackSnapshot,
+    StreamingAppStatus,
+    UpgradeMode,
+    UpgradePhase,
+    UpgradeStatus,
+)
 from tidegate.decide.launch import pods_to_try, reason_not_built
 from tidegate.decide.messages import named_in, references_unchecked
 from tidegate.decide.origin import lineage_of
@@ -27,16 +37,6 @@ from tidegate.decide.upgrades.record import (
 from tidegate.decide.upgrades.rehearsal import left_out
 from tidegate.decide.upgrades.repartition import starts_again, state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.repartition_dry_run import why_not_launchable
-from tidegate.model.spec_hash import recorded_version, spec_hash, with_version
-from tidegate.model.streaming_app import (
-    EarlierRollbackSnapshot,
-    RepartitionStatus,
-    RollbackSnapshot,
-    StreamingAppStatus,
-    UpgradeMode,
-    UpgradePhase,
-    UpgradeStatus,
-)
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 from tidegate.resources.references import Reference, references_of, spared_by

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
+from tidegate.api.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.decide.upgrades import (
     adoption,
     copying,
@@ -24,7 +25,6 @@ from tidegate.decide.upgrades import (
     start_upgrade,
 )
 from tidegate.decide.upgrades.record import OLD_RUNS, UNDER_TEST, Step, applied
-from tidegate.model.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason

@@ -12,16 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from tidegate import foreign_text
-from tidegate.model import messages
-from tidegate.model.autoscaling_status import AutoscalingBasis, AutoscalingMetrics, AutoscalingStatus, LastScale
-from tidegate.model.bounded_json import why_cut
-from tidegate.model.control_spec import ChannelSpec, ChannelType, ControlSpec
-from tidegate.model.errors import SpecError, UnreadableAppError
-from tidegate.model.quantity import Quantity
-from tidegate.model.references import LocalReference
-from tidegate.model.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
-from tidegate.model.spec import (
+from tidegate.api import foreign_text
+from tidegate.api.control_spec import ChannelSpec, ChannelType, ControlSpec
+from tidegate.api.references import LocalReference
+from tidegate.api.spec import (
     Application,
     AutoscalingMode,
     AutoscalingSpec,
@@ -45,6 +39,12 @@ from tidegate.model.spec import (
     Upgrade,
     UpgradeMode,
 )
+from tidegate.model import messages
+from tidegate.model.autoscaling_status import AutoscalingBasis, AutoscalingMetrics, AutoscalingStatus, LastScale
+from tidegate.model.bounded_json import why_cut
+from tidegate.model.errors import SpecError, UnreadableAppError
+from tidegate.model.quantity import Quantity
+from tidegate.model.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
 from tidegate.model.status import (
     Condition,
     DriverStatus,

@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec_hash import held_version, recorded_version, spec_hash, version_of
+from tidegate.api.streaming_app import StableSpec, StreamingApp
 from tidegate.model.plain_secrets import (
     LONGEST_TEXT,
     MOST_VALUES,
@@ -15,8 +17,6 @@ from tidegate.model.plain_secrets import (
     without_secrets,
     without_secrets_of,
 )
-from tidegate.model.spec_hash import held_version, recorded_version, spec_hash, version_of
-from tidegate.model.streaming_app import StableSpec, StreamingApp
 from tidegate_spark.contract.secret_shapes import REDACTED
 from tidegate_testing.observations import app_with
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model.change_classes import ChangeClass, fields_of
+from tidegate.api.change_classes import ChangeClass, fields_of
+from tidegate.api.streaming_app import Resources, StableSpec, StreamingApp, StreamingAppSpec
 from tidegate.model.errors import SpecError
 from tidegate.model.plain_secrets import with_secrets, without_secrets
 from tidegate.model.quantity import parse_quantity
-from tidegate.model.streaming_app import Resources, StableSpec, StreamingApp, StreamingAppSpec
 from tidegate_spark.contract.protocol import store_identity
 from tidegate_spark.contract.secret_shapes import REDACTED
 

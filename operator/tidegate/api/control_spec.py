@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from tidegate.api.references import LocalReference
 from tidegate.model.quantity import Quantity
-from tidegate.model.references import LocalReference
 
 
 class ChannelType(StrEnum):

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from tidegate.foreign_text import (
+from tidegate.api.foreign_text import (
     is_about_object,
     is_by_limit_range,
     limit_range_demands,

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from docs.former_names import without_former_names
-from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
+from tidegate.api.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate_testing import plain_yaml
 
-CRD = plain_yaml.load((Path(__file__).parents[3] / "crds" / "streamingapps.tidegate.dev.yaml").read_text())
+CRD = plain_yaml.load((Path(__file__).parents[4] / "crds" / "streamingapps.tidegate.dev.yaml").read_text())
 SPEC = without_former_names(CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"])
 TAKEN_WHOLE = {"podTemplate"}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.control_message import (
+from tidegate.api.control_message import (
     ControlMessageStatus,
     MessagePhase,
     decode_message,

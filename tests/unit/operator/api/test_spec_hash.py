@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
-from tidegate.model.spec_hash import program_hash, spec_hash, version_of, with_version
+from tidegate.api.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
+from tidegate.api.spec_hash import program_hash, spec_hash, version_of, with_version
 from tidegate_testing.values import app
 
 words = st.text(string.ascii_lowercase, min_size=1, max_size=8)

@@ -11,7 +11,7 @@ import pytest
 from docs.former_names import without_former_names
 from tidegate_testing import plain_yaml
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 TABLES = (ROOT / "docs" / "design" / "api.md").read_text()
 NOT_OURS = {"env", "podTemplate", "imagePullSecrets"}
 """Below them, names are Kubernetes' own."""

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.spec import UpgradeMode
+from tidegate.api.stream_snapshot import encode_snapshot_status
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.decide.snapshots.status import MOST_OFFSETS
-from tidegate.model.spec import UpgradeMode
 from tidegate.model.status import (
     LastExit,
     RehearsalStatus,
@@ -33,13 +34,12 @@ from tidegate.model.status_bounds import (
     longest,
     within_bounds,
 )
-from tidegate.model.stream_snapshot import encode_snapshot_status
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotState
 from tidegate_testing import plain_yaml
 from tidegate_testing.observations import NOW
 from tidegate_testing.snapshot_observations import begun, observe_running, report, snapshot, status_of
 
-CRDS = sorted((Path(__file__).parents[3] / "crds").glob("*.yaml"))
+CRDS = sorted((Path(__file__).parents[4] / "crds").glob("*.yaml"))
 LARGEST = 1024 * 1024
 """Bytes; etcd takes half as much again, which is the spec's and the metadata's."""
 Part = tuple[str, str, dict[str, Any]]

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tidegate.model.references import LocalReference
+from tidegate.api.references import LocalReference
+from tidegate.api.streaming_app import Metadata, unreadable_because
 from tidegate.model.status import Condition
 from tidegate.model.status_bounds import within_bounds
-from tidegate.model.streaming_app import Metadata, unreadable_because
 from tidegate_spark.contract.control_protocol import DEEPEST_PAYLOAD, DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT, is_deeper
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.streaming_app import (
+from tidegate.api.streaming_app import (
     Condition,
     DeletionPolicy,
     DriverStatus,

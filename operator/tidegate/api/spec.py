@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from tidegate.model.control_spec import ControlSpec
+from tidegate.api.control_spec import ControlSpec
+from tidegate.api.references import KeyReference, LocalReference
 from tidegate.model.quantity import Quantity
-from tidegate.model.references import KeyReference, LocalReference
 
 DEFAULT_CPU, DEFAULT_MEMORY = "1", "2Gi"
 POD_START_TIMEOUT = 120
