@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from tidegate.api.references import LocalReference
-from tidegate.model.quantity import Quantity
+from tidegate.api.values.quantity import Quantity
 
 
 class ChannelType(StrEnum):

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from tidegate.api.control_spec import ControlSpec
 from tidegate.api.references import KeyReference, LocalReference
-from tidegate.model.quantity import Quantity
+from tidegate.api.values.quantity import Quantity
 
 DEFAULT_CPU, DEFAULT_MEMORY = "1", "2Gi"
 POD_START_TIMEOUT = 120

@@ -10,9 +10,9 @@ import msgspec
 
 from tidegate.api.change_classes import ChangeClass, fields_of
 from tidegate.api.streaming_app import Resources, StableSpec, StreamingApp, StreamingAppSpec
-from tidegate.model.errors import SpecError
-from tidegate.model.plain_secrets import with_secrets, without_secrets
-from tidegate.model.quantity import parse_quantity
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.plain_secrets import with_secrets, without_secrets
+from tidegate.api.values.quantity import parse_quantity
 from tidegate_spark.contract.protocol import store_identity
 from tidegate_spark.contract.secret_shapes import REDACTED
 

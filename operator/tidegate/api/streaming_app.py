@@ -39,11 +39,11 @@ from tidegate.api.spec import (
     Upgrade,
     UpgradeMode,
 )
-from tidegate.model import messages
+from tidegate.api.values import messages
+from tidegate.api.values.bounded_json import why_cut
+from tidegate.api.values.errors import SpecError, UnreadableAppError
+from tidegate.api.values.quantity import Quantity
 from tidegate.model.autoscaling_status import AutoscalingBasis, AutoscalingMetrics, AutoscalingStatus, LastScale
-from tidegate.model.bounded_json import why_cut
-from tidegate.model.errors import SpecError, UnreadableAppError
-from tidegate.model.quantity import Quantity
 from tidegate.model.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
 from tidegate.model.status import (
     Condition,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tidegate.api.values.times import Schedule, previous_time
 from tidegate.autoscaling.settings import ExcludedPeriod
-from tidegate.model.times import Schedule, previous_time
 
 
 def excluded_until(periods: tuple[ExcludedPeriod, ...], now: float) -> float:

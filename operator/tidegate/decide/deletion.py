@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tidegate.api.streaming_app import DeletionPolicy, Phase
+from tidegate.api.values.errors import SpecError
 from tidegate.decide import deletion_messages, fault_messages, messages
 from tidegate.decide.actions import (
     Action,
@@ -26,7 +27,6 @@ from tidegate.decide.letting_go import remove_release_pod, tell_held
 from tidegate.decide.overdue import OVERDUE, wait_for_end
 from tidegate.decide.pauses import refused_for
 from tidegate.decide.verdict import Verdict
-from tidegate.model.errors import SpecError
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.driver_config import app_storage

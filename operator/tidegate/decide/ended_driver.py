@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate.api.streaming_app import Phase
+from tidegate.api.values.times import growing_pause
 from tidegate.decide import messages
 from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.ends import ended_for_good
@@ -16,7 +17,6 @@ from tidegate.decide.health import Health
 from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE
 from tidegate.decide.pauses import time_left
 from tidegate.decide.verdict import Verdict
-from tidegate.model.times import growing_pause
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.pods import time_from_seconds

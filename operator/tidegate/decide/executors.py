@@ -10,6 +10,7 @@ import datetime
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
+from tidegate.api.values.errors import SpecError
 from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide import executor_end_messages, executor_messages
@@ -18,7 +19,6 @@ from tidegate.decide.autoscaling_inputs import is_autoscaled
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executor_ends import END_REASONS, last_end
 from tidegate.decide.faults import Problem, name_start_problem
-from tidegate.model.errors import SpecError
 from tidegate.observe.observation import Observation, has_other_key
 from tidegate.observe.pod_record import PodRecord, of_driver, process_of
 from tidegate.resources.driver_config import app_storage

@@ -9,9 +9,9 @@ from __future__ import annotations
 import datetime
 
 from tidegate.api.streaming_app import Condition, StreamingApp
+from tidegate.api.values.times import fault_of
 from tidegate.decide import autoscaling_messages
 from tidegate.decide.base_actions import PublishEvent
-from tidegate.model.times import fault_of
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 

@@ -7,6 +7,7 @@ for it: the origin may be another cluster's. So it is released here, before the 
 from __future__ import annotations
 
 from tidegate.api.streaming_app import Phase, StartedFrom
+from tidegate.api.values.errors import SpecError
 from tidegate.decide import deletion_messages
 from tidegate.decide.actions import Action, CreateOriginRelease, DeleteOriginRelease
 from tidegate.decide.base_actions import EnsureAccess, PublishEvent
@@ -14,7 +15,6 @@ from tidegate.decide.faults import name_end, name_start_problem
 from tidegate.decide.health import Health
 from tidegate.decide.pauses import PATIENCE, patience_left, refused_for
 from tidegate.decide.verdict import Verdict
-from tidegate.model.errors import SpecError
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.resources.driver_config import fork_holder
 from tidegate.resources.names import release_pod_name

@@ -21,13 +21,13 @@ from tidegate.api.stream_snapshot import (
     scheduled_at,
 )
 from tidegate.api.streaming_app import QueryStatus, ScheduleStatus, SnapshotsSpec
+from tidegate.api.values.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.decide import messages
 from tidegate.decide.actions import Action, CreateSnapshot
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.pauses import time_left
 from tidegate.model.status_bounds import LONGEST_NAME, MOST_ITEMS
-from tidegate.model.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_scheduled, scheduled_name
 from tidegate_spark.contract.protocol import QueryReport

@@ -17,8 +17,8 @@ import aiohttp
 import msgspec
 
 from tidegate.api.streaming_app import own_annotations
+from tidegate.api.values.bounded_json import MOST_VALUES, TOO_LARGE, TOO_MANY, decoded_size, has_too_many_values
 from tidegate.kube.lines import cut, lines_of
-from tidegate.model.bounded_json import MOST_VALUES, TOO_LARGE, TOO_MANY, decoded_size, has_too_many_values
 
 _MOST_FINALIZERS = 64
 _MOST_CONDITIONS, _LONGEST_CONDITION = 16, 4096

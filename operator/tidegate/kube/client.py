@@ -18,12 +18,12 @@ import msgspec
 import tenacity
 from aiohttp.abc import AbstractStreamWriter
 
+from tidegate.api.values.plain_secrets import without_secrets_of
 from tidegate.kube import messages
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import FAILURES, TRANSIENT, Failure, Throttled, TooLong, Unavailable, failure_from_response
 from tidegate.kube.lines import cut
 from tidegate.leadership import NotLeadingError
-from tidegate.model.plain_secrets import without_secrets_of
 
 T = TypeVar("T")
 

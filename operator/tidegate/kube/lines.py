@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 
+from tidegate.api.values.bounded_json import bounded
 from tidegate.kube import messages
-from tidegate.model.bounded_json import bounded
 
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of one object in a watch; the API server takes 3 MiB."""

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import msgspec
 
+from tidegate.api.values.bounded_json import is_cut, why_cut
+from tidegate.api.values.errors import UnreadableAppError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import EventCounter, Listed, Removed, Watch
-from tidegate.model.bounded_json import is_cut, why_cut
-from tidegate.model.errors import UnreadableAppError
 from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.watched import UnreadableResource, Watchable, WatchedResources
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
-from tidegate.model.bounded_json import decoded_size
+from tidegate.api.values.bounded_json import decoded_size
 from tidegate.observe.beside import FeatureIndex
 from tidegate.observe.executor_ends import ExecutorEnds
 from tidegate.observe.first_lists import FirstLists

@@ -14,11 +14,11 @@ from functools import reduce
 import structlog
 from msgspec import Struct, field
 
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Failure, Forbidden
 from tidegate.kube.paths import collection
-from tidegate.model.errors import SpecError
-from tidegate.model.quantity import parse_quantity
 from tidegate.observe.index import Index
 from tidegate.resources.floors import Bounds, Floors
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tidegate.model.bounded_json import is_fit
+from tidegate.api.values.bounded_json import is_fit
 from tidegate.observe.pod_owner import Belonging, belonging
 from tidegate.observe.pod_record import FINISHED, Exit, PodRecord, Waiting
 from tidegate.observe.start_delay import missing_claim

@@ -15,12 +15,12 @@ from msgspec import field as struct_field
 from tidegate.api.spec import Resources
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.autoscaling.situation import Quota
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES
 from tidegate.kube.paths import collection
-from tidegate.model.errors import SpecError
-from tidegate.model.quantity import parse_quantity
 from tidegate.observe import messages
 from tidegate.observe.pod_record import PodRecord, of_driver
 from tidegate.resources.cpu_limits import driver_limit, executor_limit

@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 
 import structlog
 
+from tidegate.api.values.times import growing_pause
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Forbidden
 from tidegate.kube.paths import collection
-from tidegate.model.times import growing_pause
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.start_delay import Obstacle, PodEvents, StartDelay, delay_of
 

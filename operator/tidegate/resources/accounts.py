@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.model.errors import SpecError
+from tidegate.api.values.errors import SpecError
 from tidegate.resources import messages
 from tidegate.resources.names import ACCESS_PREFIX, access_name
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.model.errors import TooLongError
+from tidegate.api.values.errors import TooLongError
 from tidegate.resources import messages
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER, configuration_secret_name

@@ -6,7 +6,7 @@ from typing import Any
 
 from tidegate.api.control_spec import ChannelSpec, StartingOffsets
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.model.quantity import parse_quantity
+from tidegate.api.values.quantity import parse_quantity
 from tidegate_spark.contract.control_protocol import (
     CHANNEL_CREDENTIALS_DIRECTORY,
     ChannelSettings,

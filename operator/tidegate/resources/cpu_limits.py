@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.api.streaming_app import Resources, StreamingApp
-from tidegate.model.errors import SpecError
-from tidegate.model.quantity import parse_quantity
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.resources.names import DRIVER_CONTAINER, EXECUTOR_CONTAINER
 
 _ENOUGH_FOR_FILES = "1"

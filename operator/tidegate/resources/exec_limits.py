@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tidegate.model.errors import TooLongError
+from tidegate.api.values.errors import TooLongError
 from tidegate.resources import messages
 
 LONGEST_STRING = 128 * 1024 - 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.model.errors import SpecError
+from tidegate.api.values.errors import SpecError
 from tidegate.resources import messages, pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.helper_containers import of_pod, raised_resources

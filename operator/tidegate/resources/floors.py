@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from tidegate.model.quantity import MEBIBYTE, parse_quantity
+from tidegate.api.values.quantity import MEBIBYTE, parse_quantity
 
 _MEMORY = "memory"
 

@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from tidegate.api import foreign_text
-from tidegate.model.errors import SpecError
-from tidegate.model.quantity import parse_quantity
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.resources import messages
 from tidegate.resources.helper_containers import HELPERS_FIELD
 from tidegate.resources.names import (

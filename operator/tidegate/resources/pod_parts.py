@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.api.streaming_app import Resources, Runtime, StreamingApp
-from tidegate.model.quantity import parse_quantity
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.resources.exec_limits import refuse_long_environment, refuse_long_variables
 from tidegate.resources.helper_containers import runtime_requirements
 from tidegate.resources.names import RUNTIME_CONTAINER

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.model.errors import SpecError
+from tidegate.api.values.errors import SpecError
 from tidegate.resources import messages
 
 _IDENTITY: dict[str, tuple[str, ...]] = {

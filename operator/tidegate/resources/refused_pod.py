@@ -13,8 +13,8 @@ from typing import Any
 
 from tidegate.api import foreign_text
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.model.errors import SpecError
-from tidegate.model.quantity import parse_quantity
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.resources import messages
 from tidegate.resources.limit_range_refusal import containers_refused, explained, field_of
 from tidegate.resources.pod_template import COMMON_FIELD, DRIVER_FIELD, EXECUTOR_FIELD, find_item

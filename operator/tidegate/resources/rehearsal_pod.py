@@ -14,7 +14,7 @@ import msgspec
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Driver, RehearsalSpec, StreamingApp, StreamingAppStatus
-from tidegate.model.quantity import parse_quantity
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.resources.configuration import ConfiguredPod, configuration_of
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.driver import build_driver_pod

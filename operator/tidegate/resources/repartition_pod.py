@@ -11,8 +11,8 @@ from typing import Any
 
 from tidegate.api.spec_hash import with_version
 from tidegate.api.streaming_app import RepartitionStatus, StreamingApp
-from tidegate.model.errors import SpecError
-from tidegate.model.quantity import parse_quantity
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.resources import messages, pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.helper_containers import of_pod, raised_resources

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.model.errors import SpecError
+from tidegate.api.values.errors import SpecError
 from tidegate.resources import messages
 from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidegate.model.errors import SpecError
+from tidegate.api.values.errors import SpecError
 from tidegate.resources import messages
 from tidegate_spark.contract.protocol import LABEL_MANAGED_BY, OWN_LABELS, is_reserved_label, label_set_by
 

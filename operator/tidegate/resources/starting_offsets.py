@@ -5,7 +5,7 @@ The CRD refuses most of them when a resource is applied; JSON it cannot read.
 
 from __future__ import annotations
 
-from tidegate.model.errors import SpecError
+from tidegate.api.values.errors import SpecError
 from tidegate_spark.contract.protocol import topic_offsets
 
 FIELD = "spec.startFrom.startingOffsets"

@@ -20,7 +20,7 @@ import msgspec
 from tidegate.api.control_spec import ChannelSpec, ModelsSpec
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
-from tidegate.model.errors import SpecError
+from tidegate.api.values.errors import SpecError
 from tidegate.resources import pod_parts
 from tidegate.resources.accounts import service_account
 from tidegate.resources.driver_config import app_storage, build_driver_config

@@ -13,7 +13,7 @@ import msgspec
 
 from tidegate.api.spec_hash import recorded_version, spec_hash, version_of
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.model.errors import TooLongError
+from tidegate.api.values.errors import TooLongError
 from tidegate.resources import messages
 
 LONGEST_OBJECT = 1344 * 1024

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate.model.errors import SpecError
-from tidegate.model.quantity import mebibytes
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.quantity import mebibytes
 from tidegate.spark import messages
 
 HEAP_PERCENT = 60

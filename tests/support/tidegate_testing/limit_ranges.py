@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.kube.failures import Failure, Forbidden, failure_from_response
-from tidegate.model.quantity import parse_quantity
 from tidegate_testing.dictionary_server import ApiServer
 
 RANGES = "/api/v1/namespaces/shop/limitranges"

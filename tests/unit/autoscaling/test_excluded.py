@@ -4,12 +4,12 @@ import datetime
 
 import pytest
 
+from tidegate.api.values.times import ScheduleError
 from tidegate.autoscaling.excluded import excluded_until
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Sight, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import ExcludedPeriod, Settings
-from tidegate.model.times import ScheduleError
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import query, report
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp, decode_app
+from tidegate.api.values.bounded_json import decoded_size
 from tidegate.kube.bounded_response import Names, kept_of
-from tidegate.model.bounded_json import decoded_size
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.large_apps import LARGE, MOST_OF_ALL, MOST_OF_NAMESPACE, LargeApp, LargeApps

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from tidegate.api.control_message import MessagePhase, decode_message, is_too_large
 from tidegate.api.stream_snapshot import decode_snapshot
+from tidegate.api.values.errors import UnreadableAppError
 from tidegate.decide.control.plan import decide_control
 from tidegate.handlers import build_settings
 from tidegate.kube import watch
@@ -22,7 +23,6 @@ from tidegate.kube.bounded_response import BoundedResponse
 from tidegate.kube.lines import LONGEST_LINE
 from tidegate.kube.watch import Changed, Listed, Watch
 from tidegate.metrics.figures import Figures
-from tidegate.model.errors import UnreadableAppError
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.model.errors import TooLongError
+from tidegate.api.values.errors import TooLongError
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.pods import Pod, build_record
 from tidegate.resources.configuration import ConfiguredPod, secret_for

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tidegate.api.spec import Resources
-from tidegate.model.quantity import parse_quantity
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.resources.cpu_limits import driver_limit, executor_limit
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template

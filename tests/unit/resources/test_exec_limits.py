@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.errors import TooLongError
+from tidegate.api.values.errors import TooLongError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.exec_limits import LONGEST_ENVIRONMENT, LONGEST_SETTING, LONGEST_STRING
 from tidegate_testing.observations import PLATFORM, app_with

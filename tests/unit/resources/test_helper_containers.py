@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tidegate.api.spec_hash import spec_hash
-from tidegate.model.errors import SpecError
-from tidegate.model.quantity import parse_quantity
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.quantity import parse_quantity
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template

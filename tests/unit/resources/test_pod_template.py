@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.model.errors import SpecError
+from tidegate.api.values.errors import SpecError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.pod_template import lay_over
 from tidegate_testing.observations import PLATFORM, app_with

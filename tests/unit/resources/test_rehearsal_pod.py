@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RollbackSnapshot, StreamingApp
-from tidegate.model.errors import SpecError
+from tidegate.api.values.errors import SpecError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 from tidegate_testing.observations import PLATFORM

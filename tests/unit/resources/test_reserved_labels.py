@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tidegate.api.values.errors import SpecError
 from tidegate.decide.plan import decide
-from tidegate.model.errors import SpecError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.executor import build_executor_to_try

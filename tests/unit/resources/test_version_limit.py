@@ -17,7 +17,7 @@ from tidegate.api.streaming_app import (
     UpgradeStatus,
     encode_status,
 )
-from tidegate.model.errors import TooLongError
+from tidegate.api.values.errors import TooLongError
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.version_limit import LONGEST_OBJECT
 from tidegate_testing.observations import PLATFORM, app_with, launched

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.errors import SpecError
+from tidegate.api.values.errors import SpecError
 from tidegate.spark.memory import SMALLEST_HEAP_MIB, MemorySplit, split_memory
 
 SPLITS: dict[str, tuple[str, str | int, dict[str, str], MemorySplit]] = {

@@ -20,8 +20,8 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate.api.values.plain_secrets import SecretGoneError, without_secrets
 from tidegate.decide.origin import lineage_of
-from tidegate.model.plain_secrets import SecretGoneError, without_secrets
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.contract.protocol import DriverState, QueryReport

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tidegate.api.streaming_app import RepartitionStatus, UpgradePhase
+from tidegate.api.values.errors import SpecError
 from tidegate.decide.launch import pods_to_try, why_not_built
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.deferred_repartition import is_deferred
@@ -25,7 +26,6 @@ from tidegate.decide.upgrades.record import (
 )
 from tidegate.decide.upgrades.repartition import state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.repartition_pod import find_pod
-from tidegate.model.errors import SpecError
 from tidegate.observe.observation import Observation
 from tidegate.resources.names import repartition_pod_name
 from tidegate.resources.refused_pod import complaint_of

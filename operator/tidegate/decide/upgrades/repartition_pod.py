@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.api.streaming_app import Phase, RepartitionStatus, UpgradePhase, UpgradeStatus
+from tidegate.api.values.errors import SpecError
 from tidegate.decide.actions import Action, ConfirmDriverGone, ConfirmRecord, CreateRepartition, DeleteRepartition
 from tidegate.decide.base_actions import EnsureAccess
 from tidegate.decide.faults import KILLED_BY_MEMORY, is_named, lost_from_sight, name_start_problem, read_termination
@@ -24,7 +25,6 @@ from tidegate.decide.upgrades.record import (
 )
 from tidegate.decide.upgrades.rehearsal import DEADLINE, Kept, refused_pod_waits
 from tidegate.decide.verdict import Verdict
-from tidegate.model.errors import SpecError
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.resources.names import driver_pod_name, repartition_pod_name

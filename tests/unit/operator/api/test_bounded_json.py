@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.bounded_json import (
+from tidegate.api.values.bounded_json import (
     DEEPEST,
     MOST_DIGITS,
     MOST_VALUES,

@@ -14,7 +14,7 @@ from tidegate.api.control_message import (
     payload_text,
     without_payload,
 )
-from tidegate.model.errors import UnreadableAppError
+from tidegate.api.values.errors import UnreadableAppError
 
 STORED: dict[str, Any] = {
     "metadata": {"name": "faster", "namespace": "shop", "uid": "u-9", "creationTimestamp": "2026-01-01T00:00:10Z"},

@@ -24,10 +24,10 @@ from tidegate.api.foreign_text import (
     without_prefix,
     wrong_type,
 )
-from tidegate.model.errors import SpecError
-from tidegate.model.plain_secrets import without_secrets, without_secrets_of
-from tidegate.model.quantity import parse_quantity
-from tidegate.model.times import fault_of
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.plain_secrets import without_secrets, without_secrets_of
+from tidegate.api.values.quantity import parse_quantity
+from tidegate.api.values.times import fault_of
 from tidegate.resources.storage_pod import variables_in
 from tidegate.spark.memory import split_memory
 from tidegate.spark.settings import task_slots

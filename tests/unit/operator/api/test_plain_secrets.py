@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.api.spec_hash import held_version, recorded_version, spec_hash, version_of
 from tidegate.api.streaming_app import StableSpec, StreamingApp
-from tidegate.model.plain_secrets import (
+from tidegate.api.values.plain_secrets import (
     LONGEST_TEXT,
     MOST_VALUES,
     NOT_REPEATED,

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from tidegate.model.errors import SpecError
-from tidegate.model.quantity import mebibytes, parse_quantity
+from tidegate.api.values.errors import SpecError
+from tidegate.api.values.quantity import mebibytes, parse_quantity
 
 
 @pytest.mark.parametrize(

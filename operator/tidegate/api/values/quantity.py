@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from tidegate.model import messages
-from tidegate.model.errors import SpecError
+from tidegate.api.values import messages
+from tidegate.api.values.errors import SpecError
 
 Quantity = str | int
 """A Kubernetes quantity as the API server stores it: ``2``, ``"500m"``, ``"2Gi"``."""

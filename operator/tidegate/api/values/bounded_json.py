@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.model import messages
+from tidegate.api.values import messages
 
 DEEPEST = 100
 """Levels of a whole object: Kubernetes' own objects have less than thirty."""

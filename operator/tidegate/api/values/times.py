@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from cronsim import CronSim, CronSimError
 
-from tidegate.model import messages
+from tidegate.api.values import messages
 
 MINUTE = 60
 _LONGEST = 100

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tidegate.model import messages
+from tidegate.api.values import messages
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_spark.contract.secret_shapes import (
     REDACTED,
