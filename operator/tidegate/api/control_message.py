@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from tidegate.api.references import LocalReference
+from tidegate.api.status.bounds import within_bounds
+from tidegate.api.status.status import Condition
 from tidegate.api.streaming_app import Metadata, unreadable_because
-from tidegate.model.status import Condition
-from tidegate.model.status_bounds import within_bounds
 from tidegate_spark.contract.control_protocol import DEEPEST_PAYLOAD, DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT, is_deeper
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID
 
@@ -230,7 +230,7 @@ def _least_length(payload: bytes) -> int:
 
 
 def encode_message_status(status: ControlMessageStatus) -> dict[str, Any]:
-    """Return the status as the API server stores it, as :func:`tidegate.model.status.encode_status` does."""
+    """Return the status as the API server stores it, as :func:`tidegate.api.status.status.encode_status` does."""
     encoded: dict[str, Any] = within_bounds("status", msgspec.to_builtins(status))
     return encoded
 

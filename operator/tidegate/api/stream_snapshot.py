@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from tidegate.api.references import LocalReference
 from tidegate.api.spec import DeletionPolicy, Resources
+from tidegate.api.status.bounds import within_bounds
+from tidegate.api.status.status import Condition
 from tidegate.api.streaming_app import Metadata, unreadable_because
-from tidegate.model.status import Condition
-from tidegate.model.status_bounds import within_bounds
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID
 
 SNAPSHOT_KIND = "StreamSnapshot"
@@ -286,7 +286,7 @@ def decode_snapshot(body: bytes | msgspec.Raw) -> StreamSnapshot:
 
 
 def encode_snapshot_status(status: StreamSnapshotStatus) -> dict[str, Any]:
-    """Return the status as the API server stores it, as :func:`tidegate.model.status.encode_status` does."""
+    """Return the status as the API server stores it, as :func:`tidegate.api.status.status.encode_status` does."""
     encoded: dict[str, Any] = within_bounds("status", msgspec.to_builtins(status))
     return encoded
 

@@ -39,13 +39,9 @@ from tidegate.api.spec import (
     Upgrade,
     UpgradeMode,
 )
-from tidegate.api.values import messages
-from tidegate.api.values.bounded_json import why_cut
-from tidegate.api.values.errors import SpecError, UnreadableAppError
-from tidegate.api.values.quantity import Quantity
-from tidegate.model.autoscaling_status import AutoscalingBasis, AutoscalingMetrics, AutoscalingStatus, LastScale
-from tidegate.model.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
-from tidegate.model.status import (
+from tidegate.api.status.autoscaling_status import AutoscalingBasis, AutoscalingMetrics, AutoscalingStatus, LastScale
+from tidegate.api.status.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
+from tidegate.api.status.status import (
     Condition,
     DriverStatus,
     EarlierRollbackSnapshot,
@@ -67,6 +63,10 @@ from tidegate.model.status import (
     UpgradeStatus,
     encode_status,
 )
+from tidegate.api.values import messages
+from tidegate.api.values.bounded_json import why_cut
+from tidegate.api.values.errors import SpecError, UnreadableAppError
+from tidegate.api.values.quantity import Quantity
 from tidegate_spark.contract.control_protocol import is_deeper
 
 __all__ = [

@@ -11,6 +11,8 @@ import datetime
 import msgspec
 
 from tidegate.api.spec import AutoscalingSpec
+from tidegate.api.status.autoscaler_memory import AutoscalerMemory, write_memory
+from tidegate.api.status.autoscaling_status import AutoscalingMetrics, AutoscalingStatus, LastScale
 from tidegate.autoscaling.bounds import LIMITS
 from tidegate.autoscaling.evaluate import usable_share
 from tidegate.autoscaling.large_batches import usable_rate
@@ -19,8 +21,6 @@ from tidegate.autoscaling.recommend import Advice
 from tidegate.decide import autoscaling_messages
 from tidegate.decide.autoscaling_inputs import basis_of, is_autoscaled
 from tidegate.decide.base_actions import PublishEvent
-from tidegate.model.autoscaler_memory import AutoscalerMemory, write_memory
-from tidegate.model.autoscaling_status import AutoscalingMetrics, AutoscalingStatus, LastScale
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason, reason_from
 

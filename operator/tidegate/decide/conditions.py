@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 
+from tidegate.api.status.status import Condition
 from tidegate.decide.health import Health, Judged
-from tidegate.model.status import Condition
 
 
 def build_conditions(old: Iterable[Condition], verdict: Judged, generation: int, now: float) -> tuple[Condition, ...]:

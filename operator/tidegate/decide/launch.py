@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.status.stops import stop_was_asked_for
 from tidegate.api.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase
 from tidegate.api.values.errors import SpecError, TooLongError
 from tidegate.api.values.times import growing_pause
@@ -28,7 +29,6 @@ from tidegate.decide.health import Health
 from tidegate.decide.origin import lineage_to_launch, with_beginning
 from tidegate.decide.pauses import LONGEST_REFUSED_PAUSE, refused_for, time_left
 from tidegate.decide.verdict import Verdict
-from tidegate.model.stops import stop_was_asked_for
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.process_state import Refusal
 from tidegate.resources.configuration import ConfiguredPod

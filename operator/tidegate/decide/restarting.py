@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 from collections.abc import Callable
 
+from tidegate.api.status.stops import stop_was_asked_for
 from tidegate.api.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
 from tidegate.decide import ends, fault_messages, messages
 from tidegate.decide.actions import DeleteDriver
@@ -20,7 +21,6 @@ from tidegate.decide.faults import name_end, read_termination
 from tidegate.decide.health import Health
 from tidegate.decide.upgrades.adoption import report_of_fenced
 from tidegate.decide.verdict import Verdict
-from tidegate.model.stops import stop_was_asked_for
 from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason, reason_from

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from tidegate.api.status.stops import stop_was_asked_for
 from tidegate.api.streaming_app import Phase, UpgradePhase
 from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide import fault_messages, messages
@@ -34,7 +35,6 @@ from tidegate.decide.launch import reason_not_built, starting_message, why_not_b
 from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.upgrades.record import is_pending, runs_ready
 from tidegate.decide.verdict import Verdict
-from tidegate.model.stops import stop_was_asked_for
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tidegate.api.status.bounds import LONGEST_NAME, MOST_ITEMS
 from tidegate.api.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
@@ -27,7 +28,6 @@ from tidegate.decide.actions import Action, CreateSnapshot
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.pauses import time_left
-from tidegate.model.status_bounds import LONGEST_NAME, MOST_ITEMS
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_scheduled, scheduled_name
 from tidegate_spark.contract.protocol import QueryReport

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.model.status import Phase, StreamingAppStatus, UpgradePhase
-from tidegate.model.stops import stop_was_asked_for
+from tidegate.api.status.status import Phase, StreamingAppStatus, UpgradePhase
+from tidegate.api.status.stops import stop_was_asked_for
 from tidegate_spark.contract.protocol import EXIT_CODES
 from tidegate_spark.contract.reasons import Reason
 

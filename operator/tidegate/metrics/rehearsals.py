@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from tidegate.model.status import StreamingAppStatus
+from tidegate.api.status.status import StreamingAppStatus
 
 App = tuple[str, str]
 """Namespace and name of an application."""

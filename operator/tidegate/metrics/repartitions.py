@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from tidegate.model.repartition_status import RepartitionStatus
-from tidegate.model.status import StreamingAppStatus, UpgradePhase
+from tidegate.api.status.repartition_status import RepartitionStatus
+from tidegate.api.status.status import StreamingAppStatus, UpgradePhase
 
 App = tuple[str, str]
 """Namespace and name of an application."""

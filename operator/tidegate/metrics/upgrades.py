@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from tidegate.model.status import StreamingAppStatus, UpgradePhase, UpgradeStatus
+from tidegate.api.status.status import StreamingAppStatus, UpgradePhase, UpgradeStatus
 
 App = tuple[str, str]
 """Namespace and name of an application."""

@@ -40,7 +40,7 @@ MISTAKES = {
     "a cycle of packages of the operator": Mistake(
         DIRECTION,
         "No cycles are allowed in tidegate.\n",
-        {"tidegate.model.stops": "import tidegate.decide.suspension"},
+        {"tidegate.api.status.stops": "import tidegate.decide.suspension"},
     ),
     "a cycle inside a package, by an import inside a function": Mistake(
         DIRECTION,

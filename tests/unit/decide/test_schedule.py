@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
 from tidegate.api.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, next_time, previous_time
@@ -14,7 +15,6 @@ from tidegate.decide.actions import CreateSnapshot, SetExecutors
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.decide.schedule import look_at_schedule
-from tidegate.model.status import Condition
 from tidegate.observe.observation import Observation
 from tidegate.observe.process_state import Memory, SnapshotRefusal
 from tidegate_spark.contract.protocol import QueryReport

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from tidegate.api.control_message import ControlMessage, ControlMessageStatus, MessagePhase
+from tidegate.api.status.status import Condition
 from tidegate.decide.control.actions import ControlPlan, DeleteMessage, GiveMessages, MakeMessage, MakeSnapshot
 from tidegate.decide.control.plan import decide_control
-from tidegate.model.status import Condition
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.observe.pod_record import process_of
 from tidegate.resources.channel_message import build_channel_message

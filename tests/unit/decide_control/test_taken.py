@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tidegate.api.control_message import ControlMessage
+from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import (
     ExportPhase,
     SnapshotExport,
@@ -18,7 +19,6 @@ from tidegate.api.stream_snapshot import (
 from tidegate.api.streaming_app import LocalReference, Metadata
 from tidegate.decide.control.actions import GiveMessages, MakeSnapshot
 from tidegate.decide.control.plan import decide_control
-from tidegate.model.status import Condition
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.resources.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
 from tidegate_spark.contract.control_protocol import MessageState

@@ -8,6 +8,7 @@ import pytest
 
 from tidegate.api.spec import Resources
 from tidegate.api.spec_hash import spec_hash
+from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import (
     EXPORTED,
     ExportedState,
@@ -21,7 +22,6 @@ from tidegate.api.stream_snapshot import (
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.status import Condition
 from tidegate.observe.pod_record import Exit, process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import (
     VERIFIED,
     SnapshotPhase,
@@ -18,7 +19,6 @@ from tidegate.api.stream_snapshot import (
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.snapshots.actions import CountVerification, CreateSnapshotPod, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.model.status import Condition
 from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
+from tidegate.api.status.status import Condition, DriverStatus, LastExit, Phase, StreamingAppStatus
 from tidegate.metrics.lifecycle import Restart, restarts_between
-from tidegate.model.status import Condition, DriverStatus, LastExit, Phase, StreamingAppStatus
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.api.status.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.api.streaming_app import AutoscalingBasis, AutoscalingStatus, StreamingApp, UpgradePhase
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.settings import PERIOD
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.metrics.figures import Figures
-from tidegate.model.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index
 from tidegate.observe.process_state import TimedReport

@@ -6,6 +6,8 @@ import datetime
 
 import msgspec
 
+from tidegate.api.status.bounds import LONGEST_TEXT, MOST_ITEMS
+from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import (
     EXPORTED,
     VERIFIED,
@@ -24,8 +26,6 @@ from tidegate.decide.conditions import build_conditions
 from tidegate.decide.pauses import time_left
 from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
 from tidegate.decide.snapshots.version import image_taken, version_taken
-from tidegate.model.status import Condition
-from tidegate.model.status_bounds import LONGEST_TEXT, MOST_ITEMS
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.snapshot_pod import storage_of, storage_of_import
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState

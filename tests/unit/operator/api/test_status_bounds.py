@@ -10,10 +10,16 @@ import msgspec
 import pytest
 
 from tidegate.api.spec import UpgradeMode
-from tidegate.api.stream_snapshot import encode_snapshot_status
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.snapshots.status import MOST_OFFSETS
-from tidegate.model.status import (
+from tidegate.api.status.bounds import (
+    LONGEST_TEXT,
+    LONGEST_WORD,
+    MOST_ITEMS,
+    MOST_RESULTS,
+    WHOLE,
+    longest,
+    within_bounds,
+)
+from tidegate.api.status.status import (
     LastExit,
     RehearsalStatus,
     RehearsedQuery,
@@ -25,15 +31,9 @@ from tidegate.model.status import (
     UpgradeStatus,
     encode_status,
 )
-from tidegate.model.status_bounds import (
-    LONGEST_TEXT,
-    LONGEST_WORD,
-    MOST_ITEMS,
-    MOST_RESULTS,
-    WHOLE,
-    longest,
-    within_bounds,
-)
+from tidegate.api.stream_snapshot import encode_snapshot_status
+from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.decide.snapshots.status import MOST_OFFSETS
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotState
 from tidegate_testing import plain_yaml
 from tidegate_testing.observations import NOW

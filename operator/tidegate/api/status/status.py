@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from tidegate.api.spec import UpgradeMode
-from tidegate.model.autoscaling_status import AutoscalingStatus
-from tidegate.model.repartition_status import RepartitionStatus
-from tidegate.model.status_bounds import within_bounds
+from tidegate.api.status.autoscaling_status import AutoscalingStatus
+from tidegate.api.status.bounds import within_bounds
+from tidegate.api.status.repartition_status import RepartitionStatus
 
 
 class Phase(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.model.status import Phase, StreamingAppStatus
+from tidegate.api.status.status import Phase, StreamingAppStatus
 from tidegate_spark.contract.reasons import Reason
 
 _ASKED_FOR = frozenset(
