@@ -32,9 +32,9 @@ from tidegate.handlers import build_registry, build_settings
 from tidegate.kube.client import KubeClient, always
 from tidegate.kube.connection import NoConfigurationError, connect
 from tidegate.kube.failures import FAILURES
+from tidegate.kube.leadership import Candidate
 from tidegate.kube.lease import Leadership, boot_clock, find_namespace, make_candidate
 from tidegate.kube.paths import GROUP_PATH
-from tidegate.leadership import Candidate
 from tidegate.logs import configure_logging
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.server import serve_metrics

@@ -15,10 +15,10 @@ from tidegate.act.events import EventPublisher
 from tidegate.agent.poller import AgentPoller
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
+from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.lease import Leadership
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
-from tidegate.leadership import NotLeadingError
 from tidegate.loop_delay import measure_delay
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index

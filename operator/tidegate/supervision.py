@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from tidegate.leadership import NotLeadingError
+from tidegate.kube.leadership import NotLeadingError
 
 MOST_FAILURES = 6
 """In a row, after which the process ends, to be started again by Kubernetes: about two minutes of pauses."""

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import structlog
 
-from tidegate.leadership import NotLeadingError
+from tidegate.kube.leadership import NotLeadingError
 from tidegate.resource_key import Key
 
 Work = Callable[[Key], Awaitable[float | None]]

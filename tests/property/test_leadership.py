@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidegate.leadership import Answer, Candidate, Request, Timing
+from tidegate.kube.leadership import Answer, Candidate, Request, Timing
 from tidegate_testing.election_simulation import FAULTS, TIMING, Election, Fault, Server
 
 TROUBLE, CALM = 120.0, 60.0

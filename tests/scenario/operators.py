@@ -34,8 +34,8 @@ from tidegate.control_part import ControlPart
 from tidegate.decide.actions import Action, Plan
 from tidegate.decide.control.actions import ControlAction
 from tidegate.executor_trials import ExecutorTrials
+from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.paths import collection
-from tidegate.leadership import NotLeadingError
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.pod_record import PodRecord

@@ -22,8 +22,8 @@ from tidegate.api.values.plain_secrets import without_secrets_of
 from tidegate.kube import messages
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import FAILURES, TRANSIENT, Failure, Throttled, TooLong, Unavailable, failure_from_response
+from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.lines import cut
-from tidegate.leadership import NotLeadingError
 
 T = TypeVar("T")
 

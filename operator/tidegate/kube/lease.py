@@ -1,4 +1,4 @@
-"""Stands for election by means of a Lease of coordination.k8s.io/v1; :mod:`tidegate.leadership` decides. Does I/O."""
+"""Stands for election by means of a Lease of coordination.k8s.io/v1; :mod:`tidegate.kube.leadership` decides. Does I/O."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import structlog
 from tidegate.kube import messages
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, NotFound, Unavailable
+from tidegate.kube.leadership import Answer, Candidate, Lease, NoLease, Read, Request, Timing, Write
 from tidegate.kube.paths import collection, item
-from tidegate.leadership import Answer, Candidate, Lease, NoLease, Read, Request, Timing, Write
 
 RELEASE_SECONDS = 3.0
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

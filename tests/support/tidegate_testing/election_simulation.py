@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tidegate.leadership import Answer, Candidate, Lease, NoLease, Read, Request, Timing
+from tidegate.kube.leadership import Answer, Candidate, Lease, NoLease, Read, Request, Timing
 
 TIMING = Timing()
 RESTART_SECONDS = 1.0

@@ -10,7 +10,7 @@ import pytest
 
 from tidegate.act.events import BURST, REFILL_SECONDS, WAITING, EventPublisher
 from tidegate.decide.base_actions import PublishEvent
-from tidegate.leadership import NotLeadingError
+from tidegate.kube.leadership import NotLeadingError
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with
 

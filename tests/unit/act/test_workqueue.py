@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tidegate.leadership import NotLeadingError
+from tidegate.kube.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
 from tidegate.resource_key import Key
 from tidegate.workqueue import RetryLaterError, Work, WorkQueue

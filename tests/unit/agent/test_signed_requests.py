@@ -19,7 +19,7 @@ from tidegate.agent import client as agent_client
 from tidegate.agent.client import OTHER_KEY, AgentClient, Unanswered
 from tidegate.agent.keys import KEY_BYTES, OperatorKeys
 from tidegate.agent.session import launch_of
-from tidegate.leadership import NotLeadingError
+from tidegate.kube.leadership import NotLeadingError
 from tidegate_spark.contract.agent_protocol import CHALLENGE_SECONDS, GREETING_PATH
 from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders
 from tidegate_spark.contract.protocol import AgentReport, DriverState

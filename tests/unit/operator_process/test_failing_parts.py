@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.leadership import NotLeadingError
+from tidegate.kube.leadership import NotLeadingError
 from tidegate.running_operator import Operator
 from tidegate.supervision import LIVED, MOST_FAILURES, keep_running
 

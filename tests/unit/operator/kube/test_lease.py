@@ -9,8 +9,8 @@ import pytest
 
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, NotFound, Unavailable
+from tidegate.kube.leadership import Candidate, Timing
 from tidegate.kube.lease import Leadership
-from tidegate.leadership import Candidate, Timing
 
 PLACE = ("system", "gate")
 COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/system/leases"

@@ -11,7 +11,7 @@ from aiohttp import web
 from tidegate.kube import client
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import Unavailable
-from tidegate.leadership import NotLeadingError
+from tidegate.kube.leadership import NotLeadingError
 from tidegate_testing.scripted_server import Server, talking_to
 
 PATH = "/api/v1/pods"

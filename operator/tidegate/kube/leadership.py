@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
-from tidegate import leadership_messages as messages
+from tidegate.kube import leadership_messages as messages
 
 RELEASED_SECONDS = 1
 """What a released Lease says of its duration, as client-go's does; 0 is not allowed."""
