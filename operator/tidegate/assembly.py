@@ -8,7 +8,6 @@ import time
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
-from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.act.unreadable import UnreadableTeller
@@ -19,6 +18,9 @@ from tidegate.agent.repartition_pods import RepartitionPods
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.control_part import ControlPart
+from tidegate.engine.controller import Running
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.workqueue import WorkQueue
 from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
@@ -28,7 +30,6 @@ from tidegate.observe.large_apps import MIB, LargeApps
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.start_events import StartEvents
-from tidegate.part import Running
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
@@ -39,7 +40,6 @@ from tidegate.running_operator import Operator
 from tidegate.settings import Settings
 from tidegate.snapshot_part import SnapshotPart
 from tidegate.trials import Trials
-from tidegate.workqueue import WorkQueue
 
 
 def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share

@@ -6,16 +6,16 @@ import asyncio
 from dataclasses import dataclass
 
 from tidegate.api.control_message import CONTROL_KIND, ControlMessage, decode_message
+from tidegate.engine.controller import Running
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
 from tidegate.observe import messages
 from tidegate.observe.control_index import ControlIndex, Stored
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index
-from tidegate.part import Running
 from tidegate.reconcile_control import NO_APP
-from tidegate.resource_key import Key
-from tidegate.workqueue import WorkQueue
 
 
 @dataclass(slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tidegate.engine.resource_key import Key
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import EventCounter, Listed, Removed, Watch
 from tidegate.observe.index import Index
 from tidegate.observe.pods import WATCHED, read_record
-from tidegate.resource_key import Key
 from tidegate.strangers import Strangers
 
 _SELECTOR = ",".join(f"{name}={value}" for name, value in WATCHED.items())

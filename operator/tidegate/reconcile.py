@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import structlog
 
 from tidegate.act.carry_out import Actor
-from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.streaming_app import StreamingApp
@@ -20,8 +19,10 @@ from tidegate.decide.executors import lacks_pods, wanted_executors
 from tidegate.decide.health import Health
 from tidegate.decide.plan import decide
 from tidegate.decide.rules import earliest
+from tidegate.engine.outcome import Outcome
+from tidegate.engine.resource_key import Key
+from tidegate.engine.retry_limiter import Looks
 from tidegate.executor_trials import ExecutorTrials
-from tidegate.looks import Looks
 from tidegate.metrics.apps import AppFigures
 from tidegate.metrics.lifecycle import restarts_between
 from tidegate.observe.gather import observe
@@ -33,7 +34,6 @@ from tidegate.observe.quotas import Quotas
 from tidegate.observe.start_events import StartEvents
 from tidegate.observe.unreadable import observe_unreadable
 from tidegate.reference_checks import ReferenceChecks
-from tidegate.resource_key import Key
 from tidegate.resources.platform import Platform
 from tidegate.trials import MISSING_LASTS, Trials
 from tidegate_spark.contract.reasons import Reason

@@ -20,6 +20,7 @@ from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import PERIOD, Settings
 from tidegate.decide.autoscaling_inputs import basis_of, past_of, settings_of
+from tidegate.engine.resource_key import Key
 from tidegate.metrics.autoscaling import AutoscalingFigures
 from tidegate.observe.autoscaling_index import AutoscalingIndex, Watched
 from tidegate.observe.gather_autoscaling import see
@@ -27,7 +28,6 @@ from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.reports import find_pod
-from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR
 from tidegate_spark.contract.reasons import Reason

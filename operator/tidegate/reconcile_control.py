@@ -14,12 +14,12 @@ from tidegate.agent.poller import AgentPoller
 from tidegate.api.control_message import CONTROL_KIND
 from tidegate.decide.control.actions import ControlPlan, GiveMessages
 from tidegate.decide.control.plan import decide_control
-from tidegate.looks import Looks
+from tidegate.engine.resource_key import Key
+from tidegate.engine.retry_limiter import Looks
 from tidegate.metrics.control import ControlFigures
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.gather_control import FindSnapshot, observe_control
 from tidegate.observe.index import Index
-from tidegate.resource_key import Key
 
 NO_APP = ""
 """Name in the key of messages that cannot be read: to whom they are sent is not known."""

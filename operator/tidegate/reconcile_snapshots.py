@@ -16,14 +16,14 @@ from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.looks import Looks
+from tidegate.engine.resource_key import Key
+from tidegate.engine.retry_limiter import Looks
 from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import SnapshotObservation, pods_of, start_timeout, with_pods
 from tidegate.observe.start_events import StartEvents
-from tidegate.resource_key import Key
 from tidegate.resources.platform import Platform
 
 log = structlog.get_logger()

@@ -11,8 +11,11 @@ from functools import partial
 import structlog
 
 from tidegate import messages as texts
-from tidegate.act.events import EventPublisher
 from tidegate.agent.poller import AgentPoller
+from tidegate.engine.controller import Part, Running
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.supervision import keep_running
+from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
 from tidegate.kube.leadership import NotLeadingError
@@ -22,11 +25,8 @@ from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
 from tidegate.loop_delay import measure_delay
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
-from tidegate.part import Part, Running
 from tidegate.pod_watch import watch_pods
 from tidegate.settings import Settings
-from tidegate.supervision import keep_running
-from tidegate.workqueue import WorkQueue
 
 DRAIN_SECONDS = 10.0
 log = structlog.get_logger()

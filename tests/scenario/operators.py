@@ -20,9 +20,7 @@ from tests.scenario.wire import FIGURES, Asked, SimulatedAgents, SimulatedClient
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
-from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
-from tidegate.act.outcome import Outcome
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.key_secret import find_keys
 from tidegate.agent.keys import KEY_BYTES, OperatorKeys
@@ -33,6 +31,10 @@ from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.control_part import ControlPart
 from tidegate.decide.actions import Action, Plan
 from tidegate.decide.control.actions import ControlAction
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.outcome import Outcome
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError, WorkQueue
 from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.paths import collection
@@ -46,12 +48,10 @@ from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.reference_checks import ReferenceChecks
-from tidegate.resource_key import Key
 from tidegate.resources.names import agent_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.running_operator import Operator
 from tidegate.trials import Trials
-from tidegate.workqueue import RetryLaterError, WorkQueue
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_testing.chart_rules import grant_for, grants, rules_of
 

@@ -12,9 +12,7 @@ import structlog
 
 from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
-from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
-from tidegate.act.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.act.pods import delete_pod, restore_labels
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
@@ -22,6 +20,10 @@ from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.decide import actions as do
 from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import (
     FAILURES,
@@ -41,10 +43,8 @@ from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.pods import Pod, build_record, launch_of
 from tidegate.observe.process_state import Refusal, SnapshotRefusal
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.resource_key import Key
 from tidegate.resources.configuration import secret_for
 from tidegate.resources.names import access_name, driver_pod_name, purge_pod_name
-from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.protocol import FINALIZER, store_identity
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders

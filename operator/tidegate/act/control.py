@@ -9,13 +9,15 @@ from typing import Any, Protocol, assert_never
 import structlog
 
 from tidegate.act import messages
-from tidegate.act.events import EventPublisher
-from tidegate.act.outcome import ActionCounter, LookAgain, Outcome
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, ControlMessage, encode_message_status
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.decide.control import actions as do
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
@@ -23,8 +25,6 @@ from tidegate.metrics.control import ControlFigures
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
 from tidegate.observe.pod_record import process_of
-from tidegate.resource_key import Key
-from tidegate.workqueue import RetryLaterError
 
 _BOOKKEEPING = (do.WriteMessageStatus, do.TellOfMessage)
 log = structlog.get_logger()

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import structlog
 
-from tidegate.act.outcome import LookAgain, Outcome
+from tidegate.engine.outcome import LookAgain, Outcome
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Conflict, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import item
@@ -15,7 +16,6 @@ from tidegate.observe.index import Index
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.pods import Pod, build_record
 from tidegate.resources.metadata import labels_of_pod
-from tidegate.workqueue import RetryLaterError
 
 log = structlog.get_logger()
 

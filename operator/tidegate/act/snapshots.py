@@ -11,8 +11,6 @@ import structlog
 
 from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
-from tidegate.act.events import EventPublisher
-from tidegate.act.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.act.pods import delete_pod
 from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
@@ -25,6 +23,10 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.snapshots import actions as about_snapshots
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
@@ -37,9 +39,7 @@ from tidegate.observe.pods import Pod, build_record
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource
-from tidegate.resource_key import Key
 from tidegate.resources.names import access_name
-from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
 

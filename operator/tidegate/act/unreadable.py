@@ -14,16 +14,16 @@ import msgspec
 import structlog
 
 from tidegate.act import messages
-from tidegate.act.events import EventPublisher
 from tidegate.api.streaming_app import KIND, Metadata, StreamingApp
 from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.conditions import build_conditions
 from tidegate.decide.health import Health
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
 from tidegate.kube.paths import item
-from tidegate.resource_key import Key
-from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.secret_shapes import without_shapes
 

@@ -18,10 +18,10 @@ import msgspec
 from tidegate.agent import messages
 from tidegate.agent.keys import OperatorKeys
 from tidegate.agent.session import Answer, Session, TokenOnly, UntrustedError, begin, launch_of, new_nonce
+from tidegate.engine.resource_key import Key
 from tidegate.kube.client import Guard, GuardedBody, always, require
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.observe.pod_record import PodRecord, process_of
-from tidegate.resource_key import Key
 from tidegate.resources.names import agent_secret_name
 from tidegate_spark.contract.agent_protocol import GREETING_PATH
 from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, ControlOrders

@@ -20,15 +20,15 @@ import structlog
 
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.decide.pauses import FIGURES_INTERVAL
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import WorkQueue
 from tidegate.observe.access_age import access_is_due
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
 from tidegate.observe.reports import REPORT_AGE
-from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name
-from tidegate.workqueue import WorkQueue
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.contract.snapshot_protocol import SnapshotState
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.api.control_message import ControlMessage, MessagePhase
-from tidegate.metrics.app_names import AppNames
+from tidegate.engine.app_names import AppNames
 from tidegate_spark.contract.reasons import Reason
 
 Key = tuple[str, str]

@@ -10,11 +10,11 @@ import functools
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.process_collector import ProcessCollector
 
+from tidegate.engine.workqueue import RESULTS
 from tidegate.metrics.apps import AppFigures
 from tidegate.metrics.autoscaling import AutoscalingFigures
 from tidegate.metrics.control import ControlFigures
 from tidegate.metrics.snapshots import SnapshotFigures
-from tidegate.workqueue import RESULTS
 
 # A time of creation beside every counter and histogram would double the number of series and tell nothing.
 disable_created_metrics()  # type: ignore[no-untyped-call]

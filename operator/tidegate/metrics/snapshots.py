@@ -11,7 +11,7 @@ from collections import Counter as Count
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
-from tidegate.metrics.app_names import AppNames
+from tidegate.engine.app_names import AppNames
 
 Key = tuple[str, str]
 """Namespace and name."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.engine.resource_key import Key
 from tidegate.observe.index import Index
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
-from tidegate.resource_key import Key
 from tidegate_spark.contract.protocol import (
     ROLE_EXECUTOR,
     AgentReport,

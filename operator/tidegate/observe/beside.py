@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.resource_key import Key
+from tidegate.engine.resource_key import Key
 
 
 class FeatureIndex:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.engine.resource_key import Key
 from tidegate.observe.access_age import access_ready
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index
@@ -12,7 +13,6 @@ from tidegate.observe.observation import Observation, is_told
 from tidegate.observe.pod_record import PodRecord, of_driver
 from tidegate.observe.reports import find_pod, valid_report
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate.resources.platform import Platform
 from tidegate_spark.contract.protocol import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
 from tidegate.autoscaling.recommend import Sight
 from tidegate.autoscaling.situation import Obstacle
+from tidegate.engine.resource_key import Key
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.pod_record import process_of
 from tidegate.observe.reports import find_pod, valid_report
-from tidegate.resource_key import Key
 from tidegate.resources.names import driver_pod_name
 from tidegate.spark.settings import task_slots
 from tidegate_spark.contract.protocol import ROLE_DRIVER, AgentReport, DriverState

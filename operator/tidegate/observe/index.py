@@ -14,6 +14,7 @@ import msgspec
 
 from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.api.values.bounded_json import decoded_size
+from tidegate.engine.resource_key import Key
 from tidegate.observe.beside import FeatureIndex
 from tidegate.observe.executor_ends import ExecutorEnds
 from tidegate.observe.first_lists import FirstLists
@@ -35,7 +36,6 @@ from tidegate.observe.process_state import Memory, TimedReport
 from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.storage_roots import StorageRoots, held_by, holds_back
 from tidegate.observe.versions import Departed, version_number
-from tidegate.resource_key import Key
 from tidegate.resources.floors import NO_FLOORS, Floors
 from tidegate.resources.platform import Platform
 from tidegate_spark.contract.protocol import ROLE_DRIVER

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from tidegate.resource_key import Key
+from tidegate.engine.resource_key import Key
 
 MIB = 1024 * 1024
 LARGE = 128 * 1024

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from tidegate.api.spec_hash import spec_hash, store_of
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.resource_key import Key
+from tidegate.engine.resource_key import Key
 from tidegate_spark.contract.protocol import application_uri, store_identity
 
 Root = tuple[str, ...]

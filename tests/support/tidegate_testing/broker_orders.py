@@ -16,12 +16,14 @@ from typing import Any, cast
 import msgspec
 
 from tidegate.act.control import ControlActor
-from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.control_message import ControlMessage
 from tidegate.api.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.metrics.figures import Figures
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
@@ -29,8 +31,6 @@ from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.reconcile_control import ControlReconciler
-from tidegate.resource_key import Key
-from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport
 from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.contract.protocol import AgentReport, DriverState

@@ -8,9 +8,7 @@ import pytest
 
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
-from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
-from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.keys import OperatorKeys
 from tidegate.api.streaming_app import DriverStatus
@@ -29,6 +27,10 @@ from tidegate.decide.actions import (
 )
 from tidegate.decide.base_actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.plan import decide
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.outcome import LookAgain, Outcome
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
@@ -38,14 +40,12 @@ from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.resource_key import Key
 from tidegate.resources.access import build_access
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.metadata import owner_reference
 from tidegate.resources.names import agent_secret_name, spark_secret_name
 from tidegate.resources.platform import Platform
 from tidegate.resources.stream_snapshot import build_scheduled
-from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.reasons import ForeignReason, Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_testing.dictionary_server import ApiServer

@@ -8,11 +8,13 @@ import pytest
 from prometheus_client import generate_latest
 
 from tidegate.act.control import ControlActor
-from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import Unanswered
 from tidegate.api.control_message import ControlMessage, MessagePhase, channel_message_name, decode_message
 from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
@@ -21,8 +23,6 @@ from tidegate.observe.index import Index
 from tidegate.observe.process_state import TimedReport
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_control import NO_APP, ControlReconciler
-from tidegate.resource_key import Key
-from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.control_protocol import (
     AskedMessage,
     ControlOrders,

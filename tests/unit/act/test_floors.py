@@ -6,11 +6,11 @@ import msgspec
 
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
-from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.plan import decide
+from tidegate.engine.events import EventPublisher
 from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index

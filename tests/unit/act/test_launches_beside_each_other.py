@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from tests.unit.act.test_carry_out import APP, KEY, World
-from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import Plan, RecordLaunch
+from tidegate.engine.outcome import LookAgain, Outcome
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Conflict, Failure, Unavailable
-from tidegate.resource_key import Key
-from tidegate.workqueue import RetryLaterError
 from tidegate_spark.contract.protocol import store_identity
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with

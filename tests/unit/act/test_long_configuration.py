@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.unit.act.test_carry_out import APP, World
-from tidegate.act.outcome import LookAgain
 from tidegate.decide.actions import CreateDriver, ProvideConfiguration
+from tidegate.engine.outcome import LookAgain
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Forbidden, Unavailable
 from tidegate.resources.driver import build_driver
-from tidegate.workqueue import RetryLaterError
 from tidegate_testing.observations import PLATFORM, app_with
 
 BUILT = build_driver(app_with({"application.args": ["x" * 4000] * 40}), 1, 1, PLATFORM)

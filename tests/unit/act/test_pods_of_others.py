@@ -7,14 +7,14 @@ import pytest
 
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
-from tidegate.act.events import EventPublisher
 from tidegate.act.launch_secrets import LaunchSecrets
-from tidegate.act.outcome import LookAgain, Outcome
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan, RestoreLabels
 from tidegate.decide.housekeeping import UNLABELLED_SECONDS
 from tidegate.decide.plan import decide
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.kube.failures import Forbidden
 from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import observe

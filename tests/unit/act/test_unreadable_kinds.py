@@ -14,11 +14,12 @@ import structlog
 from aiohttp import web
 
 from tidegate.act.control import ControlActor
-from tidegate.act.events import EventPublisher
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient
 from tidegate.api.control_message import CONTROL_KIND, decode_message
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, decode_snapshot
+from tidegate.engine.events import EventPublisher
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Failure, Invalid, Unavailable
 from tidegate.metrics.figures import Figures
 from tidegate.observe.control_index import ControlIndex
@@ -27,7 +28,6 @@ from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_control import NO_APP, ControlReconciler
-from tidegate.workqueue import RetryLaterError
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.hostile import nested
 from tidegate_testing.observations import KEYS, NOW

@@ -12,11 +12,11 @@ from typing import Any
 from aiohttp import web
 
 from tidegate.agent.keys import KEY_BYTES
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import WorkQueue
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
-from tidegate.resource_key import Key
 from tidegate.running_operator import DRAIN_SECONDS, Operator, drain
-from tidegate.workqueue import WorkQueue
 from tidegate_testing.kubectl import write_kubeconfig
 from tidegate_testing.observations import app_with
 from tidegate_testing.operator_process import OperatorProcess

@@ -6,11 +6,11 @@ import pytest
 
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import DeleteDriver, Plan
+from tidegate.engine.resource_key import Key
 from tidegate.kube.failures import Invalid
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
 from tidegate.reconcile import Reconciler
-from tidegate.resource_key import Key
 from tidegate.trials import Trials
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, PLATFORM, running_driver

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tidegate.engine.supervision import LIVED, MOST_FAILURES, keep_running
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.running_operator import Operator
-from tidegate.supervision import LIVED, MOST_FAILURES, keep_running
 
 
 def operator_around(kopf: asyncio.Task[None]) -> Operator:

@@ -12,11 +12,11 @@ from tidegate.act.carry_out import Actor
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import Plan, RememberTold
 from tidegate.decide.base_actions import EnsureAccess
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.failures import Unavailable
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
-from tidegate.resource_key import Key
-from tidegate.workqueue import WorkQueue
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with, launched
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from tidegate.resource_key import Key
-from tidegate.workqueue import RetryLaterError
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError
 
 LOOKS_IN_A_ROW = 5
 """Plans given up half way, one after the other, before a key has to wait like after a failure."""

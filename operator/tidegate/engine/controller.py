@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
-from tidegate.workqueue import WorkQueue
+from tidegate.engine.workqueue import WorkQueue
 
 Running: TypeAlias = tuple[int, str, Callable[[], Awaitable[None]]]
 """How many of what are run by the leader."""

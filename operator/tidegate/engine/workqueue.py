@@ -15,8 +15,8 @@ from typing import Protocol
 
 import structlog
 
+from tidegate.engine.resource_key import Key
 from tidegate.kube.leadership import NotLeadingError
-from tidegate.resource_key import Key
 
 Work = Callable[[Key], Awaitable[float | None]]
 """Works on one key; returns seconds until the key wants to be looked at again, or None."""

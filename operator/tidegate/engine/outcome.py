@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import FAILURES, Failure
-from tidegate.workqueue import RetryLaterError
 
 
 class ActionCounter(Protocol):

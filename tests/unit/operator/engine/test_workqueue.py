@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tidegate.engine.resource_key import Key
+from tidegate.engine.workqueue import RetryLaterError, Work, WorkQueue
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.metrics.figures import Figures
-from tidegate.resource_key import Key
-from tidegate.workqueue import RetryLaterError, Work, WorkQueue
 
 A, B = ("shop", "a"), ("shop", "b")
 

@@ -5,8 +5,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from tidegate.api.control_message import MessagePhase
 from tidegate.api.streaming_app import LocalReference
-from tidegate.metrics import app_names
-from tidegate.metrics.app_names import AppNames
+from tidegate.engine import app_names
+from tidegate.engine.app_names import AppNames
 from tidegate.metrics.control import ControlFigures
 from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate_testing.control_observations import ended, message
