@@ -16,12 +16,12 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.executors import lacks_pods, wanted_executors
-from tidegate.decide.health import Health
 from tidegate.decide.plan import decide
-from tidegate.decide.rules import earliest
 from tidegate.engine.outcome import Outcome
 from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import Looks
+from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.table import earliest
 from tidegate.executor_trials import ExecutorTrials
 from tidegate.metrics.apps import AppFigures
 from tidegate.metrics.lifecycle import restarts_between

@@ -13,11 +13,11 @@ from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
-from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import Looks
+from tidegate.engine.rules.table import earliest
 from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.index import Index

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp, decode_app
+from tidegate.engine.rules.event import build_event
 from tidegate.resources.access import build_access
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import build_driver_config
-from tidegate.resources.event import build_event
 from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.resources.platform import Platform
 from tidegate.resources.purge import build_purge_pod

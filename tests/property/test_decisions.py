@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.decide import actions as do
-from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
 from tidegate.decide.ended_driver import ends_to_be_retried
 from tidegate.decide.launch import LONGEST_PAUSE
-from tidegate.decide.pauses import LONGEST_REFUSED_PAUSE
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.pauses import LONGEST_REFUSED_PAUSE
 from tidegate_testing.cluster_simulation import DRIVER, PURGE, Cluster
 from tidegate_testing.observations import app_with
 

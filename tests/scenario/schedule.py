@@ -20,7 +20,7 @@ from tests.scenario.loop import StuckError, VirtualLoop
 from tests.scenario.restart_rules import FOR_GOOD, reason_of
 from tests.scenario.weather import Pair
 from tests.scenario.world import NAMESPACE, World
-from tidegate.decide.pauses import FIGURES_INTERVAL
+from tidegate.engine.rules.pauses import FIGURES_INTERVAL
 from tidegate_spark.contract import agent_protocol
 from tidegate_spark.contract.protocol import APP_FILE, FENCE_FILE
 

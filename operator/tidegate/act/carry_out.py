@@ -14,15 +14,15 @@ from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.pods import delete_pod, restore_labels
-from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.decide import actions as do
-from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.engine.resource_key import Key
+from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.status_patch import merge_difference
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import (

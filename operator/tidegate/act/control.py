@@ -9,7 +9,6 @@ from typing import Any, Protocol, assert_never
 import structlog
 
 from tidegate.act import messages
-from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, ControlMessage, encode_message_status
 from tidegate.api.stream_snapshot import StreamSnapshot
@@ -17,6 +16,7 @@ from tidegate.decide.control import actions as do
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome
 from tidegate.engine.resource_key import Key
+from tidegate.engine.rules.status_patch import merge_difference
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, NotFound

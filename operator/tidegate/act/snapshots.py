@@ -12,7 +12,6 @@ import structlog
 from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.pods import delete_pod
-from tidegate.act.status import merge_difference
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,
@@ -21,11 +20,12 @@ from tidegate.api.stream_snapshot import (
     StreamSnapshotStatus,
     encode_snapshot_status,
 )
-from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.snapshots import actions as about_snapshots
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.engine.resource_key import Key
+from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.status_patch import merge_difference
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound

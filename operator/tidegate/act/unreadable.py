@@ -15,11 +15,11 @@ import structlog
 
 from tidegate.act import messages
 from tidegate.api.streaming_app import KIND, Metadata, StreamingApp
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.conditions import build_conditions
-from tidegate.decide.health import Health
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.conditions import build_conditions
+from tidegate.engine.rules.health import Health
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound

@@ -19,8 +19,8 @@ from typing import Protocol
 import structlog
 
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.decide.pauses import FIGURES_INTERVAL
 from tidegate.engine.resource_key import Key
+from tidegate.engine.rules.pauses import FIGURES_INTERVAL
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.observe.access_age import access_is_due
 from tidegate.observe.index import Index

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tidegate.api.streaming_app import StreamingAppStatus
-from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.reasons import AnyReason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders

@@ -20,7 +20,7 @@ from tidegate.autoscaling.past import SATURATED, Past
 from tidegate.autoscaling.recommend import Advice
 from tidegate.decide import autoscaling_messages
 from tidegate.decide.autoscaling_inputs import basis_of, is_autoscaled
-from tidegate.decide.base_actions import PublishEvent
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason, reason_from
 

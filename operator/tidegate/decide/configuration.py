@@ -11,9 +11,9 @@ from tidegate.api.values.errors import SpecError
 from tidegate.decide import fault_messages
 from tidegate.decide.actions import Action, DeleteDriver, ProvideConfiguration
 from tidegate.decide.faults import lacks_configuration
-from tidegate.decide.health import Health
 from tidegate.decide.launch import build_launch
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.health import Health
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 

@@ -19,14 +19,14 @@ from tidegate.decide.actions import (
     DeleteRepartition,
     Plan,
 )
-from tidegate.decide.base_actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.faults import name_end, name_start_problem, read_termination
-from tidegate.decide.health import Health, health_without_start
 from tidegate.decide.last_snapshot import tell_missing
 from tidegate.decide.letting_go import remove_release_pod, tell_held
 from tidegate.decide.overdue import OVERDUE, wait_for_end
-from tidegate.decide.pauses import refused_for
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.health import Health, health_without_start
+from tidegate.engine.rules.pauses import refused_for
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.driver_config import app_storage

@@ -13,10 +13,10 @@ from tidegate.decide.faults import (
     name_end,
     read_termination,
 )
-from tidegate.decide.health import Health
 from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE
-from tidegate.decide.pauses import time_left
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.pauses import time_left
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.pods import time_from_seconds

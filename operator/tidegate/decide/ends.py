@@ -5,8 +5,8 @@ from __future__ import annotations
 from tidegate.api.streaming_app import Phase, RestartPolicy
 from tidegate.decide import fault_messages, messages
 from tidegate.decide.faults import blames_version, name_end, read_termination, silent_end
-from tidegate.decide.health import Health
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.health import Health
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.names import driver_pod_name

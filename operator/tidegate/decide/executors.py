@@ -16,9 +16,9 @@ from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide import executor_end_messages, executor_messages
 from tidegate.decide.actions import Action, SetExecutors
 from tidegate.decide.autoscaling_inputs import is_autoscaled
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executor_ends import END_REASONS, last_end
 from tidegate.decide.faults import Problem, name_start_problem
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation, has_other_key
 from tidegate.observe.pod_record import PodRecord, of_driver, process_of
 from tidegate.resources.driver_config import app_storage

@@ -12,7 +12,7 @@ import datetime
 from tidegate.api.streaming_app import Condition
 from tidegate.decide import autoscaling_messages
 from tidegate.decide.autoscaling_inputs import basis_of
-from tidegate.decide.base_actions import PublishEvent
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 

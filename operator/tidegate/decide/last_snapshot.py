@@ -6,11 +6,11 @@ from tidegate.api.stream_snapshot import SnapshotPhase, owner_uid
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.decide import deletion_messages
 from tidegate.decide.actions import CreateSnapshot
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.health import Health
-from tidegate.decide.pauses import time_left
 from tidegate.decide.schedule import REFUSED_PAUSE
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.pauses import time_left
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_last, last_name
 from tidegate_spark.contract.reasons import Reason

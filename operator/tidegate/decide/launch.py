@@ -23,12 +23,12 @@ from tidegate.decide.actions import (
     EnsureLaunchSecrets,
     ProvideConfiguration,
 )
-from tidegate.decide.base_actions import AddFinalizer, EnsureAccess
 from tidegate.decide.executors import target_executors
-from tidegate.decide.health import Health
 from tidegate.decide.origin import lineage_to_launch, with_beginning
-from tidegate.decide.pauses import LONGEST_REFUSED_PAUSE, refused_for, time_left
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess
+from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.pauses import LONGEST_REFUSED_PAUSE, refused_for, time_left
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.process_state import Refusal
 from tidegate.resources.configuration import ConfiguredPod

@@ -6,7 +6,7 @@ import msgspec
 
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported
 from tidegate.api.streaming_app import SnapshotBatch, StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
-from tidegate.decide.health import Health
+from tidegate.engine.rules.health import Health
 from tidegate.observe.observation import Observation
 from tidegate.resources.driver_config import app_storage
 from tidegate_spark.contract.protocol import FIRST_LINEAGE

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from tidegate.api.streaming_app import Phase
 from tidegate.decide import fault_messages
-from tidegate.decide.health import Health
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.health import Health
 from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 

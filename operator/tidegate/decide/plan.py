@@ -24,10 +24,8 @@ from tidegate.decide import (
 from tidegate.decide.actions import Action, Plan, RecordLaunch, WriteStatus
 from tidegate.decide.autoscaling import tell_scaling
 from tidegate.decide.availability import works
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.ended_driver import judge_crashed_driver, judge_ended_driver, replace_lost_driver
 from tidegate.decide.executors import rescale_live
-from tidegate.decide.health import Health
 from tidegate.decide.housekeeping import (
     HOUSEKEEPING,
     look_after_configuration_in,
@@ -38,7 +36,6 @@ from tidegate.decide.ignored_instances import tell_ignored_instances
 from tidegate.decide.ignored_periods import tell_ignored_periods
 from tidegate.decide.plaintext_secrets import tell_secrets
 from tidegate.decide.restarting import tell_cut_batch
-from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.decide.status import build_status, write_is_due_in
 from tidegate.decide.upgrades.adoption import adoption_event
@@ -62,6 +59,9 @@ from tidegate.decide.upgrades.reporting import (
 )
 from tidegate.decide.upgrades.table import next_step, with_step
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.table import earliest, first_verdict
 from tidegate.observe.observation import Observation
 
 Rule: TypeAlias = Callable[[Observation, float], Verdict | None]

@@ -30,11 +30,11 @@ from tidegate.decide.faults import (
     name_reported,
     name_start_problem,
 )
-from tidegate.decide.health import Health, health_without_start
 from tidegate.decide.launch import reason_not_built, starting_message, why_not_built
 from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.upgrades.record import is_pending, runs_ready
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState

@@ -25,9 +25,9 @@ from tidegate.api.streaming_app import QueryStatus, ScheduleStatus, SnapshotsSpe
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.decide import messages
 from tidegate.decide.actions import Action, CreateSnapshot
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.origin import lineage_of
-from tidegate.decide.pauses import time_left
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.pauses import time_left
 from tidegate.observe.observation import Observation
 from tidegate.resources.stream_snapshot import build_scheduled, scheduled_name
 from tidegate_spark.contract.protocol import QueryReport

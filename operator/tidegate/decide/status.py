@@ -23,14 +23,12 @@ from tidegate.api.streaming_app import (
 from tidegate.decide.autoscaling import autoscaling_status
 from tidegate.decide.availability import available_condition
 from tidegate.decide.channel_status import channel_condition, control_status
-from tidegate.decide.conditions import build_conditions
 from tidegate.decide.executors import running_executors, wanted_executors
 from tidegate.decide.faults import read_termination
 from tidegate.decide.ignored_instances import instances_condition
 from tidegate.decide.ignored_periods import periods_condition
 from tidegate.decide.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
 from tidegate.decide.origin import lineage_to_launch, recorded_or_found
-from tidegate.decide.pauses import FIGURES_INTERVAL, time_left
 from tidegate.decide.plaintext_secrets import secrets_condition
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.schedule import look_at_schedule
@@ -39,6 +37,8 @@ from tidegate.decide.upgrades.record import adopted, recorded
 from tidegate.decide.upgrades.repartition import with_progress, without_progress
 from tidegate.decide.upgrades.table import at_launch
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.conditions import build_conditions
+from tidegate.engine.rules.pauses import FIGURES_INTERVAL, time_left
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.pods import time_from_seconds

@@ -6,9 +6,9 @@ from tidegate.api.streaming_app import Phase
 from tidegate.decide import messages
 from tidegate.decide.actions import ConfirmDriverGone, DeleteDriver
 from tidegate.decide.faults import read_termination
-from tidegate.decide.health import Health
 from tidegate.decide.overdue import wait_for_end
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.health import Health
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate.resources.names import driver_pod_name

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tidegate.api.streaming_app import Phase
 from tidegate.decide.actions import Action
-from tidegate.decide.health import Health
+from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.reasons import AnyReason
 
 

@@ -12,11 +12,11 @@ import msgspec
 import structlog
 
 from tidegate.api.streaming_app import KIND, Metadata
-from tidegate.decide.base_actions import PublishEvent
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.event import build_event
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists
 from tidegate.kube.paths import collection_of
-from tidegate.resources.event import build_event
 
 BURST, REFILL_SECONDS = 50.0, 60.0
 """A resource may have this many events at once, and one more for each such number of seconds.

@@ -13,7 +13,7 @@ import msgspec
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide import actions as do
-from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord, Waiting
 from tidegate.observe.process_state import Memory, Refusal, TimedReport

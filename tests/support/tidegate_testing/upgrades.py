@@ -17,7 +17,7 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
-from tidegate.decide.base_actions import PublishEvent
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, DriverConfig, QueryReport, from_json
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 from tidegate_testing.observations import NOW, app_with, launched, report_of, running_driver

@@ -25,11 +25,11 @@ from tidegate.decide.actions import (
     SetExecutors,
     WriteStatus,
 )
-from tidegate.decide.base_actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.engine.resource_key import Key
+from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import collection_of, path_of

@@ -17,8 +17,8 @@ from tidegate.autoscaling.samples import KEPT_SECONDS
 from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide.actions import CreateDriver, RecordLaunch, SetExecutors, WriteStatus
 from tidegate.decide.autoscaling_inputs import past_of, settings_of
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.metrics.figures import Figures
 from tidegate_spark.contract.protocol import DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason

@@ -19,8 +19,8 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
 )
 from tidegate.decide.actions import CreateDriver, RecordLaunch
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, QueryReport, StartFrom, Storage, from_json
 from tidegate_spark.contract.reasons import Reason

@@ -13,9 +13,9 @@ from tidegate.decide.actions import (
     DeletePurge,
     Plan,
 )
-from tidegate.decide.base_actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.observe.pod_record import Exit, PodRecord, Waiting
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.protocol import Termination, to_json

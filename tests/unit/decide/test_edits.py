@@ -7,8 +7,8 @@ import pytest
 from tidegate.api.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.api.streaming_app import Phase
 from tidegate.decide.actions import DeleteDriver, RememberTold, SetExecutors, WriteStatus
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 from tidegate_testing.upgrades import PIN, upgraded
 

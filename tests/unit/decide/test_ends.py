@@ -7,8 +7,8 @@ import pytest
 
 from tidegate.api.streaming_app import Phase
 from tidegate.decide.actions import DeleteDriver, WriteStatus
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit
 from tidegate.observe.process_state import Memory

@@ -8,9 +8,9 @@ import pytest
 
 from tidegate.api.streaming_app import AutoscalingBasis, AutoscalingStatus, Condition, Phase, StreamingApp
 from tidegate.decide.actions import Action, SetExecutors, WriteStatus
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.ignored_instances import INSTANCES_IGNORED
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 

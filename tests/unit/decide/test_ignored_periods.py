@@ -9,9 +9,9 @@ from tidegate.api.streaming_app import Condition, Phase, StreamingApp
 from tidegate.autoscaling.settings import ExcludedPeriod
 from tidegate.decide.actions import WriteStatus
 from tidegate.decide.autoscaling_inputs import settings_of
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.ignored_periods import PERIODS_IGNORED
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 

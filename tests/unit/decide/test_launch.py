@@ -11,8 +11,8 @@ from tidegate.decide.actions import (
     Plan,
     RecordLaunch,
 )
-from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.observe.observation import Observation
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason

@@ -6,9 +6,9 @@ import msgspec
 
 from tidegate.api.streaming_app import StartedFrom, StreamingApp
 from tidegate.decide.actions import CreateOriginRelease, DeleteOriginRelease
-from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
-from tidegate.decide.pauses import PATIENCE
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.pauses import PATIENCE
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, Refusal

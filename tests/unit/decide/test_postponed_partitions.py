@@ -16,8 +16,8 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, running_driver

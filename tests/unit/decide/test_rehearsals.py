@@ -8,8 +8,8 @@ import pytest
 
 from tidegate.api.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.decide import actions as do
-from tidegate.decide.base_actions import EnsureAccess, RemoveFinalizer
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import EnsureAccess, RemoveFinalizer
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason

@@ -17,8 +17,8 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import Memory, PodProgress
 from tidegate_spark.contract.protocol import Termination, from_json, to_json

@@ -10,9 +10,9 @@ import pytest
 
 from tidegate.api.streaming_app import DriverStatus, LastExit, Phase, RestartsStatus, StreamingApp
 from tidegate.decide.actions import CreateDriver, DeleteDriver, Plan, RecordLaunch, WriteStatus
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.decide.restarting import tell_cut_batch
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.metrics.lifecycle import Restart, restarts_between
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import Exit

@@ -7,8 +7,8 @@ import pytest
 
 from tidegate.api.streaming_app import Phase, StreamingApp
 from tidegate.decide.actions import DeleteDriver, DeleteExecutor, EnsureLaunchSecrets, RememberTold, SetExecutors
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import Memory
 from tidegate_spark.contract.control_protocol import ControlReport

@@ -12,9 +12,9 @@ from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSn
 from tidegate.api.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, next_time, previous_time
 from tidegate.decide.actions import CreateSnapshot, SetExecutors
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.decide.schedule import look_at_schedule
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
 from tidegate.observe.process_state import Memory, SnapshotRefusal
 from tidegate_spark.contract.protocol import QueryReport

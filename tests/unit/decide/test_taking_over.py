@@ -16,8 +16,8 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
 )
 from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.pod_record import Exit
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,

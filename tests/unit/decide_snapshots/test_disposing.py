@@ -8,9 +8,9 @@ import pytest
 
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.api.streaming_app import DeletionPolicy
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, GiveOrders
 from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.pod_record import process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate_spark.contract.reasons import Reason

@@ -9,9 +9,6 @@ import pytest
 from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery, SnapshotVersion
 from tidegate.api.streaming_app import Phase
-from tidegate.decide.base_actions import AddFinalizer, EnsureAccess, PublishEvent
-from tidegate.decide.conditions import build_conditions
-from tidegate.decide.health import Health
 from tidegate.decide.snapshots.actions import (
     CountTakenByPod,
     CreateSnapshotPod,
@@ -21,6 +18,9 @@ from tidegate.decide.snapshots.actions import (
 )
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
+from tidegate.engine.rules.conditions import build_conditions
+from tidegate.engine.rules.health import Health
 from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation

@@ -16,9 +16,9 @@ from tidegate.api.stream_snapshot import (
     is_damaged,
     is_to_be_verified,
 )
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.snapshots.actions import CountVerification, CreateSnapshotPod, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory

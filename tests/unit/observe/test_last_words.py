@@ -8,8 +8,8 @@ import pytest
 
 from tidegate.api.streaming_app import DriverStatus, LastExit, Phase, StreamingApp
 from tidegate.decide.actions import CreateDriver
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.observation import Observation

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from tidegate.act.carry_out import Actor
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide.actions import Plan, RememberTold
-from tidegate.decide.base_actions import EnsureAccess
 from tidegate.engine.resource_key import Key
+from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.failures import Unavailable
 from tidegate.metrics.figures import Figures

@@ -14,9 +14,9 @@ from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import Answer
 from tidegate.api.streaming_app import StreamingApp, encode_status
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.kube.failures import Forbidden, Invalid, failure_from_response
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import UnreadableApp

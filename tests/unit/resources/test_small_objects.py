@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tidegate.engine.rules.event import MESSAGE_LIMIT, build_event
 from tidegate.resources import names
 from tidegate.resources.access import build_access
-from tidegate.resources.event import MESSAGE_LIMIT, build_event
 from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.resources.metadata import executor_selector, labels
 from tidegate.resources.platform import Platform

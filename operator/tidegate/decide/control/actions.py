@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tidegate.api.control_message import ControlMessage, ControlMessageStatus
-from tidegate.decide.base_actions import PublishEvent
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.pod_record import PodRecord
 from tidegate_spark.contract.control_protocol import ControlOrders
 

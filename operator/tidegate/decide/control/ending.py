@@ -10,7 +10,7 @@ from tidegate.api.streaming_app import ControlSpec
 from tidegate.decide.control import messages
 from tidegate.decide.control.from_channel import is_told
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
-from tidegate.decide.health import Health
+from tidegate.engine.rules.health import Health
 from tidegate.observe.open_resources import OpenCount
 from tidegate_spark.contract.control_protocol import DEEPEST_PAYLOAD
 from tidegate_spark.contract.reasons import Reason

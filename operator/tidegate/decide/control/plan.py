@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tidegate.api.control_message import FINAL, ControlMessageStatus
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.control import ending, from_channel, messages, reporting, taken, waiting
 from tidegate.decide.control.actions import (
     ControlAction,
@@ -27,9 +26,10 @@ from tidegate.decide.control.actions import (
 from tidegate.decide.control.dispatch import Dispatch, choose
 from tidegate.decide.control.status import build_message_status, is_core
 from tidegate.decide.control.verdict import MessageVerdict, Seen
-from tidegate.decide.health import Health
-from tidegate.decide.pauses import time_left
-from tidegate.decide.rules import earliest, first_verdict
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.pauses import time_left
+from tidegate.engine.rules.table import earliest, first_verdict
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.open_resources import OpenCount
 from tidegate_spark.contract.control_protocol import MessageEnd

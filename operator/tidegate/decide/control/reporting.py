@@ -14,7 +14,7 @@ import msgspec
 from tidegate.api.control_message import FINAL, ControlMessage, MessagePhase
 from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
-from tidegate.decide.health import Health
+from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.control_protocol import DUMP_STATE, MessageReport, MessageState
 from tidegate_spark.contract.reasons import Reason, reason_from
 from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS

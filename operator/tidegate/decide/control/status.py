@@ -8,8 +8,8 @@ import msgspec
 
 from tidegate.api.control_message import APPLIED, FINAL, ControlMessageStatus, MessagePhase, MessageQuery
 from tidegate.api.status.status import Condition
-from tidegate.decide.conditions import build_conditions
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
+from tidegate.engine.rules.conditions import build_conditions
 from tidegate_spark.contract.control_protocol import LONGEST_ERROR, MOST_ERRORS, MessageReport, QueryAcknowledgement
 
 MOST_QUERIES, MOST_RESULTS, LONGEST_RESULT, LONGEST_NAME = 64, 16, 1024, 253

@@ -19,7 +19,7 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
-from tidegate.decide.health import Health
+from tidegate.engine.rules.health import Health
 from tidegate.resources.message_snapshot import (
     build_message_snapshot,
     message_snapshot_name,

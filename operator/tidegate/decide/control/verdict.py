@@ -8,7 +8,7 @@ from typing import Any
 
 from tidegate.api.control_message import ControlMessage, MessagePhase
 from tidegate.api.stream_snapshot import StreamSnapshot
-from tidegate.decide.health import Health
+from tidegate.engine.rules.health import Health
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.pod_record import process_of

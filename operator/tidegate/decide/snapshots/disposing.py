@@ -7,10 +7,6 @@ from collections.abc import Callable
 
 from tidegate.api.stream_snapshot import ANNOTATION_RELEASE_HOLDERS, SnapshotPhase, import_holder, is_imported
 from tidegate.api.streaming_app import DeletionPolicy
-from tidegate.decide.base_actions import PublishEvent, RemoveFinalizer
-from tidegate.decide.health import Health
-from tidegate.decide.pauses import PATIENCE, patience_left, time_left
-from tidegate.decide.rules import earliest, first_verdict
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, SnapshotAction
 from tidegate.decide.snapshots.verdict import (
@@ -25,6 +21,10 @@ from tidegate.decide.snapshots.verdict import (
     reason_of,
     refers_to_its_app,
 )
+from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.pauses import PATIENCE, patience_left, time_left
+from tidegate.engine.rules.table import earliest, first_verdict
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason

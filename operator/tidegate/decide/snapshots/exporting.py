@@ -19,10 +19,7 @@ from tidegate.api.stream_snapshot import (
     is_to_be_verified,
     snapshot_id,
 )
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
-from tidegate.decide.pauses import time_left
-from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import (
     CountExport,
@@ -34,6 +31,9 @@ from tidegate.decide.snapshots.actions import (
 from tidegate.decide.snapshots.taking import keep_final
 from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, forget_refusal, reason_of, refers_to_its_app
 from tidegate.decide.snapshots.verifying import read_back
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.pauses import time_left
+from tidegate.engine.rules.table import earliest
 from tidegate.observe.pod_record import PodRecord, Waiting
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.export_pod import build_order

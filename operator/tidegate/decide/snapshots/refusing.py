@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tidegate.api.stream_snapshot import LABEL_OF_MESSAGE, SnapshotPhase, is_at_deletion, is_imported, is_scheduled
-from tidegate.decide.health import Health
 from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.verdict import SnapshotVerdict
+from tidegate.engine.rules.health import Health
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason

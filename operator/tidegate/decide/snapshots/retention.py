@@ -18,11 +18,11 @@ from tidegate.api.stream_snapshot import (
     owner_uid,
     retention_of,
 )
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.health import Health
 from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import DeleteSnapshot, SnapshotAction, StampRetention
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.health import Health
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.stream_snapshot import keep_text
 from tidegate_spark.contract.reasons import Reason

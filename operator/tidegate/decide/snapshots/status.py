@@ -22,10 +22,10 @@ from tidegate.api.stream_snapshot import (
     is_imported,
     stored_id,
 )
-from tidegate.decide.conditions import build_conditions
-from tidegate.decide.pauses import time_left
 from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
 from tidegate.decide.snapshots.version import image_taken, version_taken
+from tidegate.engine.rules.conditions import build_conditions
+from tidegate.engine.rules.pauses import time_left
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.snapshot_pod import storage_of, storage_of_import
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState

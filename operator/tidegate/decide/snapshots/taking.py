@@ -20,8 +20,6 @@ from tidegate.api.stream_snapshot import (
     snapshot_id,
     stored_id,
 )
-from tidegate.decide.base_actions import AddFinalizer
-from tidegate.decide.health import Health
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import CountTakenByPod, GiveOrders, SnapshotAction
 from tidegate.decide.snapshots.retention import expires_in, renew_stamp
@@ -39,6 +37,8 @@ from tidegate.decide.snapshots.verdict import (
     refers_to_its_app,
 )
 from tidegate.decide.snapshots.version import image_taken, version_taken
+from tidegate.engine.rules.actions import AddFinalizer
+from tidegate.engine.rules.health import Health
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason, reason_from

@@ -13,8 +13,8 @@ from tidegate.api.stream_snapshot import (
     snapshot_id,
 )
 from tidegate.api.streaming_app import Phase
-from tidegate.decide.health import Health
 from tidegate.decide.snapshots.actions import DeleteSnapshotPod, ForgetRefusal, SnapshotAction
+from tidegate.engine.rules.health import Health
 from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate_spark.contract.protocol import DriverState

@@ -20,13 +20,13 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
-from tidegate.decide.base_actions import PublishEvent
-from tidegate.decide.health import Health
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.record import Step
 from tidegate.decide.upgrades.repartition import is_another_asked_for, wanted_repartition
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.health import Health
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 

@@ -18,7 +18,6 @@ from tidegate.decide.faults import (
     read_termination,
 )
 from tidegate.decide.launch import refusal_of, words_of_refusal
-from tidegate.decide.pauses import time_left
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.launched import (
     committed_nothing,
@@ -46,6 +45,7 @@ from tidegate.decide.upgrades.record import (
     with_complete_snapshot,
 )
 from tidegate.decide.upgrades.rollback import rolled_back
+from tidegate.engine.rules.pauses import time_left
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.pods import time_from_seconds

@@ -14,7 +14,6 @@ import msgspec
 from tidegate.api.streaming_app import RehearsalSpec, RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
 from tidegate.api.values.errors import SpecError
 from tidegate.decide.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal
-from tidegate.decide.base_actions import EnsureAccess
 from tidegate.decide.fault_messages import reported, with_remedy
 from tidegate.decide.faults import (
     KILLED_BY_MEMORY,
@@ -27,9 +26,10 @@ from tidegate.decide.faults import (
     read_termination,
 )
 from tidegate.decide.launch import provide
-from tidegate.decide.pauses import refused_for, time_left
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.record import Step, change, seconds_since, with_obsolete
+from tidegate.engine.rules.actions import EnsureAccess
+from tidegate.engine.rules.pauses import refused_for, time_left
 from tidegate.observe.observation import Observation
 from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.pods import time_from_seconds

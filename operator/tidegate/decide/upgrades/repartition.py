@@ -24,7 +24,6 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.faults import Problem
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
@@ -50,6 +49,7 @@ from tidegate.decide.upgrades.repartition_pod import (
     seconds_in_attempt,
 )
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
 from tidegate.observe.pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason

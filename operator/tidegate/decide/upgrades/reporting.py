@@ -5,12 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.decide.executor_ends import END_REASONS
 from tidegate.decide.executors import lacks_key, name_silence
 from tidegate.decide.faults import Problem, name_start_problem
-from tidegate.decide.health import Health
-from tidegate.decide.rules import earliest
 from tidegate.decide.snapshots.messages import of_report
 from tidegate.decide.snapshots.taking import FOR_A_PERSON
 from tidegate.decide.upgrades import messages
@@ -38,6 +35,9 @@ from tidegate.decide.upgrades.rehearsal import find_pod, limit_of
 from tidegate.decide.upgrades.repartition import starts_again
 from tidegate.decide.upgrades.rollback import lost_snapshot_condition, why_ignored
 from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.table import earliest
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalResult

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.decide.base_actions import PublishEvent
 from tidegate.engine.events import BURST, REFILL_SECONDS, WAITING, EventPublisher
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.kube.leadership import NotLeadingError
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with

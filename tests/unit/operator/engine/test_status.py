@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.act.status import merge_difference
+from tidegate.engine.rules.status_patch import merge_difference
 
 leaves = st.one_of(st.integers(), st.text(max_size=3), st.lists(st.integers(), max_size=2))
 objects = st.recursive(

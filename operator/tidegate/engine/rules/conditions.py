@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable
 
 from tidegate.api.status.status import Condition
-from tidegate.decide.health import Health, Judged
+from tidegate.engine.rules.health import Health, Judged
 
 
 def build_conditions(old: Iterable[Condition], verdict: Judged, generation: int, now: float) -> tuple[Condition, ...]:
