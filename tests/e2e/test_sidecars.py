@@ -8,7 +8,7 @@ import pytest
 from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
 
-pytestmark = pytest.mark.long  # tests/unit/observe/test_pods.py has what becomes of such a pod's phase
+pytestmark = pytest.mark.long  # tests/unit/operator/pods/test_pods.py has what becomes of such a pod's phase
 
 NAMESPACE = "tidegate-e2e-mesh"
 POLICY = "tidegate-e2e-mesh"

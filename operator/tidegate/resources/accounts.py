@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
-from tidegate.resources import messages
+from tidegate.pods import messages
 from tidegate.resources.names import ACCESS_PREFIX, access_name
 
 

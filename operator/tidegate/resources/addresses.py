@@ -6,7 +6,7 @@ The CRD refuses them when a resource is applied; here is refused what an older C
 from __future__ import annotations
 
 from tidegate.api.values.errors import SpecError
-from tidegate.resources import messages
+from tidegate.pods import messages
 from tidegate_spark.contract.protocol import has_detour
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import TooLongError
-from tidegate.resources import messages
+from tidegate.pods import messages
 from tidegate.resources.metadata import labels
 from tidegate.resources.names import DRIVER_CONTAINER, configuration_secret_name
 from tidegate.resources.pod_parts import literal

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tidegate.api.values.errors import TooLongError
-from tidegate.resources import messages
+from tidegate.pods import messages
 
 LONGEST_STRING = 128 * 1024 - 1
 """Bytes of one argument, or of one variable with its name and "=": MAX_ARG_STRLEN of include/uapi/linux/binfmts.h, for

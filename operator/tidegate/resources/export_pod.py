@@ -9,7 +9,8 @@ from typing import Any
 from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id, stored_id
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
-from tidegate.resources import messages, pod_parts
+from tidegate.pods import messages
+from tidegate.resources import pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.helper_containers import of_pod, raised_resources
 from tidegate.resources.names import EXPORT_CONTAINER

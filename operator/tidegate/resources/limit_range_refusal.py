@@ -12,7 +12,7 @@ from typing import Any
 from tidegate.api import foreign_text
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
-from tidegate.resources import messages
+from tidegate.pods import messages
 from tidegate.resources.helper_containers import HELPERS_FIELD
 from tidegate.resources.names import (
     DRIVER_CONTAINER,

@@ -21,7 +21,7 @@ import msgspec
 
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
-from tidegate.resources import messages
+from tidegate.pods import messages
 
 _IDENTITY: dict[str, tuple[str, ...]] = {
     "containers": ("name",),

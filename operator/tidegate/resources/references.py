@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp, StreamingAppSpec
-from tidegate.resources import messages
+from tidegate.pods import messages
 from tidegate.resources.metadata import labels
 from tidegate.resources.refused_pod import field_behind
 

@@ -13,7 +13,8 @@ from tidegate.api.spec_hash import with_version
 from tidegate.api.streaming_app import RepartitionStatus, StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
-from tidegate.resources import messages, pod_parts
+from tidegate.pods import messages
+from tidegate.resources import pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.helper_containers import of_pod, raised_resources
 from tidegate.resources.metadata import owner_reference

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
-from tidegate.resources import messages
+from tidegate.pods import messages
 from tidegate_spark.contract.protocol import ACCESS_KEY, SECRET_KEY, SESSION_TOKEN
 
 PREFIX = "TIDEGATE_"

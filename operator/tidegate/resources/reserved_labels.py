@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.api.values.errors import SpecError
-from tidegate.resources import messages
+from tidegate.pods import messages
 from tidegate_spark.contract.protocol import LABEL_MANAGED_BY, OWN_LABELS, is_reserved_label, label_set_by
 
 _NAMING = frozenset({"spark.kubernetes.executor.decommissionLabel"})

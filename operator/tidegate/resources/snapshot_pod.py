@@ -25,7 +25,7 @@ from tidegate.api.streaming_app import (
     StreamingAppSpec,
     StreamingAppStatus,
 )
-from tidegate.resources import messages
+from tidegate.pods import messages
 from tidegate.resources.addresses import refuse_detours
 from tidegate.resources.cpu_limits import driver_limit
 from tidegate.resources.driver_config import app_storage

@@ -14,7 +14,7 @@ import msgspec
 from tidegate.api.spec_hash import recorded_version, spec_hash, version_of
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import TooLongError
-from tidegate.resources import messages
+from tidegate.pods import messages
 
 LONGEST_OBJECT = 1344 * 1024
 """Bytes of a spec and two records of its version. The rest of what etcd takes (--max-request-bytes, 1.5 MiB) is for the
