@@ -30,12 +30,12 @@ from tidegate.observe.large_apps import MIB, LargeApps
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.start_events import StartEvents
+from tidegate.pods.records.platform import Platform
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.reference_checks import ReferenceChecks
-from tidegate.resources.platform import Platform
 from tidegate.running_operator import Operator
 from tidegate.settings import Settings
 from tidegate.snapshot_part import SnapshotPart

@@ -9,7 +9,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import EventCounter, Listed, Removed, Watch
 from tidegate.observe.index import Index
-from tidegate.observe.pods import WATCHED, read_record
+from tidegate.pods.records.read_pods import WATCHED, read_record
 from tidegate.strangers import Strangers
 
 _SELECTOR = ",".join(f"{name}={value}" for name, value in WATCHED.items())

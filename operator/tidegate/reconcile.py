@@ -29,12 +29,12 @@ from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.observation import Observation, pods_of, with_pods
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.start_events import StartEvents
 from tidegate.observe.unreadable import observe_unreadable
+from tidegate.pods.records.platform import Platform
+from tidegate.pods.records.record import PodRecord
 from tidegate.reference_checks import ReferenceChecks
-from tidegate.resources.platform import Platform
 from tidegate.trials import MISSING_LASTS, Trials
 from tidegate_spark.contract.reasons import Reason
 

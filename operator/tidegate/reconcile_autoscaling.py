@@ -28,7 +28,7 @@ from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.reports import find_pod
-from tidegate.resources.names import driver_pod_name
+from tidegate.pods.records.names import driver_pod_name
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR
 from tidegate_spark.contract.reasons import Reason
 

@@ -24,7 +24,7 @@ from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import SnapshotObservation, pods_of, start_timeout, with_pods
 from tidegate.observe.start_events import StartEvents
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.platform import Platform
 
 log = structlog.get_logger()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import structlog
 
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.versions import Departed
+from tidegate.pods.records.record import PodRecord
 
 log = structlog.get_logger()
 

@@ -20,7 +20,7 @@ from tests.bench.load import Load
 from tests.bench.process_tree import PeakMemory, Usage, stopped, usage_of_tree
 from tests.bench.report import print_report
 from tests.bench.server import NAMESPACE, OPERATOR, Bench, bench_world
-from tidegate.resources.names import driver_pod_name
+from tidegate.pods.records.names import driver_pod_name
 
 APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"

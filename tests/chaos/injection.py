@@ -12,7 +12,7 @@ from typing import Any
 from devcluster import kafka, s3
 from devcluster.apiclient import ApiRefusedError
 from tests.chaos.faults import Fault, Kind
-from tidegate.resources.names import DRIVER_CONTAINER, EXECUTOR_CONTAINER
+from tidegate.pods.records.names import DRIVER_CONTAINER, EXECUTOR_CONTAINER
 from tidegate_testing.live_cluster import OPERATOR_NAMESPACE, LiveCluster, until_answers
 from tidegate_testing.operator_pods import CONTAINER, IS_OPERATOR, SELECTOR, is_held_by
 from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_script

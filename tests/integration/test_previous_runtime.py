@@ -16,10 +16,10 @@ from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import launch_of
 from tidegate.api.control_message import ControlMessage
-from tidegate.decide.faults import has_unknown_termination, read_termination
 from tidegate.decide.snapshots import pods
-from tidegate.observe.pod_owner import Belonging, belonging
-from tidegate.observe.pod_record import Exit
+from tidegate.pods.records.faults import has_unknown_termination, read_termination
+from tidegate.pods.records.pod_owner import Belonging, belonging
+from tidegate.pods.records.record import Exit
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.message_snapshot import build_message_snapshot
 from tidegate.resources.spark_auth import spark_auth_mounts

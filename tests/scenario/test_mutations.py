@@ -16,9 +16,8 @@ from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch
 from tidegate.decide.control import dispatch
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades import invalid_spec, table
-from tidegate.observe import pods
-from tidegate.observe.pod_owner import Belonging, _role_of, belonging
-from tidegate.resources import names
+from tidegate.pods.records import names, read_pods
+from tidegate.pods.records.pod_owner import Belonging, _role_of, belonging
 from tidegate_spark.snapshots.lineages import attempts
 from tidegate_spark.storage.claim import fence
 from tidegate_testing.mistakes import Course, planted
@@ -74,7 +73,7 @@ def with_pods_taken_by_their_labels(patch: pytest.MonkeyPatch) -> None:
             belonging(name, owners, labelled) if owners else Belonging(labelled, _role_of(name, labelled)[0], "", "x")
         )
 
-    patch.setattr(pods, "belonging", believing)
+    patch.setattr(read_pods, "belonging", believing)
 
 
 def with_one_nonce_for_all_requests(patch: pytest.MonkeyPatch) -> None:

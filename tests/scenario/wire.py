@@ -17,7 +17,7 @@ from tidegate.kube.client import KubeClient, require
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import Failure, Unavailable, failure_from_response
 from tidegate.metrics.figures import Figures
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 
 T = TypeVar("T")
 Asked = tuple[str, str, bytes, str]

@@ -24,8 +24,8 @@ from tests.scenario.weather import Weather
 from tests.scenario.wire import Asked
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import API_VERSION
-from tidegate.observe.pod_record import PodRecord
-from tidegate.resources.names import DEFAULT_ACCOUNT, access_name
+from tidegate.pods.records.names import DEFAULT_ACCOUNT, access_name
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.configuration_protocol import ConfigurationChangedError
 from tidegate_spark.contract.protocol import (
     APP_FILE,

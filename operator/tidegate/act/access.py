@@ -19,8 +19,8 @@ from tidegate.kube.failures import FAILURES, AlreadyExists, Failure, NotFound
 from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.observe.access_age import ACCESS_AGE
 from tidegate.observe.index import Index
+from tidegate.pods.records.names import SHARED_ACCESS_NAME
 from tidegate.resources.access import build_access
-from tidegate.resources.names import SHARED_ACCESS_NAME
 from tidegate_spark.contract.protocol import LABEL_MANAGED_BY, MANAGED_BY
 
 log = structlog.get_logger()

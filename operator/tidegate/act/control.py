@@ -24,7 +24,7 @@ from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.control import ControlFigures
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.index import Index
-from tidegate.observe.pod_record import process_of
+from tidegate.pods.records.record import process_of
 
 _BOOKKEEPING = (do.WriteMessageStatus, do.TellOfMessage)
 log = structlog.get_logger()

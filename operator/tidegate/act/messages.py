@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.kube.failures import Failure, Forbidden
-from tidegate.resources.floors import Floors
+from tidegate.pods.records.floors import Floors
 from tidegate.resources.limit_range_refusal import refusal_of_helper
 
 CONFIGURATION = "the Secret of the configuration"

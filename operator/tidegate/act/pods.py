@@ -13,9 +13,9 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Conflict, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import item
 from tidegate.observe.index import Index
-from tidegate.observe.pod_record import PodRecord
-from tidegate.observe.pods import Pod, build_record
-from tidegate.resources.metadata import labels_of_pod
+from tidegate.pods.records.metadata import labels_of_pod
+from tidegate.pods.records.read_pods import Pod, build_record
+from tidegate.pods.records.record import PodRecord
 
 log = structlog.get_logger()
 

@@ -34,12 +34,12 @@ from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.limit_ranges import learn_floors
-from tidegate.observe.pod_record import process_of
-from tidegate.observe.pods import Pod, build_record
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.observe.watched import UnreadableResource
-from tidegate.resources.names import access_name
+from tidegate.pods.records.names import access_name
+from tidegate.pods.records.read_pods import Pod, build_record
+from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
 

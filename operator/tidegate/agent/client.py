@@ -21,8 +21,8 @@ from tidegate.agent.session import Answer, Session, TokenOnly, UntrustedError, b
 from tidegate.engine.resource_key import Key
 from tidegate.kube.client import Guard, GuardedBody, always, require
 from tidegate.kube.leadership import NotLeadingError
-from tidegate.observe.pod_record import PodRecord, process_of
-from tidegate.resources.names import agent_secret_name
+from tidegate.pods.records.names import agent_secret_name
+from tidegate.pods.records.record import PodRecord, process_of
 from tidegate_spark.contract.agent_protocol import GREETING_PATH
 from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, ControlOrders
 from tidegate_spark.contract.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget, to_order

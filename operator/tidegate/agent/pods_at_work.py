@@ -16,8 +16,8 @@ import structlog
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.engine.resource_key import Key
 from tidegate.observe.index import Index
-from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.process_state import PodProgress
+from tidegate.pods.records.record import PodRecord, process_of
 
 log = structlog.get_logger()
 INTERVAL = 5.0

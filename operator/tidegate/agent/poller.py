@@ -25,10 +25,10 @@ from tidegate.engine.workqueue import WorkQueue
 from tidegate.observe.access_age import access_is_due
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
 from tidegate.observe.reports import REPORT_AGE
-from tidegate.resources.names import driver_pod_name
+from tidegate.pods.records.names import driver_pod_name
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.contract.snapshot_protocol import SnapshotState
 

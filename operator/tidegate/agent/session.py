@@ -14,7 +14,7 @@ import msgspec
 
 from tidegate.agent import messages
 from tidegate.agent.keys import OperatorKeys
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,
     SIGNATURE_HEADER,
@@ -63,7 +63,7 @@ class Session:
     """A process with which there is a key."""
 
     process: str
-    """Of which pod, and which of its processes (:func:`tidegate.observe.pod_record.process_of`)."""
+    """Of which pod, and which of its processes (:func:`tidegate.pods.records.record.process_of`)."""
     key: bytes
     challenge: str
     """The newest; any number of requests can have the same."""

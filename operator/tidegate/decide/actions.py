@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tidegate.api.streaming_app import StreamingAppStatus
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import AnyReason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.api.values.errors import SpecError
-from tidegate.decide import deletion_messages, fault_messages, messages
+from tidegate.decide import deletion_messages, messages
 from tidegate.decide.actions import (
     Action,
     ConfirmDriverGone,
@@ -19,7 +19,6 @@ from tidegate.decide.actions import (
     DeleteRepartition,
     Plan,
 )
-from tidegate.decide.faults import name_end, name_start_problem, read_termination
 from tidegate.decide.last_snapshot import tell_missing
 from tidegate.decide.letting_go import remove_release_pod, tell_held
 from tidegate.decide.overdue import OVERDUE, wait_for_end
@@ -28,9 +27,11 @@ from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFina
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import refused_for
 from tidegate.observe.observation import Observation, lacks_access
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records import fault_messages
+from tidegate.pods.records.faults import name_end, name_start_problem, read_termination
+from tidegate.pods.records.names import driver_pod_name, purge_pod_name
+from tidegate.pods.records.record import PodRecord
 from tidegate.resources.driver_config import app_storage
-from tidegate.resources.names import driver_pod_name, purge_pod_name
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_spark.contract.reasons import Reason

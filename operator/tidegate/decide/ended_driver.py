@@ -7,19 +7,14 @@ from tidegate.api.values.times import growing_pause
 from tidegate.decide import messages
 from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.ends import ended_for_good
-from tidegate.decide.faults import (
-    Problem,
-    has_unknown_termination,
-    name_end,
-    read_termination,
-)
 from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import Exit, PodRecord
-from tidegate.observe.pods import time_from_seconds
+from tidegate.pods.records.faults import Problem, has_unknown_termination, name_end, read_termination
+from tidegate.pods.records.read_pods import time_from_seconds
+from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.reasons import Reason
 
 _RETRIED = frozenset(

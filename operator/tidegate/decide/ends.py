@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tidegate.api.streaming_app import Phase, RestartPolicy
-from tidegate.decide import fault_messages, messages
-from tidegate.decide.faults import blames_version, name_end, read_termination, silent_end
+from tidegate.decide import messages
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord
-from tidegate.resources.names import driver_pod_name
+from tidegate.pods.records import fault_messages
+from tidegate.pods.records.faults import blames_version, name_end, read_termination, silent_end
+from tidegate.pods.records.names import driver_pod_name
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import Termination
 from tidegate_spark.contract.reasons import Reason
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from tidegate.api.foreign_text import last_lines, names_full_disk
 from tidegate.decide import executor_end_messages as messages
-from tidegate.decide.faults import (
+from tidegate.observe.observation import Observation
+from tidegate.pods.records.faults import (
     KILLED_BY_MEMORY,
     SIGKILL,
     Problem,
@@ -16,8 +17,7 @@ from tidegate.decide.faults import (
     name_end,
     name_init_end,
 )
-from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import Exit, PodRecord, of_driver
+from tidegate.pods.records.record import Exit, PodRecord, of_driver
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import is_of_version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.decide.fault_messages import OLDER_RUNTIME, logs
+from tidegate.pods.records.fault_messages import OLDER_RUNTIME, logs
 from tidegate_spark.contract.protocol import COMMAND_PORT, PROTOCOL
 
 

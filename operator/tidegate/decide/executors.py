@@ -17,13 +17,13 @@ from tidegate.decide import executor_end_messages, executor_messages
 from tidegate.decide.actions import Action, SetExecutors
 from tidegate.decide.autoscaling_inputs import is_autoscaled
 from tidegate.decide.executor_ends import END_REASONS, last_end
-from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation, has_other_key
-from tidegate.observe.pod_record import PodRecord, of_driver, process_of
+from tidegate.pods.records.faults import Problem, name_start_problem
+from tidegate.pods.records.names import SHARED_ACCESS_NAME, driver_pod_name
+from tidegate.pods.records.record import PodRecord, of_driver, process_of
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_to_try
-from tidegate.resources.names import SHARED_ACCESS_NAME, driver_pod_name
 from tidegate.resources.refused_pod import complaint_of
 from tidegate_spark.contract.control_protocol import MessageState
 from tidegate_spark.contract.protocol import PROTOCOL, ROLE_EXECUTOR, AgentReport, DriverState, works_with

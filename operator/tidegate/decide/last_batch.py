@@ -14,8 +14,8 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
-from tidegate.decide.faults import read_termination
 from tidegate.observe.observation import Observation
+from tidegate.pods.records.faults import read_termination
 
 MOST_QUERIES, LONGEST_QUERY_NAME = 100, 253
 """Of the queries that a status lists; a name is as long there as that of an object of Kubernetes."""

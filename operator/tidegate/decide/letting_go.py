@@ -10,14 +10,14 @@ from tidegate.api.streaming_app import Phase, StartedFrom
 from tidegate.api.values.errors import SpecError
 from tidegate.decide import deletion_messages
 from tidegate.decide.actions import Action, CreateOriginRelease, DeleteOriginRelease
-from tidegate.decide.faults import name_end, name_start_problem
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import PATIENCE, patience_left, refused_for
 from tidegate.observe.observation import Observation, lacks_access
+from tidegate.pods.records.faults import name_end, name_start_problem
+from tidegate.pods.records.names import release_pod_name
 from tidegate.resources.driver_config import fork_holder
-from tidegate.resources.names import release_pod_name
 from tidegate.resources.release_pod import build_release_pod
 from tidegate_spark.contract.reasons import Reason
 

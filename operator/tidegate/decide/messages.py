@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.decide.fault_messages import logs, out_of_service, sentence
+from tidegate.pods.records.fault_messages import logs, out_of_service, sentence
 from tidegate_spark.contract.protocol import COMMAND_PORT
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of

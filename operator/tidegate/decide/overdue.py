@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidegate.api.streaming_app import Phase
-from tidegate.decide import fault_messages
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records import fault_messages
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 
 OVERDUE = 60.0

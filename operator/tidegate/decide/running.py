@@ -7,7 +7,7 @@ import dataclasses
 from tidegate.api.status.stops import stop_was_asked_for
 from tidegate.api.streaming_app import Phase, UpgradePhase
 from tidegate.autoscaling.situation import SHORT_SECONDS
-from tidegate.decide import fault_messages, messages
+from tidegate.decide import messages
 from tidegate.decide.actions import DeleteDriver
 from tidegate.decide.ended_driver import ends_to_be_retried, stalled
 from tidegate.decide.ends import ended_for_good
@@ -24,19 +24,15 @@ from tidegate.decide.executors import (
     shortage_reason,
     target_executors,
 )
-from tidegate.decide.faults import (
-    Problem,
-    name_end,
-    name_reported,
-    name_start_problem,
-)
 from tidegate.decide.launch import reason_not_built, starting_message, why_not_built
 from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.upgrades.record import is_pending, runs_ready
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records import fault_messages
+from tidegate.pods.records.faults import Problem, name_end, name_reported, name_start_problem
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.contract.reasons import Reason
 

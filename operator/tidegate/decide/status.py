@@ -24,7 +24,6 @@ from tidegate.decide.autoscaling import autoscaling_status
 from tidegate.decide.availability import available_condition
 from tidegate.decide.channel_status import channel_condition, control_status
 from tidegate.decide.executors import running_executors, wanted_executors
-from tidegate.decide.faults import read_termination
 from tidegate.decide.ignored_instances import instances_condition
 from tidegate.decide.ignored_periods import periods_condition
 from tidegate.decide.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
@@ -40,10 +39,11 @@ from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.pauses import FIGURES_INTERVAL, time_left
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord
-from tidegate.observe.pods import time_from_seconds
-from tidegate.resources.metadata import executor_selector
-from tidegate.resources.names import driver_pod_name
+from tidegate.pods.records.faults import read_termination
+from tidegate.pods.records.metadata import executor_selector
+from tidegate.pods.records.names import driver_pod_name
+from tidegate.pods.records.read_pods import time_from_seconds
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, AgentReport, QueryReport, store_identity
 
 _ABSURD_RATE = 1e12

@@ -5,13 +5,13 @@ from __future__ import annotations
 from tidegate.api.streaming_app import Phase
 from tidegate.decide import messages
 from tidegate.decide.actions import ConfirmDriverGone, DeleteDriver
-from tidegate.decide.faults import read_termination
 from tidegate.decide.overdue import wait_for_end
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord
-from tidegate.resources.names import driver_pod_name
+from tidegate.pods.records.faults import read_termination
+from tidegate.pods.records.names import driver_pod_name
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tidegate.engine.resource_key import Key
 from tidegate.observe.index import Index
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import (
     ROLE_EXECUTOR,
     AgentReport,

@@ -9,7 +9,7 @@ from tidegate.api.control_message import ControlMessage
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.observe.open_resources import OpenCount
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.engine.resource_key import Key
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import ROLE_EXECUTOR
 
 MOST_ENDS = 16

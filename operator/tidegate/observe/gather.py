@@ -10,11 +10,11 @@ from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.observation import Observation, is_told
-from tidegate.observe.pod_record import PodRecord, of_driver
 from tidegate.observe.reports import find_pod, valid_report
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.names import driver_pod_name, purge_pod_name, release_pod_name
+from tidegate.pods.records.platform import Platform
+from tidegate.pods.records.record import PodRecord, of_driver
 from tidegate_spark.contract.protocol import (
     ROLE_DRIVER,
     ROLE_EXECUTOR,

@@ -8,9 +8,9 @@ from tidegate.autoscaling.situation import Obstacle
 from tidegate.engine.resource_key import Key
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
-from tidegate.observe.pod_record import process_of
 from tidegate.observe.reports import find_pod, valid_report
-from tidegate.resources.names import driver_pod_name
+from tidegate.pods.records.names import driver_pod_name
+from tidegate.pods.records.record import process_of
 from tidegate.spark.settings import task_slots
 from tidegate_spark.contract.protocol import ROLE_DRIVER, AgentReport, DriverState
 

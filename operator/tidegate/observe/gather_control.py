@@ -13,8 +13,8 @@ from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.reports import find_pod, valid_report
+from tidegate.pods.records.names import driver_pod_name
 from tidegate.resources.message_snapshot import message_snapshot_name
-from tidegate.resources.names import driver_pod_name
 from tidegate_spark.contract.protocol import ROLE_DRIVER
 
 FindSnapshot = Callable[[Key], StreamSnapshot | None]

@@ -8,12 +8,12 @@ from tidegate.engine.resource_key import Key
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.open_resources import OpenCount
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.reports import find_pod, valid_report
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import SnapshotObservation
-from tidegate.resources.names import driver_pod_name, export_pod_prefix, snapshot_pod_name, verify_pod_name
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.names import driver_pod_name, export_pod_prefix, snapshot_pod_name, verify_pod_name
+from tidegate.pods.records.platform import Platform
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
 
 

@@ -31,13 +31,13 @@ from tidegate.observe.known_apps import (
 )
 from tidegate.observe.large_apps import LargeApp, LargeApps
 from tidegate.observe.pod_news import as_first_seen, is_kept, is_only_placed
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, TimedReport
 from tidegate.observe.raw_resource import metadata_of, ready_condition
 from tidegate.observe.storage_roots import StorageRoots, held_by, holds_back
 from tidegate.observe.versions import Departed, version_number
-from tidegate.resources.floors import NO_FLOORS, Floors
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.floors import NO_FLOORS, Floors
+from tidegate.pods.records.platform import Platform
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import ROLE_DRIVER
 
 F = TypeVar("F", bound=FeatureIndex)

@@ -20,7 +20,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Failure, Forbidden
 from tidegate.kube.paths import collection
 from tidegate.observe.index import Index
-from tidegate.resources.floors import Bounds, Floors
+from tidegate.pods.records.floors import Bounds, Floors
 
 _OF_CONTAINERS, _OF_PODS = "Container", "Pod"
 log = structlog.get_logger()

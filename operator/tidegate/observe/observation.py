@@ -10,11 +10,11 @@ from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.situation import Quota
-from tidegate.observe.pod_record import Exit, PodRecord
-from tidegate.observe.pods import time_from_seconds
 from tidegate.observe.process_state import Memory, TimedReport
-from tidegate.resources.names import agent_secret_name
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.names import agent_secret_name
+from tidegate.pods.records.platform import Platform
+from tidegate.pods.records.read_pods import time_from_seconds
+from tidegate.pods.records.record import Exit, PodRecord
 from tidegate.resources.references import Reference
 
 

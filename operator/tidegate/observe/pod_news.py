@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import ROLE_EXPORT, ROLE_SNAPSHOT
 
 

@@ -22,7 +22,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES
 from tidegate.kube.paths import collection
 from tidegate.observe import messages
-from tidegate.observe.pod_record import PodRecord, of_driver
+from tidegate.pods.records.record import PodRecord, of_driver
 from tidegate.resources.cpu_limits import driver_limit, executor_limit
 
 LASTS = 30.0

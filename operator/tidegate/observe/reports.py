@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidegate.observe.known_apps import KnownApp
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
+from tidegate.pods.records.record import PodRecord
 
 REPORT_AGE = 120.0
 """Seconds for which an agent's answer counts: four times the longest interval between questions."""

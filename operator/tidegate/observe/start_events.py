@@ -18,8 +18,8 @@ from tidegate.api.values.times import growing_pause
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Forbidden
 from tidegate.kube.paths import collection
-from tidegate.observe.pod_record import PodRecord
-from tidegate.observe.start_delay import Obstacle, PodEvents, StartDelay, delay_of
+from tidegate.pods.records.record import PodRecord
+from tidegate.pods.records.start_delay import Obstacle, PodEvents, StartDelay, delay_of
 
 FIRST_PAUSE, LONGEST_PAUSE = 15.0, 300.0
 """Seconds between two reads of one pod's events: each is twice the one before, up to the longest."""

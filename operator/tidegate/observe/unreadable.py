@@ -6,8 +6,8 @@ from tidegate.api.streaming_app import Application, StorageSpec, StreamingApp, S
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import UnreadableApp
 from tidegate.observe.observation import Observation
-from tidegate.resources.names import driver_pod_name, purge_pod_name
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.names import driver_pod_name, purge_pod_name
+from tidegate.pods.records.platform import Platform
 from tidegate_spark.contract.protocol import ROLE_EXECUTOR, ROLE_REHEARSAL, ROLE_REPARTITION
 
 

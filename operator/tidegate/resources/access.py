@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.resources.metadata import labels, owner_reference
-from tidegate.resources.names import access_name
+from tidegate.pods.records.metadata import labels, owner_reference
+from tidegate.pods.records.names import access_name
 
 DRIVER_RULES: tuple[dict[str, Any], ...] = (
     {

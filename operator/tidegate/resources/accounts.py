@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.pods import messages
-from tidegate.resources.names import ACCESS_PREFIX, access_name
+from tidegate.pods.records.names import ACCESS_PREFIX, access_name
 
 
 def service_account(app: StreamingApp) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from tidegate.api.streaming_app import Resources, StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
-from tidegate.resources.names import DRIVER_CONTAINER, EXECUTOR_CONTAINER
+from tidegate.pods.records.names import DRIVER_CONTAINER, EXECUTOR_CONTAINER
 
 _ENOUGH_FOR_FILES = "1"
 """What a pod that moves files uses at most: a quota has little room beside driver and executors."""

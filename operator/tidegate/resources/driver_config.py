@@ -13,13 +13,13 @@ from tidegate.api.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.pods.records.names import EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
+from tidegate.pods.records.platform import Platform
 from tidegate.resources.accounts import service_account
 from tidegate.resources.control_channel import channel_settings, control_settings
 from tidegate.resources.exec_limits import refuse_long_settings
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.mounted_main import main_reference
-from tidegate.resources.names import EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
-from tidegate.resources.platform import Platform
 from tidegate.resources.pod_parts import is_injected
 from tidegate.resources.reserved_labels import refuse_in_settings
 from tidegate.spark.memory import split_memory

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.pods.records.metadata import labels
+from tidegate.pods.records.names import EXECUTOR_CONTAINER, executor_prefix
+from tidegate.pods.records.platform import Platform
 from tidegate.resources import pod_parts
 from tidegate.resources.accounts import service_account
 from tidegate.resources.cpu_limits import executor_limit
-from tidegate.resources.metadata import labels
-from tidegate.resources.names import EXECUTOR_CONTAINER, executor_prefix
-from tidegate.resources.platform import Platform
 from tidegate.resources.pod_template import EXECUTOR_FIELD, lay_over
 from tidegate.resources.spark_auth import spark_auth_env, spark_auth_mounts, spark_auth_volumes
 from tidegate_spark.contract.protocol import (

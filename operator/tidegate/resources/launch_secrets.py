@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.resources.metadata import labels, owner_reference
-from tidegate.resources.names import agent_secret_name, spark_secret_name
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.metadata import labels, owner_reference
+from tidegate.pods.records.names import agent_secret_name, spark_secret_name
+from tidegate.pods.records.platform import Platform
 from tidegate.resources.spark_auth import SPARK_SECRET_KEY
 from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, AGENT_TOKEN_FILE, ANNOTATION_APP_UID
 

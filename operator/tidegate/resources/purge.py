@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.resources.metadata import owner_reference
-from tidegate.resources.names import PURGE_CONTAINER, purge_pod_name
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.metadata import owner_reference
+from tidegate.pods.records.names import PURGE_CONTAINER, purge_pod_name
+from tidegate.pods.records.platform import Platform
 from tidegate.resources.storage_pod import Errand, build_storage_pod
 from tidegate_spark.contract.protocol import ROLE_PURGE
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp, StreamingAppSpec
 from tidegate.pods import messages
-from tidegate.resources.metadata import labels
+from tidegate.pods.records.metadata import labels
 from tidegate.resources.refused_pod import field_behind
 
 CONFIG_MAP, SECRET, CLAIM = "ConfigMap", "Secret", "PersistentVolumeClaim"

@@ -14,12 +14,12 @@ from tidegate.api.streaming_app import RepartitionStatus, StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
 from tidegate.pods import messages
+from tidegate.pods.records.metadata import owner_reference
+from tidegate.pods.records.names import REPARTITION_CONTAINER, repartition_pod_name
+from tidegate.pods.records.platform import Platform
 from tidegate.resources import pod_parts
 from tidegate.resources.cpu_limits import limited_as_driver
 from tidegate.resources.helper_containers import of_pod, raised_resources
-from tidegate.resources.metadata import owner_reference
-from tidegate.resources.names import REPARTITION_CONTAINER, repartition_pod_name
-from tidegate.resources.platform import Platform
 from tidegate.resources.storage_pod import Errand, SparkContainer, build_storage_pod
 from tidegate.spark.memory import split_memory
 from tidegate_spark.contract.protocol import LABEL_EPOCH, POD_UID_VARIABLE, ROLE_REPARTITION, to_order

@@ -26,11 +26,8 @@ from tidegate.api.streaming_app import (
     StreamingAppStatus,
 )
 from tidegate.pods import messages
-from tidegate.resources.addresses import refuse_detours
-from tidegate.resources.cpu_limits import driver_limit
-from tidegate.resources.driver_config import app_storage
-from tidegate.resources.metadata import reference_to
-from tidegate.resources.names import (
+from tidegate.pods.records.metadata import reference_to
+from tidegate.pods.records.names import (
     DEFAULT_ACCOUNT,
     SHARED_ACCESS_NAME,
     SNAPSHOT_CONTAINER,
@@ -38,7 +35,10 @@ from tidegate.resources.names import (
     snapshot_pod_name,
     verify_pod_name,
 )
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.platform import Platform
+from tidegate.resources.addresses import refuse_detours
+from tidegate.resources.cpu_limits import driver_limit
+from tidegate.resources.driver_config import app_storage
 from tidegate.resources.storage_pod import Errand, build_storage_pod, hash_of_taken
 from tidegate_spark.contract.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_order
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.resources.names import spark_secret_name
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.names import spark_secret_name
+from tidegate.pods.records.platform import Platform
 from tidegate.spark.settings import authenticates
 from tidegate_spark.contract.protocol import SPARK_SECRET_FILE
 

@@ -3,7 +3,7 @@
 from tests.scenario.api_server import Body
 from tests.scenario.happenings.registry import happening
 from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, World
-from tidegate.resources.names import access_name
+from tidegate.pods.records.names import access_name
 from tidegate_spark.contract.protocol import APP_FILE, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.outcome import Outcome

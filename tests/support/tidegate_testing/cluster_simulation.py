@@ -15,8 +15,8 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.decide import actions as do
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord, Waiting
 from tidegate.observe.process_state import Memory, Refusal, TimedReport
+from tidegate.pods.records.record import PodRecord, Waiting
 from tidegate_spark.contract.protocol import (
     ANNOTATION_SPEC_HASH,
     FINALIZER,

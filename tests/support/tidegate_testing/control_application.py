@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import DriverState, Storage
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control.messages.handlers import Declared

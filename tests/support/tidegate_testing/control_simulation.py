@@ -18,7 +18,7 @@ from tidegate.decide.control import actions as do
 from tidegate.decide.control.plan import decide_control
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
-from tidegate.observe.pod_record import process_of
+from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.control_observations import message

@@ -10,10 +10,10 @@ from tidegate.agent.keys import OperatorKeys
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, decode_app
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import Exit, PodRecord, Waiting
 from tidegate.observe.process_state import Memory, TimedReport
-from tidegate.resources.names import agent_secret_name
-from tidegate.resources.platform import Platform
+from tidegate.pods.records.names import agent_secret_name
+from tidegate.pods.records.platform import Platform
+from tidegate.pods.records.record import Exit, PodRecord, Waiting
 from tidegate_spark.contract.protocol import FINALIZER, AgentReport, DriverState, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.values import body

@@ -8,7 +8,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
-from tidegate.observe.pod_record import Exit, PodRecord
+from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import DriverConfig, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalResult

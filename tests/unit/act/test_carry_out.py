@@ -37,14 +37,14 @@ from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp
-from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.process_state import Memory, Refusal
 from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.pods.records.metadata import owner_reference
+from tidegate.pods.records.names import agent_secret_name, spark_secret_name
+from tidegate.pods.records.platform import Platform
+from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.resources.access import build_access
 from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.metadata import owner_reference
-from tidegate.resources.names import agent_secret_name, spark_secret_name
-from tidegate.resources.platform import Platform
 from tidegate.resources.stream_snapshot import build_scheduled
 from tidegate_spark.contract.reasons import ForeignReason, Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders

@@ -11,7 +11,7 @@ from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.observations import UID, app_with, launched, running_driver
 from tidegate_testing.virtual_time import run_in_virtual_time

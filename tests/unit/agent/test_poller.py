@@ -18,8 +18,8 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.metrics.figures import Figures
 from tidegate.observe.index import Index
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport, to_json
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState

@@ -92,22 +92,22 @@ MISTAKES = {
     ),
     "a watch below what is built, two modules away": Mistake(
         PURE,
-        "tidegate.resources.names -> tidegate.news",
+        "tidegate.pods.records.names -> tidegate.news",
         {
-            "tidegate.resources.names": "import tidegate.news",
+            "tidegate.pods.records.names": "import tidegate.news",
             "tidegate.news": "import tidegate.older_news",
             "tidegate.older_news": "import tidegate.kube.watch",
         },
     ),
     "the operator below autoscaling": Mistake(
         APART,
-        "tidegate.autoscaling.bounds -> tidegate.resources.names",
-        {"tidegate.autoscaling.bounds": "import tidegate.resources.names"},
+        "tidegate.autoscaling.bounds -> tidegate.pods.records.names",
+        {"tidegate.autoscaling.bounds": "import tidegate.pods.records.names"},
     ),
     "more of the runtime than the protocol": Mistake(
         PROTOCOL,
-        "tidegate.resources.names -> tidegate_spark.process.outcome",
-        {"tidegate.resources.names": "import tidegate_spark.process.outcome"},
+        "tidegate.pods.records.names -> tidegate_spark.process.outcome",
+        {"tidegate.pods.records.names": "import tidegate_spark.process.outcome"},
     ),
     "an import upwards among the rooms of the runtime, by a function": Mistake(
         ROOMS,

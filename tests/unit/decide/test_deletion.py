@@ -16,8 +16,8 @@ from tidegate.decide.actions import (
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
-from tidegate.observe.pod_record import Exit, PodRecord, Waiting
 from tidegate.observe.process_state import Memory, Refusal
+from tidegate.pods.records.record import Exit, PodRecord, Waiting
 from tidegate_spark.contract.protocol import Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (

@@ -8,7 +8,7 @@ import pytest
 from tidegate.api.streaming_app import Condition, Phase, RepartitionStatus, StartedFrom, StreamingApp, UpgradePhase
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, running_driver
 from tidegate_testing.plans import status_of, written

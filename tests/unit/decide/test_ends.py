@@ -10,8 +10,8 @@ from tidegate.decide.actions import DeleteDriver, WriteStatus
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import Exit
 from tidegate.observe.process_state import Memory
+from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (

@@ -13,8 +13,8 @@ from tidegate.decide.executors import LINGER_SECONDS, ORDERS_STAND_SECONDS, SILE
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import Memory
+from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import PROTOCOL, DriverState
 from tidegate_spark.contract.reasons import Reason

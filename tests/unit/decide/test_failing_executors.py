@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import RollbackPolicy, StreamingApp, UpgradePhase
-from tidegate.decide.faults import blames_version
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import Exit, PodRecord
+from tidegate.pods.records.faults import blames_version
+from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import EXIT_CODES, DriverState, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.entry import Fault

@@ -10,8 +10,8 @@ from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.pauses import PATIENCE
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, Refusal
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders

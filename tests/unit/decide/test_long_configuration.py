@@ -7,12 +7,12 @@ import pytest
 
 from tidegate.api.streaming_app import Phase
 from tidegate.decide.actions import CreateDriver, DeleteDriver, ProvideConfiguration
-from tidegate.decide.faults import is_named, name_end, name_start_problem
 from tidegate.decide.housekeeping import VOLUME_PATIENCE
 from tidegate.decide.plan import decide
-from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import Memory
-from tidegate.observe.start_delay import Obstacle, StartDelay
+from tidegate.pods.records.faults import is_named, name_end, name_start_problem
+from tidegate.pods.records.record import Exit, PodRecord
+from tidegate.pods.records.start_delay import Obstacle, StartDelay
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,

@@ -23,7 +23,7 @@ from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades.start_upgrade import ABANDON_ANNOTATION
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import Exit
+from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
     EXPECTS_BEGINNING,

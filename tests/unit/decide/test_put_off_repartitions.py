@@ -10,7 +10,7 @@ from tidegate.api.streaming_app import RepartitionStatus, StreamingApp, UpgradeP
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
-from tidegate.observe.pod_record import Exit
+from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.control_protocol import ControlReport
 from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason

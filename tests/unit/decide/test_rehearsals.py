@@ -10,8 +10,8 @@ from tidegate.api.streaming_app import RehearsalStatus, StreamingApp, UpgradePha
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import EnsureAccess, RemoveFinalizer
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, Refusal
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalResult
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState

@@ -15,9 +15,9 @@ from tidegate.decide.restarting import tell_cut_batch
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.metrics.lifecycle import Restart, restarts_between
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import Exit
-from tidegate.observe.pods import time_from_seconds
 from tidegate.observe.process_state import Memory
+from tidegate.pods.records.read_pods import time_from_seconds
+from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (

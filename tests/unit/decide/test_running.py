@@ -9,8 +9,8 @@ from tidegate.api.streaming_app import Phase, StreamingApp
 from tidegate.decide.actions import DeleteDriver, DeleteExecutor, EnsureLaunchSecrets, RememberTold, SetExecutors
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.pod_record import Exit, PodRecord
 from tidegate.observe.process_state import Memory
+from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.control_protocol import ControlReport
 from tidegate_spark.contract.protocol import MOST_NOTICES, DriverState, Fault, Notice
 from tidegate_spark.contract.reasons import Reason

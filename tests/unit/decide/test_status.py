@@ -10,7 +10,7 @@ from tidegate.api.streaming_app import Phase, QueryStatus, SnapshotBatch, Stream
 from tidegate.decide.actions import WriteStatus
 from tidegate.decide.plan import decide
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import Exit
+from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (

@@ -11,7 +11,7 @@ from tidegate.api.streaming_app import StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
-from tidegate.observe.pod_record import Exit
+from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.json_form import to_json
 from tidegate_spark.contract.protocol import Termination
 from tidegate_spark.contract.reasons import Reason

@@ -18,7 +18,7 @@ from tidegate.api.streaming_app import (
 from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.pod_record import Exit
+from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
     OPENS_EMPTY,

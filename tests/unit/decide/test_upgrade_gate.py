@@ -11,7 +11,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.observe.pod_record import Exit
+from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState

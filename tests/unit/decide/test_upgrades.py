@@ -10,8 +10,8 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, QueryStatus, RollbackSnapshot, SnapshotBatch, UpgradeMode, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import Memory
+from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.protocol import Pin, QueryReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of

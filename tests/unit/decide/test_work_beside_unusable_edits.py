@@ -20,8 +20,8 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import Memory, Refusal
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting
 from tidegate_testing.plans import acts, status_of, verdict_of, written

@@ -12,7 +12,7 @@ from tidegate.api.status.status import Condition
 from tidegate.decide.control.actions import ControlPlan, DeleteMessage, GiveMessages, MakeMessage, MakeSnapshot
 from tidegate.decide.control.plan import decide_control
 from tidegate.observe.control_observation import ControlMemory, ControlObservation
-from tidegate.observe.pod_record import process_of
+from tidegate.pods.records.record import process_of
 from tidegate.resources.channel_message import build_channel_message
 from tidegate_spark.contract.control_protocol import (
     LONGEST_ASKED,

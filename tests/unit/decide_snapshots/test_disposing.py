@@ -11,8 +11,8 @@ from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, GiveOrders
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.pod_record import process_of
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
+from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver

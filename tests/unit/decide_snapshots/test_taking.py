@@ -21,9 +21,9 @@ from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.health import Health
-from tidegate.observe.pod_record import process_of
 from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
+from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of

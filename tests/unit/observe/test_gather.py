@@ -7,9 +7,9 @@ import pytest
 from tidegate.observe.access_age import ACCESS_AGE, access_is_due
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.process_state import TimedReport
 from tidegate.observe.reports import REPORT_AGE
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (

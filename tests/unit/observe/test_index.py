@@ -12,8 +12,8 @@ from tidegate.api.streaming_app import StableSpec, StreamingApp, decode_app
 from tidegate.observe.executor_ends import MOST_ENDS
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
-from tidegate.observe.pod_record import Exit
 from tidegate.observe.storage_roots import roots_of
+from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import app_with, driver_of, ended_with, executor_of, launched, running_driver

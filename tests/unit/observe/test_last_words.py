@@ -13,8 +13,8 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.gather import observe
 from tidegate.observe.index import Index
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import Exit, PodRecord
-from tidegate.observe.pods import time_from_seconds
+from tidegate.pods.records.read_pods import time_from_seconds
+from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, driver_of, launched, running_driver

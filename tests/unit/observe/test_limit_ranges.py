@@ -10,7 +10,7 @@ import pytest
 from tidegate.kube.failures import Failure, Forbidden, Invalid
 from tidegate.observe.index import Index
 from tidegate.observe.limit_ranges import LimitRangeList, floors_of, learn_floors
-from tidegate.resources.floors import NO_FLOORS, Bounds, Floors
+from tidegate.pods.records.floors import NO_FLOORS, Bounds, Floors
 from tidegate_testing.limit_ranges import NOT_GRANTED, Floored
 from tidegate_testing.observations import PLATFORM
 

@@ -9,7 +9,6 @@ from tidegate.api.spec import Resources
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.autoscaling.quota_messages import quota_message
 from tidegate.autoscaling.situation import Quota
-from tidegate.observe.pod_record import PodRecord
 from tidegate.observe.quotas import (
     Given,
     QuotaMetadata,
@@ -19,6 +18,7 @@ from tidegate.observe.quotas import (
     ResourceQuota,
     room_in,
 )
+from tidegate.pods.records.record import PodRecord
 from tidegate_testing.observations import app_with, executor_of, launched, running_driver
 
 

@@ -27,9 +27,9 @@ from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.following import follow
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import KnownApp, UnreadableApp
-from tidegate.observe.pods import read_record
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pod_watch import watch_pods
+from tidegate.pods.records.read_pods import read_record
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.control_observations import observe_running

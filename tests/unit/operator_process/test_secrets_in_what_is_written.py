@@ -21,8 +21,8 @@ from tidegate.kube.failures import Forbidden, Invalid, failure_from_response
 from tidegate.observe.index import Index
 from tidegate.observe.known_apps import UnreadableApp
 from tidegate.observe.observation import Unfit
-from tidegate.observe.pods import Pod, build_record
 from tidegate.observe.process_state import Memory, Refusal
+from tidegate.pods.records.read_pods import Pod, build_record
 from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.contract.protocol import ROLE_DRIVER, AgentReport, DriverState, Fault, Termination, to_json
 from tidegate_spark.contract.reasons import ForeignReason, Reason

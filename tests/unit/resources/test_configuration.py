@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from tidegate.api.values.errors import TooLongError
-from tidegate.observe.pod_record import PodRecord
-from tidegate.observe.pods import Pod, build_record
+from tidegate.pods.records.read_pods import Pod, build_record
+from tidegate.pods.records.record import PodRecord
 from tidegate.resources.configuration import ConfiguredPod, secret_for
 from tidegate.resources.driver import build_driver
 from tidegate.resources.driver_config import build_driver_config

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tidegate.api.control_message import ControlMessage, ControlMessageStatus
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.control_protocol import ControlOrders
 
 

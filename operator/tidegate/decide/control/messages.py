@@ -5,7 +5,7 @@ What a driver reports comes from the application's own process: it is cut to a l
 
 from __future__ import annotations
 
-from tidegate.decide.fault_messages import OLDER_RUNTIME, with_remedy
+from tidegate.pods.records.fault_messages import OLDER_RUNTIME, with_remedy
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD, LONGEST_ERROR, MessageReport, QueryAcknowledgement
 from tidegate_spark.contract.reasons import Reason
 

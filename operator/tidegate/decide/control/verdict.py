@@ -11,7 +11,7 @@ from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.engine.rules.health import Health
 from tidegate.observe.control_observation import ControlObservation
 from tidegate.observe.open_resources import OpenCount
-from tidegate.observe.pod_record import process_of
+from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.control_protocol import MessageReport
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import AnyReason

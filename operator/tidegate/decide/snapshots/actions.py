@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from tidegate.api.stream_snapshot import StreamSnapshot, StreamSnapshotStatus
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
-from tidegate.observe.pod_record import PodRecord
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import AnyReason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 

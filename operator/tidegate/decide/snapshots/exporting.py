@@ -19,7 +19,6 @@ from tidegate.api.stream_snapshot import (
     is_to_be_verified,
     snapshot_id,
 )
-from tidegate.decide.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
 from tidegate.decide.snapshots import messages, pods
 from tidegate.decide.snapshots.actions import (
     CountExport,
@@ -34,10 +33,11 @@ from tidegate.decide.snapshots.verifying import read_back
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.pauses import time_left
 from tidegate.engine.rules.table import earliest
-from tidegate.observe.pod_record import PodRecord, Waiting
 from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.pods.records.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
+from tidegate.pods.records.names import EXPORT_CONTAINER, export_pod_name
+from tidegate.pods.records.record import PodRecord, Waiting
 from tidegate.resources.export_pod import build_order
-from tidegate.resources.names import EXPORT_CONTAINER, export_pod_name
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 

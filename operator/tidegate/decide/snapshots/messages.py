@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.decide.fault_messages import OLDER_RUNTIME, logs, with_remedy
+from tidegate.pods.records.fault_messages import OLDER_RUNTIME, logs, with_remedy
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 

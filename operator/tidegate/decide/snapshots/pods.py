@@ -10,17 +10,17 @@ import msgspec
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
-from tidegate.decide.faults import Problem, is_json, name_start_problem
 from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
 from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refers_to_its_app
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import refused_for, time_left
-from tidegate.observe.pod_record import PodRecord, process_of
 from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.pods.records.faults import Problem, is_json, name_start_problem
+from tidegate.pods.records.platform import Platform
+from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.resources.export_pod import build_export_pod, hash_of_export
-from tidegate.resources.platform import Platform
 from tidegate.resources.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
 from tidegate.resources.storage_pod import hash_of_taken
 from tidegate_spark.contract.protocol import ROLE_EXPORT, from_report

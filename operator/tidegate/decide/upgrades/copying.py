@@ -9,8 +9,8 @@ from tidegate.decide.upgrades.record import Step, change, find_report, is_pendin
 from tidegate.decide.upgrades.rehearsal import left_out
 from tidegate.decide.upgrades.repartition import judge_copy
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord, process_of
-from tidegate.observe.pods import time_from_seconds
+from tidegate.pods.records.read_pods import time_from_seconds
+from tidegate.pods.records.record import PodRecord, process_of
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Unfit
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState

@@ -7,16 +7,6 @@ import msgspec
 from tidegate.api.spec_hash import has_same_store
 from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.decide.executor_ends import name_failing_executors
-from tidegate.decide.fault_messages import reported
-from tidegate.decide.faults import (
-    Problem,
-    blames_version,
-    ended_for_all_versions,
-    is_named,
-    name_end,
-    name_start_problem,
-    read_termination,
-)
 from tidegate.decide.launch import refusal_of, words_of_refusal
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.launched import (
@@ -47,8 +37,18 @@ from tidegate.decide.upgrades.record import (
 from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.engine.rules.pauses import time_left
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord
-from tidegate.observe.pods import time_from_seconds
+from tidegate.pods.records.fault_messages import reported
+from tidegate.pods.records.faults import (
+    Problem,
+    blames_version,
+    ended_for_all_versions,
+    is_named,
+    name_end,
+    name_start_problem,
+    read_termination,
+)
+from tidegate.pods.records.read_pods import time_from_seconds
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotState
 

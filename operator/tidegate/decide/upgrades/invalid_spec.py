@@ -13,8 +13,6 @@ import msgspec
 
 from tidegate.api.streaming_app import Phase, StableSpec, UpgradeStatus
 from tidegate.decide.ends import ended_for_good, obey_policy_never
-from tidegate.decide.fault_messages import sentence
-from tidegate.decide.faults import Problem, name_end
 from tidegate.decide.launch import reason_not_built, why_not_built
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
@@ -27,6 +25,8 @@ from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.observe.observation import CheckedReferences, Observation
+from tidegate.pods.records.fault_messages import sentence
+from tidegate.pods.records.faults import Problem, name_end
 from tidegate_spark.contract.reasons import Reason
 
 

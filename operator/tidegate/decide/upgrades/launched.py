@@ -7,10 +7,10 @@ did within the time that it had for its test is undone, and what is not known co
 from __future__ import annotations
 
 from tidegate.api.streaming_app import UpgradePhase, UpgradeStatus
-from tidegate.decide.faults import read_termination
 from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord
-from tidegate.resources.names import driver_pod_name
+from tidegate.pods.records.faults import read_termination
+from tidegate.pods.records.names import driver_pod_name
+from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.decide.fault_messages import sentence
+from tidegate.pods.records.fault_messages import sentence
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import entry_of, remedy_of
 from tidegate_spark.contract.rehearsal_protocol import RehearsalResult

@@ -14,8 +14,14 @@ import msgspec
 from tidegate.api.streaming_app import RehearsalSpec, RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
 from tidegate.api.values.errors import SpecError
 from tidegate.decide.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal
-from tidegate.decide.fault_messages import reported, with_remedy
-from tidegate.decide.faults import (
+from tidegate.decide.launch import provide
+from tidegate.decide.upgrades import messages
+from tidegate.decide.upgrades.record import Step, change, seconds_since, with_obsolete
+from tidegate.engine.rules.actions import EnsureAccess
+from tidegate.engine.rules.pauses import refused_for, time_left
+from tidegate.observe.observation import Observation
+from tidegate.pods.records.fault_messages import reported, with_remedy
+from tidegate.pods.records.faults import (
     KILLED_BY_MEMORY,
     SIGKILL,
     is_named,
@@ -25,15 +31,9 @@ from tidegate.decide.faults import (
     name_start_problem,
     read_termination,
 )
-from tidegate.decide.launch import provide
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.record import Step, change, seconds_since, with_obsolete
-from tidegate.engine.rules.actions import EnsureAccess
-from tidegate.engine.rules.pauses import refused_for, time_left
-from tidegate.observe.observation import Observation
-from tidegate.observe.pod_record import PodRecord
-from tidegate.observe.pods import time_from_seconds
-from tidegate.resources.names import rehearsal_pod_name
+from tidegate.pods.records.names import rehearsal_pod_name
+from tidegate.pods.records.read_pods import time_from_seconds
+from tidegate.pods.records.record import PodRecord
 from tidegate.resources.rehearsal_pod import build_rehearsal, longest_seconds
 from tidegate_spark.contract.protocol import EXIT_STOPPED, Fault, Termination
 from tidegate_spark.contract.reasons import Reason

@@ -24,7 +24,6 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
-from tidegate.decide.faults import Problem
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
@@ -51,7 +50,8 @@ from tidegate.decide.upgrades.repartition_pod import (
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import time_from_seconds
+from tidegate.pods.records.faults import Problem
+from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Unfit, needs_repartition, why_unfit
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.decide.fault_messages import sentence
+from tidegate.pods.records.fault_messages import sentence
 from tidegate_spark.contract.repartition_protocol import BACK
 
 _RETRY_OR_REVERT = f"To try again, change spec.restartNonce; to cancel, set {BACK}."

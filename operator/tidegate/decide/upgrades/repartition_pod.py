@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from tidegate.api.streaming_app import Phase, RepartitionStatus, UpgradePhase, UpgradeStatus
 from tidegate.api.values.errors import SpecError
 from tidegate.decide.actions import Action, ConfirmDriverGone, ConfirmRecord, CreateRepartition, DeleteRepartition
-from tidegate.decide.faults import KILLED_BY_MEMORY, is_named, lost_from_sight, name_start_problem, read_termination
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.record import (
@@ -26,8 +25,15 @@ from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
 from tidegate.observe.observation import Observation, lacks_access
-from tidegate.observe.pod_record import PodRecord, process_of
-from tidegate.resources.names import driver_pod_name, repartition_pod_name
+from tidegate.pods.records.faults import (
+    KILLED_BY_MEMORY,
+    is_named,
+    lost_from_sight,
+    name_start_problem,
+    read_termination,
+)
+from tidegate.pods.records.names import driver_pod_name, repartition_pod_name
+from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.resources.repartition_pod import build_repartition_pod
 from tidegate_spark.contract.protocol import Termination
 from tidegate_spark.contract.reasons import Reason

@@ -7,7 +7,6 @@ import dataclasses
 from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.decide.executor_ends import END_REASONS
 from tidegate.decide.executors import lacks_key, name_silence
-from tidegate.decide.faults import Problem, name_start_problem
 from tidegate.decide.snapshots.messages import of_report
 from tidegate.decide.snapshots.taking import FOR_A_PERSON
 from tidegate.decide.upgrades import messages
@@ -39,6 +38,7 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
 from tidegate.observe.observation import Observation
+from tidegate.pods.records.faults import Problem, name_start_problem
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
 from tidegate_spark.contract.snapshot_protocol import SnapshotState

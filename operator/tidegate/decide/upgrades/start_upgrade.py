@@ -38,7 +38,7 @@ from tidegate.decide.upgrades.rehearsal import left_out
 from tidegate.decide.upgrades.repartition import starts_again, state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.repartition_dry_run import why_not_launchable
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import time_from_seconds
+from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.resources.references import Reference, references_of, spared_by
 from tidegate_spark.contract.reasons import Reason
 

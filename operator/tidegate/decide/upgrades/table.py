@@ -26,7 +26,7 @@ from tidegate.decide.upgrades import (
 )
 from tidegate.decide.upgrades.record import OLD_RUNS, UNDER_TEST, Step, applied
 from tidegate.observe.observation import Observation
-from tidegate.observe.pods import time_from_seconds
+from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
 
 When: TypeAlias = Callable[[Observation, UpgradeStatus, float], Step | None]

@@ -3,8 +3,8 @@
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
-from tidegate.decide.faults import name_end, name_reported
-from tidegate.observe.pod_record import Exit
+from tidegate.pods.records.faults import name_end, name_reported
+from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import entry_of

@@ -9,10 +9,10 @@ import pytest
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
+from tidegate.pods.records.floors import Bounds, Floors
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.executor import build_executor_template
-from tidegate.resources.floors import Bounds, Floors
 from tidegate.resources.purge import build_purge_pod
 from tidegate.resources.storage_pod import hash_of_taken
 from tidegate_testing.every_pod import BESIDE, Change

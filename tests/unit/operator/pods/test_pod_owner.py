@@ -8,10 +8,10 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.observe.index import Index
-from tidegate.observe.pod_record import PodRecord, of_driver
-from tidegate.observe.pods import Pod, build_record, launch_of
+from tidegate.pods.records.metadata import owner_reference, reference_to
+from tidegate.pods.records.read_pods import Pod, build_record, launch_of
+from tidegate.pods.records.record import PodRecord, of_driver
 from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.metadata import owner_reference, reference_to
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_spark.process.spark.sparkconf import executor_template

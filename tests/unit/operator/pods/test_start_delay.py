@@ -4,7 +4,15 @@ import datetime
 
 import pytest
 
-from tidegate.observe.start_delay import LONGEST_TEXT, Obstacle, PodEvent, StartDelay, delay_of, missing_claim, time_of
+from tidegate.pods.records.start_delay import (
+    LONGEST_TEXT,
+    Obstacle,
+    PodEvent,
+    StartDelay,
+    delay_of,
+    missing_claim,
+    time_of,
+)
 
 NO_CONFIG_MAP = 'MountVolume.SetUp failed for volume "rules" : configmap "rules" not found'
 NO_SECRET = 'MountVolume.SetUp failed for volume "keys" : secret "keys" not found'

@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from tidegate.decide import fault_messages
-from tidegate.observe.pod_record import Exit, PodRecord, Waiting
-from tidegate.observe.start_delay import Obstacle, StartDelay
-from tidegate.resources.names import EXPORT_CONTAINER, PURGE_CONTAINER, RUNTIME_CONTAINER, SNAPSHOT_CONTAINER
+from tidegate.pods.records import fault_messages
+from tidegate.pods.records.names import EXPORT_CONTAINER, PURGE_CONTAINER, RUNTIME_CONTAINER, SNAPSHOT_CONTAINER
+from tidegate.pods.records.record import Exit, PodRecord, Waiting
+from tidegate.pods.records.start_delay import Obstacle, StartDelay
 from tidegate_spark.contract import protocol
 from tidegate_spark.contract.protocol import (
     EXIT_DEPENDENCY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.observe.start_delay import StartDelay
+from tidegate.pods.records.start_delay import StartDelay
 
 FINISHED = ("Succeeded", "Failed")
 DELETED_BY_TAINT = "DeletionByTaintManager"

@@ -12,11 +12,8 @@ from collections.abc import Mapping
 import msgspec
 
 from tidegate.api.values.bounded_json import is_fit
-from tidegate.observe.pod_owner import Belonging, belonging
-from tidegate.observe.pod_record import FINISHED, Exit, PodRecord, Waiting
-from tidegate.observe.start_delay import missing_claim
-from tidegate.resources.metadata import labels_of_pod
-from tidegate.resources.names import (
+from tidegate.pods.records.metadata import labels_of_pod
+from tidegate.pods.records.names import (
     DRIVER_CONTAINER,
     EXECUTOR_CONTAINER,
     EXPORT_CONTAINER,
@@ -24,6 +21,9 @@ from tidegate.resources.names import (
     REPARTITION_CONTAINER,
     SNAPSHOT_CONTAINER,
 )
+from tidegate.pods.records.pod_owner import Belonging, belonging
+from tidegate.pods.records.record import FINISHED, Exit, PodRecord, Waiting
+from tidegate.pods.records.start_delay import missing_claim
 from tidegate.spark.settings import task_slots
 from tidegate_spark.contract import protocol
 from tidegate_spark.contract.secret_shapes import without_shapes

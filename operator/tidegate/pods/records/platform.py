@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.resources.floors import NO_FLOORS, Floors
+from tidegate.pods.records.floors import NO_FLOORS, Floors
 
 
 @dataclass(frozen=True)

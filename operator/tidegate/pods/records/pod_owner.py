@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND
 from tidegate.api.streaming_app import API_VERSION, KIND
-from tidegate.resources.names import driver_pod_name, purge_pod_name, release_pod_name
+from tidegate.pods.records.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate_spark.contract.protocol import (
     ROLE_DRIVER,
     ROLE_EXECUTOR,
