@@ -21,7 +21,7 @@ from typing import Self
 from tests.bench.report import print_report
 from tests.bench.telling import say
 from tests.bench.turns import turns
-from tidegate.spark.settings import spark_settings
+from tidegate.pods.spark.settings import spark_settings
 from tidegate_spark.contract.protocol import SPARK_SECRET_SETTINGS
 
 SCRIPT = Path(__file__).parent / "scripts" / "shuffling.py"

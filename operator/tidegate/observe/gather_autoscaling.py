@@ -11,7 +11,7 @@ from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.reports import find_pod, valid_report
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.pods.records.record import process_of
-from tidegate.spark.settings import task_slots
+from tidegate.pods.spark.settings import task_slots
 from tidegate_spark.contract.protocol import ROLE_DRIVER, AgentReport, DriverState
 
 _COMES_FIRST = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.ROLLING_BACK})

@@ -14,8 +14,8 @@ from tidegate.api.values.errors import TooLongError
 from tidegate.pods import messages
 from tidegate.pods.records.metadata import labels
 from tidegate.pods.records.names import DRIVER_CONTAINER, configuration_secret_name
+from tidegate.pods.spark.settings import TASK_CPUS
 from tidegate.resources.pod_parts import literal
-from tidegate.spark.settings import TASK_CPUS
 from tidegate_spark.contract.configuration_protocol import (
     LONGEST_IN_VARIABLE,
     REST_DIRECTORY,

@@ -12,7 +12,7 @@ from typing import Any
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.pods.records.names import spark_secret_name
 from tidegate.pods.records.platform import Platform
-from tidegate.spark.settings import authenticates
+from tidegate.pods.spark.settings import authenticates
 from tidegate_spark.contract.protocol import SPARK_SECRET_FILE
 
 _DIRECTORY, _, SPARK_SECRET_KEY = SPARK_SECRET_FILE.rpartition("/")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bench.throughput import CLOSED, OPEN, SIGNED, Trial, figures, settings_of
-from tidegate.spark.settings import CLOSED_PORTS
+from tidegate.pods.spark.settings import CLOSED_PORTS
 from tidegate_spark.contract.protocol import SPARK_SECRET_SETTINGS
 
 

@@ -24,7 +24,7 @@ from tidegate.pods.records.names import (
 from tidegate.pods.records.pod_owner import Belonging, belonging
 from tidegate.pods.records.record import FINISHED, Exit, PodRecord, Waiting
 from tidegate.pods.records.start_delay import missing_claim
-from tidegate.spark.settings import task_slots
+from tidegate.pods.spark.settings import task_slots
 from tidegate_spark.contract import protocol
 from tidegate_spark.contract.secret_shapes import without_shapes
 

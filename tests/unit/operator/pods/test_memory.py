@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.api.values.errors import SpecError
-from tidegate.spark.memory import SMALLEST_HEAP_MIB, MemorySplit, split_memory
+from tidegate.pods.spark.memory import SMALLEST_HEAP_MIB, MemorySplit, split_memory
 
 SPLITS: dict[str, tuple[str, str | int, dict[str, str], MemorySplit]] = {
     "60 % is heap": ("driver", "2Gi", {}, MemorySplit(1228, 820)),

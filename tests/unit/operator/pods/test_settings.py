@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.spark.settings import CLOSED_PORTS, DEFAULTS, spark_settings
+from tidegate.pods.spark.settings import CLOSED_PORTS, DEFAULTS, spark_settings
 from tidegate_spark.contract.owned_settings import BOTH_TEMPLATES, IN_EFFECT, remedy_of
 
 HELD = DEFAULTS | CLOSED_PORTS

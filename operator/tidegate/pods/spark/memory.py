@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import mebibytes
-from tidegate.spark import messages
+from tidegate.pods.spark import messages
 
 HEAP_PERCENT = 60
 """The heap's share unless sparkConf names a heap. RocksDB and Python workers live outside of it and are what grows."""

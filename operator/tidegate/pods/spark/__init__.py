@@ -1,0 +1,1 @@
+"""Spark's configuration keys and the division of memory. No I/O."""
