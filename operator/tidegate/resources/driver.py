@@ -10,9 +10,9 @@ from tidegate.api.streaming_app import RestartPolicy, StreamingApp
 from tidegate.pods.records.metadata import labels, owner_reference
 from tidegate.pods.records.names import DRIVER_CONTAINER, agent_secret_name, driver_pod_name
 from tidegate.pods.records.platform import Platform
+from tidegate.pods.reserved.accounts import refuse_others_account, service_account
+from tidegate.pods.reserved.addresses import refuse_detours
 from tidegate.resources import pod_parts
-from tidegate.resources.accounts import refuse_others_account, service_account
-from tidegate.resources.addresses import refuse_detours
 from tidegate.resources.configuration import ConfiguredPod, configuration_of
 from tidegate.resources.control_channel import mount_credentials
 from tidegate.resources.cpu_limits import driver_limit

@@ -15,15 +15,15 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.pods.records.names import EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
 from tidegate.pods.records.platform import Platform
+from tidegate.pods.reserved.accounts import service_account
+from tidegate.pods.reserved.exec_limits import refuse_long_settings
+from tidegate.pods.reserved.reserved_labels import refuse_in_settings
 from tidegate.pods.spark.memory import split_memory
 from tidegate.pods.spark.settings import spark_settings
-from tidegate.resources.accounts import service_account
 from tidegate.resources.control_channel import channel_settings, control_settings
-from tidegate.resources.exec_limits import refuse_long_settings
 from tidegate.resources.executor import build_executor_template
 from tidegate.resources.mounted_main import main_reference
 from tidegate.resources.pod_parts import is_injected
-from tidegate.resources.reserved_labels import refuse_in_settings
 from tidegate_spark.contract.protocol import (
     EXPECTS_BEGINNING,
     EXPECTS_NOTHING,

@@ -36,7 +36,7 @@ from tidegate.pods.records.names import (
     verify_pod_name,
 )
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.addresses import refuse_detours
+from tidegate.pods.reserved.addresses import refuse_detours
 from tidegate.resources.cpu_limits import driver_limit
 from tidegate.resources.driver_config import app_storage
 from tidegate.resources.storage_pod import Errand, build_storage_pod, hash_of_taken

@@ -24,10 +24,10 @@ from tidegate.api.values.errors import SpecError
 from tidegate.pods.records.metadata import labels
 from tidegate.pods.records.names import DRIVER_CONTAINER, SHARED_ACCESS_NAME
 from tidegate.pods.records.platform import Platform
+from tidegate.pods.reserved.accounts import service_account
+from tidegate.pods.reserved.exec_limits import is_too_long
 from tidegate.resources import pod_parts
-from tidegate.resources.accounts import service_account
 from tidegate.resources.driver_config import app_storage, build_driver_config
-from tidegate.resources.exec_limits import is_too_long
 from tidegate.resources.helper_containers import files_requirements
 from tidegate.resources.pod_template import driver_template
 from tidegate_spark.contract.protocol import (

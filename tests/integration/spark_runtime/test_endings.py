@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.resources.exec_limits import LONGEST_SETTING
+from tidegate.pods.reserved.exec_limits import LONGEST_SETTING
 from tidegate_spark.contract.protocol import EXIT_APPLICATION, EXIT_DEPENDENCY, EXIT_OK
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FILES_CLASS

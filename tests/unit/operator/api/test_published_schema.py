@@ -13,7 +13,7 @@ from tidegate.api.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.api.control_message import ControlMessageSpec, ControlMessageStatus
 from tidegate.api.stream_snapshot import StreamSnapshotSpec, StreamSnapshotStatus
 from tidegate.api.streaming_app import StreamingAppSpec, StreamingAppStatus
-from tidegate.resources.reserved_env import CREDENTIALS, PREFIX, PREFIX_REMEDY, SPARKS, SPARKS_REMEDY
+from tidegate.pods.reserved.reserved_env import CREDENTIALS, PREFIX, PREFIX_REMEDY, SPARKS, SPARKS_REMEDY
 from tidegate_spark.contract.owned_settings import OWNED_KEYS, OWNED_STARTS, keys_set_apart
 from tidegate_testing import plain_yaml
 
