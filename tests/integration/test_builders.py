@@ -11,10 +11,10 @@ import pytest
 
 from tidegate.api.streaming_app import StreamingApp, decode_app
 from tidegate.engine.rules.event import build_event
+from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.records.platform import Platform
 from tidegate.resources.access import build_access
 from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.reasons import Reason

@@ -27,11 +27,11 @@ from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFina
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import refused_for
 from tidegate.observe.observation import Observation, lacks_access
+from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import name_end, name_start_problem, read_termination
 from tidegate.pods.records.names import driver_pod_name, purge_pod_name
 from tidegate.pods.records.record import PodRecord
-from tidegate.resources.driver_config import app_storage
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_spark.contract.reasons import Reason

@@ -15,9 +15,9 @@ from tidegate.engine.rules.actions import EnsureAccess, PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import PATIENCE, patience_left, refused_for
 from tidegate.observe.observation import Observation, lacks_access
+from tidegate.pods.builders.driver_config import fork_holder
 from tidegate.pods.records.faults import name_end, name_start_problem
 from tidegate.pods.records.names import release_pod_name
-from tidegate.resources.driver_config import fork_holder
 from tidegate.resources.release_pod import build_release_pod
 from tidegate_spark.contract.reasons import Reason
 

@@ -22,8 +22,8 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES
 from tidegate.kube.paths import collection
 from tidegate.observe import messages
+from tidegate.pods.builders.cpu_limits import driver_limit, executor_limit
 from tidegate.pods.records.record import PodRecord, of_driver
-from tidegate.resources.cpu_limits import driver_limit, executor_limit
 
 LASTS = 30.0
 """Seconds for which what was read counts."""

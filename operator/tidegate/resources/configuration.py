@@ -12,10 +12,10 @@ from typing import Any
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import TooLongError
 from tidegate.pods import messages
+from tidegate.pods.builders.pod_parts import literal
 from tidegate.pods.records.metadata import labels
 from tidegate.pods.records.names import DRIVER_CONTAINER, configuration_secret_name
 from tidegate.pods.spark.settings import TASK_CPUS
-from tidegate.resources.pod_parts import literal
 from tidegate_spark.contract.configuration_protocol import (
     LONGEST_IN_VARIABLE,
     REST_DIRECTORY,

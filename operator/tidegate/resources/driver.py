@@ -7,19 +7,19 @@ from typing import Any
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RestartPolicy, StreamingApp
+from tidegate.pods.builders import pod_parts
+from tidegate.pods.builders.control_channel import mount_credentials
+from tidegate.pods.builders.cpu_limits import driver_limit
+from tidegate.pods.builders.driver_config import build_driver_config
+from tidegate.pods.builders.mounted_main import mount_main
+from tidegate.pods.builders.pod_template import DRIVER_FIELD, lay_over
+from tidegate.pods.builders.spark_auth import spark_auth_mounts, spark_auth_volumes
 from tidegate.pods.records.metadata import labels, owner_reference
 from tidegate.pods.records.names import DRIVER_CONTAINER, agent_secret_name, driver_pod_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.reserved.accounts import refuse_others_account, service_account
 from tidegate.pods.reserved.addresses import refuse_detours
-from tidegate.resources import pod_parts
 from tidegate.resources.configuration import ConfiguredPod, configuration_of
-from tidegate.resources.control_channel import mount_credentials
-from tidegate.resources.cpu_limits import driver_limit
-from tidegate.resources.driver_config import build_driver_config
-from tidegate.resources.mounted_main import mount_main
-from tidegate.resources.pod_template import DRIVER_FIELD, lay_over
-from tidegate.resources.spark_auth import spark_auth_mounts, spark_auth_volumes
 from tidegate.resources.starting_offsets import refuse_unreadable_offsets
 from tidegate.resources.version_limit import refuse_large_version
 from tidegate_spark.contract.protocol import (

@@ -10,14 +10,14 @@ from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot, snapshot_id
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.pods import messages
+from tidegate.pods.builders import pod_parts
+from tidegate.pods.builders.cpu_limits import limited_as_driver
+from tidegate.pods.builders.helper_containers import of_pod, raised_resources
+from tidegate.pods.builders.storage_pod import SparkContainer, build_storage_pod, hash_of_taken
 from tidegate.pods.records.names import EXPORT_CONTAINER
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.spark.memory import split_memory
-from tidegate.resources import pod_parts
-from tidegate.resources.cpu_limits import limited_as_driver
-from tidegate.resources.helper_containers import of_pod, raised_resources
 from tidegate.resources.snapshot_pod import build_errand, remembered_app
-from tidegate.resources.storage_pod import SparkContainer, build_storage_pod, hash_of_taken
 from tidegate_spark.contract.protocol import ROLE_EXPORT
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotOrders, StateChoice
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.pods.builders.spark_auth import SPARK_SECRET_KEY
 from tidegate.pods.records.metadata import labels, owner_reference
 from tidegate.pods.records.names import agent_secret_name, spark_secret_name
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.spark_auth import SPARK_SECRET_KEY
 from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, AGENT_TOKEN_FILE, ANNOTATION_APP_UID
 
 TOKEN_KEY, NUMBER_KEY = (path.rpartition("/")[2] for path in (AGENT_TOKEN_FILE, AGENT_NUMBER_FILE))

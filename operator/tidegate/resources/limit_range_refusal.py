@@ -13,6 +13,7 @@ from tidegate.api import foreign_text
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
 from tidegate.pods import messages
+from tidegate.pods.builders.helper_containers import HELPERS_FIELD
 from tidegate.pods.records.names import (
     DRIVER_CONTAINER,
     EXPORT_CONTAINER,
@@ -21,7 +22,6 @@ from tidegate.pods.records.names import (
     RUNTIME_CONTAINER,
     SNAPSHOT_CONTAINER,
 )
-from tidegate.resources.helper_containers import HELPERS_FIELD
 from tidegate_spark.contract.protocol import LABEL_ROLE, ROLE_REHEARSAL
 
 _FIELDS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.pods.builders.storage_pod import Errand, build_storage_pod
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import PURGE_CONTAINER, purge_pod_name
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.storage_pod import Errand, build_storage_pod
 from tidegate_spark.contract.protocol import ROLE_PURGE
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from tidegate.api.streaming_app import LocalReference, StreamingApp
+from tidegate.pods.builders.driver_config import fork_holder
+from tidegate.pods.builders.storage_pod import Errand, build_storage_pod
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import SNAPSHOT_CONTAINER, release_pod_name
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver_config import fork_holder
-from tidegate.resources.storage_pod import Errand, build_storage_pod
 from tidegate_spark.contract.protocol import ROLE_SNAPSHOT, Storage, to_order
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, ReleaseOrder, SnapshotOrders
 

@@ -14,14 +14,14 @@ from tidegate.api.streaming_app import RepartitionStatus, StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
 from tidegate.pods import messages
+from tidegate.pods.builders import pod_parts
+from tidegate.pods.builders.cpu_limits import limited_as_driver
+from tidegate.pods.builders.helper_containers import of_pod, raised_resources
+from tidegate.pods.builders.storage_pod import Errand, SparkContainer, build_storage_pod
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import REPARTITION_CONTAINER, repartition_pod_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.spark.memory import split_memory
-from tidegate.resources import pod_parts
-from tidegate.resources.cpu_limits import limited_as_driver
-from tidegate.resources.helper_containers import of_pod, raised_resources
-from tidegate.resources.storage_pod import Errand, SparkContainer, build_storage_pod
 from tidegate_spark.contract.protocol import LABEL_EPOCH, POD_UID_VARIABLE, ROLE_REPARTITION, to_order
 from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE
 from tidegate_spark.contract.repartition_protocol import REPARTITION_MODULE, REPARTITION_VARIABLE, Repartition

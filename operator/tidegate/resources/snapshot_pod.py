@@ -26,6 +26,9 @@ from tidegate.api.streaming_app import (
     StreamingAppStatus,
 )
 from tidegate.pods import messages
+from tidegate.pods.builders.cpu_limits import driver_limit
+from tidegate.pods.builders.driver_config import app_storage
+from tidegate.pods.builders.storage_pod import Errand, build_storage_pod, hash_of_taken
 from tidegate.pods.records.metadata import reference_to
 from tidegate.pods.records.names import (
     DEFAULT_ACCOUNT,
@@ -37,9 +40,6 @@ from tidegate.pods.records.names import (
 )
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.reserved.addresses import refuse_detours
-from tidegate.resources.cpu_limits import driver_limit
-from tidegate.resources.driver_config import app_storage
-from tidegate.resources.storage_pod import Errand, build_storage_pod, hash_of_taken
 from tidegate_spark.contract.protocol import LABEL_SNAPSHOT, ROLE_SNAPSHOT, Storage, to_order
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 

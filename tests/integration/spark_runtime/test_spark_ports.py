@@ -10,9 +10,9 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from tidegate.pods.builders.driver_config import app_storage, build_driver_config
+from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver_config import app_storage, build_driver_config
-from tidegate.resources.executor import build_executor_template
 from tidegate_spark.contract.protocol import SPARK_SECRET_FILE
 from tidegate_testing.values import app
 

@@ -8,10 +8,10 @@ import msgspec
 
 from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot
 from tidegate.api.streaming_app import RepartitionStatus, StartedFrom, StreamingApp, UpgradePhase
+from tidegate.pods.builders.driver_config import app_storage
+from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.records.platform import Platform
 from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.driver_config import app_storage
-from tidegate.resources.executor import build_executor_template
 from tidegate.resources.export_pod import build_export_pod
 from tidegate.resources.purge import build_purge_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from tidegate.api.values.errors import TooLongError
+from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.records.read_pods import Pod, build_record
 from tidegate.pods.records.record import PodRecord
 from tidegate.resources.configuration import ConfiguredPod, secret_for
 from tidegate.resources.driver import build_driver
-from tidegate.resources.driver_config import build_driver_config
 from tidegate.resources.purge import build_purge_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal
 from tidegate_spark.contract.configuration_protocol import (

@@ -10,8 +10,8 @@ import pytest
 
 import tidegate_spark
 from tidegate.api.streaming_app import decode_app
+from tidegate.pods.builders.pod_parts import RUNTIME_IN_OPERATOR_IMAGE
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.pod_parts import RUNTIME_IN_OPERATOR_IMAGE
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import DriverConfig, from_json
 from tidegate_testing.golden import assert_golden

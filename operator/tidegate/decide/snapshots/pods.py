@@ -17,12 +17,12 @@ from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import refused_for, time_left
 from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.pods.builders.storage_pod import hash_of_taken
 from tidegate.pods.records.faults import Problem, is_json, name_start_problem
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.resources.export_pod import build_export_pod, hash_of_export
 from tidegate.resources.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
-from tidegate.resources.storage_pod import hash_of_taken
 from tidegate_spark.contract.protocol import ROLE_EXPORT, from_report
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState

@@ -28,9 +28,9 @@ from tidegate.api.values.errors import SpecError
 from tidegate.api.values.plain_secrets import without_secrets, without_secrets_of
 from tidegate.api.values.quantity import parse_quantity
 from tidegate.api.values.times import fault_of
+from tidegate.pods.builders.storage_pod import variables_in
 from tidegate.pods.spark.memory import split_memory
 from tidegate.pods.spark.settings import task_slots
-from tidegate.resources.storage_pod import variables_in
 from tidegate_spark.contract.secret_shapes import is_literal, names_a_secret, without_shapes
 from tidegate_spark.inspect.conditions import conditions_of_filter, conditions_of_key
 from tidegate_spark.inspect.errors import BadQuestionError

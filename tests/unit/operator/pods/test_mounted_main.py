@@ -7,9 +7,9 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash, version_of, with_version
 from tidegate.api.streaming_app import StreamingApp, decode_app
+from tidegate.pods.builders.driver_config import app_storage, build_driver_config
+from tidegate.pods.builders.executor import build_executor_template
 from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.driver_config import app_storage, build_driver_config
-from tidegate.resources.executor import build_executor_template
 from tidegate.resources.purge import build_purge_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 from tidegate_spark.contract.protocol import MAIN_DIRECTORY, MOUNTED_MAIN_DIRECTORY

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.records.platform import Platform
 from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.executor import build_executor_template
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import LOG_FORMAT_VARIABLE, SECRET_VARIABLES, Storage
 from tidegate_testing.values import app

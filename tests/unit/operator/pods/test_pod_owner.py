@@ -117,7 +117,7 @@ def test_the_pods_that_are_built_are_ours() -> None:
 
 
 def test_executors_as_spark_makes_them_are_their_drivers() -> None:
-    from tidegate.resources.driver_config import build_driver_config  # noqa: PLC0415 - beside what it is for
+    from tidegate.pods.builders.driver_config import build_driver_config  # noqa: PLC0415 - beside what it is for
 
     template = executor_template(build_driver_config(APP, 3, 1, PLATFORM), "pod-1")
     found = record(as_stored(template, name="orders-e3-exec-1", namespace="shop", uid="pod-2"))

@@ -6,9 +6,9 @@ import pytest
 
 from tidegate.api.values.errors import SpecError
 from tidegate.decide.plan import decide
+from tidegate.pods.builders.driver_config import build_driver_config
+from tidegate.pods.builders.executor import build_executor_to_try
 from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.driver_config import build_driver_config
-from tidegate.resources.executor import build_executor_to_try
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.process.environment import Environment

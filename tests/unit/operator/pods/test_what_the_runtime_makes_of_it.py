@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
+from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver_config import build_driver_config
 from tidegate_spark.contract.owned_settings import remedy_of
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.spark import sparkconf

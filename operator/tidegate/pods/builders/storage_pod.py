@@ -21,15 +21,15 @@ from tidegate.api.control_spec import ChannelSpec, ModelsSpec
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Application, Driver, Executor, Runtime, StreamingApp
 from tidegate.api.values.errors import SpecError
+from tidegate.pods.builders import pod_parts
+from tidegate.pods.builders.driver_config import app_storage, build_driver_config
+from tidegate.pods.builders.helper_containers import files_requirements
+from tidegate.pods.builders.pod_template import driver_template
 from tidegate.pods.records.metadata import labels
 from tidegate.pods.records.names import DRIVER_CONTAINER, SHARED_ACCESS_NAME
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.reserved.accounts import service_account
 from tidegate.pods.reserved.exec_limits import is_too_long
-from tidegate.resources import pod_parts
-from tidegate.resources.driver_config import app_storage, build_driver_config
-from tidegate.resources.helper_containers import files_requirements
-from tidegate.resources.pod_template import driver_template
 from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,

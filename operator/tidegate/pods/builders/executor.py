@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.pods.builders import pod_parts
+from tidegate.pods.builders.cpu_limits import executor_limit
+from tidegate.pods.builders.pod_template import EXECUTOR_FIELD, lay_over
+from tidegate.pods.builders.spark_auth import spark_auth_env, spark_auth_mounts, spark_auth_volumes
 from tidegate.pods.records.metadata import labels
 from tidegate.pods.records.names import EXECUTOR_CONTAINER, executor_prefix
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.reserved.accounts import service_account
-from tidegate.resources import pod_parts
-from tidegate.resources.cpu_limits import executor_limit
-from tidegate.resources.pod_template import EXECUTOR_FIELD, lay_over
-from tidegate.resources.spark_auth import spark_auth_env, spark_auth_mounts, spark_auth_volumes
 from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
     EXECUTOR_CONFIG_VARIABLE,

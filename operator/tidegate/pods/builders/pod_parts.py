@@ -7,13 +7,13 @@ from typing import Any
 
 from tidegate.api.streaming_app import Resources, Runtime, StreamingApp
 from tidegate.api.values.quantity import parse_quantity
+from tidegate.pods.builders.helper_containers import runtime_requirements
+from tidegate.pods.builders.pod_template import COMMON_FIELD, lay_over
 from tidegate.pods.records.names import RUNTIME_CONTAINER
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.reserved.exec_limits import refuse_long_environment, refuse_long_variables
 from tidegate.pods.reserved.reserved_env import refuse_reserved
 from tidegate.pods.reserved.reserved_labels import refuse_in_template
-from tidegate.resources.helper_containers import runtime_requirements
-from tidegate.resources.pod_template import COMMON_FIELD, lay_over
 from tidegate_spark.contract.protocol import (
     ACCESS_KEY,
     CREDENTIALS_DIRECTORY,

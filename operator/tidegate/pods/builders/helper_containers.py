@@ -11,8 +11,8 @@ from typing import Any
 
 from tidegate.api.spec import Resources
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.pods.builders.cpu_limits import limit_for_files, small_requirements
 from tidegate.pods.records.floors import Bounds, Floors, greater, lowered, raised
-from tidegate.resources.cpu_limits import limit_for_files, small_requirements
 
 HELPERS_FIELD = "spec.helpers.resources"
 _BOUNDED = ("cpu", "memory")

@@ -13,6 +13,10 @@ from tidegate.api.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.pods.builders.control_channel import channel_settings, control_settings
+from tidegate.pods.builders.executor import build_executor_template
+from tidegate.pods.builders.mounted_main import main_reference
+from tidegate.pods.builders.pod_parts import is_injected
 from tidegate.pods.records.names import EXECUTOR_CONTAINER, driver_pod_name, executor_prefix
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.reserved.accounts import service_account
@@ -20,10 +24,6 @@ from tidegate.pods.reserved.exec_limits import refuse_long_settings
 from tidegate.pods.reserved.reserved_labels import refuse_in_settings
 from tidegate.pods.spark.memory import split_memory
 from tidegate.pods.spark.settings import spark_settings
-from tidegate.resources.control_channel import channel_settings, control_settings
-from tidegate.resources.executor import build_executor_template
-from tidegate.resources.mounted_main import main_reference
-from tidegate.resources.pod_parts import is_injected
 from tidegate_spark.contract.protocol import (
     EXPECTS_BEGINNING,
     EXPECTS_NOTHING,
