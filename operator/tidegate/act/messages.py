@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.kube.failures import Failure, Forbidden
+from tidegate.pods.admission.limit_range_refusal import refusal_of_helper
 from tidegate.pods.records.floors import Floors
-from tidegate.resources.limit_range_refusal import refusal_of_helper
 
 CONFIGURATION = "the Secret of the configuration"
 DRIVERS_ACCESS, LAUNCH_SECRETS = "the access of the driver", "the Secrets of the launch"

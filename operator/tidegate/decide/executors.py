@@ -19,12 +19,12 @@ from tidegate.decide.autoscaling_inputs import is_autoscaled
 from tidegate.decide.executor_ends import END_REASONS, last_end
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation, has_other_key
+from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_to_try
 from tidegate.pods.records.faults import Problem, name_start_problem
 from tidegate.pods.records.names import SHARED_ACCESS_NAME, driver_pod_name
 from tidegate.pods.records.record import PodRecord, of_driver, process_of
-from tidegate.resources.refused_pod import complaint_of
 from tidegate_spark.contract.control_protocol import MessageState
 from tidegate_spark.contract.protocol import PROTOCOL, ROLE_EXECUTOR, AgentReport, DriverState, works_with
 from tidegate_spark.contract.reasons import Reason

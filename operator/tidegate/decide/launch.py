@@ -31,12 +31,12 @@ from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import LONGEST_REFUSED_PAUSE, refused_for, time_left
 from tidegate.observe.observation import Observation, lacks_access
 from tidegate.observe.process_state import Refusal
+from tidegate.pods.admission.admission_error import complaint_of, field_behind
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_to_try
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.resources.configuration import ConfiguredPod
 from tidegate.resources.driver import build_driver
-from tidegate.resources.refused_pod import complaint_of, field_behind
 from tidegate_spark.contract.protocol import FINALIZER, ROLE_DRIVER, ROLE_EXECUTOR, ROLE_REPARTITION
 from tidegate_spark.contract.reasons import Reason
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp, StreamingAppSpec
 from tidegate.pods import messages
+from tidegate.pods.admission.admission_error import field_behind
 from tidegate.pods.records.metadata import labels
-from tidegate.resources.refused_pod import field_behind
 
 CONFIG_MAP, SECRET, CLAIM = "ConfigMap", "Secret", "PersistentVolumeClaim"
 STORAGE_FIELD = "spec.storage.credentialsSecretRef.name"

@@ -27,8 +27,8 @@ from tidegate.decide.upgrades.record import (
 from tidegate.decide.upgrades.repartition import state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.repartition_pod import find_pod
 from tidegate.observe.observation import Observation
+from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.records.names import repartition_pod_name
-from tidegate.resources.refused_pod import complaint_of
 from tidegate.resources.repartition_pod import build_attempt
 from tidegate_spark.contract.protocol import ROLE_REPARTITION
 

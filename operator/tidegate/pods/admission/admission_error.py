@@ -16,8 +16,8 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
 from tidegate.pods import messages
+from tidegate.pods.admission.limit_range_refusal import containers_refused, explained, field_of
 from tidegate.pods.builders.pod_template import COMMON_FIELD, DRIVER_FIELD, EXECUTOR_FIELD, find_item
-from tidegate.resources.limit_range_refusal import containers_refused, explained, field_of
 from tidegate_spark.contract.protocol import ROLE_EXECUTOR, ROLE_REPARTITION
 
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
