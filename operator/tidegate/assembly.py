@@ -17,6 +17,8 @@ from tidegate.agent.poller import AgentPoller
 from tidegate.agent.repartition_pods import RepartitionPods
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.autoscaling_part import AutoscalingPart
+from tidegate.cache.index import Index
+from tidegate.cache.large_apps import MIB, LargeApps
 from tidegate.control_part import ControlPart
 from tidegate.engine.controller import Running
 from tidegate.engine.events import EventPublisher
@@ -25,8 +27,6 @@ from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index
-from tidegate.observe.large_apps import MIB, LargeApps
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.start_events import StartEvents

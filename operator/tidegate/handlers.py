@@ -13,12 +13,12 @@ import aiohttp
 import kopf
 
 from tidegate.api.streaming_app import GROUP, PLURAL, VERSION
+from tidegate.cache.index import Index
+from tidegate.cache.large_apps import LargeApp
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.bounded_response import Names, bounded_by
 from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index
-from tidegate.observe.large_apps import LargeApp
 
 _WATCH_SECONDS = 540
 _PAGE = 10

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import EventCounter, Listed, Removed, Watch
-from tidegate.observe.index import Index
 from tidegate.pods.records.read_pods import WATCHED, read_record
 from tidegate.strangers import Strangers
 

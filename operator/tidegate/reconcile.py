@@ -13,6 +13,8 @@ from tidegate.act.carry_out import Actor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.executors import lacks_pods, wanted_executors
@@ -26,8 +28,6 @@ from tidegate.executor_trials import ExecutorTrials
 from tidegate.metrics.apps import AppFigures
 from tidegate.metrics.lifecycle import restarts_between
 from tidegate.observe.gather import observe
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import KnownApp, UnreadableApp
 from tidegate.observe.observation import Observation, pods_of, with_pods
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.start_events import StartEvents

@@ -19,15 +19,15 @@ from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import PERIOD, Settings
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp
+from tidegate.cache.reports import find_pod
 from tidegate.decide.autoscaling_inputs import basis_of, past_of, settings_of
 from tidegate.engine.resource_key import Key
 from tidegate.metrics.autoscaling import AutoscalingFigures
 from tidegate.observe.autoscaling_index import AutoscalingIndex, Watched
 from tidegate.observe.gather_autoscaling import see
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.quotas import Quotas
-from tidegate.observe.reports import find_pod
 from tidegate.pods.records.names import driver_pod_name
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR
 from tidegate_spark.contract.reasons import Reason

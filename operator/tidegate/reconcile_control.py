@@ -12,6 +12,7 @@ from tidegate.act.control import ControlActor
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.control_message import CONTROL_KIND
+from tidegate.cache.index import Index
 from tidegate.decide.control.actions import ControlPlan, GiveMessages
 from tidegate.decide.control.plan import decide_control
 from tidegate.engine.resource_key import Key
@@ -19,7 +20,6 @@ from tidegate.engine.retry_limiter import Looks
 from tidegate.metrics.control import ControlFigures
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.gather_control import FindSnapshot, observe_control
-from tidegate.observe.index import Index
 
 NO_APP = ""
 """Name in the key of messages that cannot be read: to whom they are sent is not known."""

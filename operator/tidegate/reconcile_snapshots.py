@@ -13,6 +13,7 @@ from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
+from tidegate.cache.index import Index
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.resource_key import Key
@@ -20,7 +21,6 @@ from tidegate.engine.retry_limiter import Looks
 from tidegate.engine.rules.table import earliest
 from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.observe.gather_snapshot import observe_snapshot
-from tidegate.observe.index import Index
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import SnapshotObservation, pods_of, start_timeout, with_pods
 from tidegate.observe.start_events import StartEvents

@@ -22,13 +22,13 @@ from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.session import launch_of
 from tidegate.api.control_message import ControlMessage, MessagePhase, decode_message
+from tidegate.cache.index import Index
+from tidegate.cache.process_state import TimedReport
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
 from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.index import Index
-from tidegate.observe.process_state import TimedReport
 from tidegate.reconcile_control import ControlReconciler
 from tidegate_spark.contract.control_protocol import ControlOrders
 from tidegate_spark.control_log.entries import Entry

@@ -28,6 +28,7 @@ from tidegate.agent.poller import AgentPoller
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.autoscaling_part import AutoscalingPart
+from tidegate.cache.index import Index
 from tidegate.control_part import ControlPart
 from tidegate.decide.actions import Action, Plan
 from tidegate.decide.control.actions import ControlAction
@@ -39,7 +40,6 @@ from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.paths import collection
 from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.index import Index
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.start_events import StartEvents

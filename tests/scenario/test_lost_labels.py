@@ -12,9 +12,9 @@ import pytest
 
 from tests.scenario.happenings import choose_among, labels, network, operators, people, pods
 from tests.scenario.schedule import misfortune, run_course
+from tidegate.cache.index import Index
 from tidegate.decide import plan, suspension
 from tidegate.decide.verdict import Verdict
-from tidegate.observe.index import Index
 from tidegate.observe.observation import Observation
 from tidegate_testing.mistakes import Course, planted
 

@@ -11,9 +11,9 @@ import pytest
 from tests.scenario.happenings import choose_among, copies, people
 from tests.scenario.schedule import misfortune, run_course
 from tidegate.api.streaming_app import SnapshotBatch
+from tidegate.cache import index
+from tidegate.cache.known_apps import age_of
 from tidegate.decide import last_batch, status
-from tidegate.observe import index
-from tidegate.observe.known_apps import age_of
 from tidegate.observe.observation import Observation
 from tidegate_spark.storage.claim import claiming
 from tidegate_testing.mistakes import Course, planted

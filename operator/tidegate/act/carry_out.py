@@ -10,13 +10,16 @@ from typing import Any, assert_never
 import msgspec
 import structlog
 
-from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.pods import delete_pod, restore_labels
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, encode_status
+from tidegate.cache import refusal_messages
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp
+from tidegate.cache.process_state import Refusal, SnapshotRefusal
 from tidegate.decide import actions as do
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
@@ -36,10 +39,7 @@ from tidegate.kube.failures import (
     is_about_object,
 )
 from tidegate.kube.paths import collection_of, item, path_of
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.limit_ranges import learn_floors
-from tidegate.observe.process_state import Refusal, SnapshotRefusal
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pods.records.names import access_name, driver_pod_name, purge_pod_name
 from tidegate.pods.records.read_pods import Pod, build_record, launch_of
@@ -119,9 +119,9 @@ class Actor:
                 return await self._ensure_access(run)
             case do.EnsureLaunchSecrets(epoch=epoch):
                 failure = await self._secrets.ensure(run.app, epoch)
-                return None if failure is None else self._not_made(run, failure, messages.LAUNCH_SECRETS)
+                return None if failure is None else self._not_made(run, failure, refusal_messages.LAUNCH_SECRETS)
             case do.DeleteLaunchSecrets(epoch=epoch):
-                must(await self._secrets.remove(run.app, epoch), f"removal of {messages.LAUNCH_SECRETS}")
+                must(await self._secrets.remove(run.app, epoch), f"removal of {refusal_messages.LAUNCH_SECRETS}")
                 return None
             case do.ConfirmRecord():
                 return await self._confirm_record(run)
@@ -199,7 +199,7 @@ class Actor:
         storage = run.app.spec.storage
         in_specs_store = status.store == store_identity(storage.endpoint, storage.region)
         if in_specs_store and (rival := self._index.rival(run.app)):
-            return LookAgain(messages.storage_taken(rival))
+            return LookAgain(refusal_messages.storage_taken(rival))
         # Two that are decided on at the same time must not both take the place: whoever begins to record has it.
         self._index.launching.add(run.key)
         recorded = False
@@ -266,13 +266,13 @@ class Actor:
     async def _ensure_access(self, run: _Run) -> Outcome:
         answer = await self._access.ensure(run.app)
         if isinstance(answer, Taken):
-            message = messages.access_name_taken(answer.kind, access_name(run.key[1]))
+            message = refusal_messages.access_name_taken(answer.kind, access_name(run.key[1]))
             return self._refuse_launch(run, Reason.ACCESS_NAME_TAKEN, message)
-        return None if answer is None else self._not_made(run, answer, messages.DRIVERS_ACCESS)
+        return None if answer is None else self._not_made(run, answer, refusal_messages.DRIVERS_ACCESS)
 
     def _not_made(self, run: _Run, answer: Failure, what: str) -> Outcome:
         if isinstance(answer, Invalid | Forbidden):
-            return self._refuse_launch(run, Reason.LAUNCH_REFUSED, messages.refused(what, answer.message))
+            return self._refuse_launch(run, Reason.LAUNCH_REFUSED, refusal_messages.refused(what, answer.message))
         raise RetryLaterError(f"creation of {what}: {answer}")
 
     # --- snapshots of a schedule ---
@@ -283,11 +283,11 @@ class Actor:
         if isinstance(answer, AlreadyExists):
             answer = await self._client.get(path_of(manifest), StreamSnapshot)
             if not isinstance(answer, FAILURES) and owner_uid(answer) != run.app.metadata.uid:
-                message = messages.snapshot_name_taken(name)
+                message = refusal_messages.snapshot_name_taken(name)
                 return await self._refuse_snapshot(run, name, Reason.SNAPSHOT_NAME_TAKEN, message)
         if isinstance(answer, Invalid | Forbidden):
             goes = isinstance(answer, Forbidden) and answer.namespace_terminating
-            message = messages.snapshot_refused(name, answer.message)
+            message = refusal_messages.snapshot_refused(name, answer.message)
             return await self._refuse_snapshot(
                 run, name, Reason.NAMESPACE_TERMINATING if goes else Reason.SNAPSHOT_REFUSED, message
             )
@@ -320,14 +320,14 @@ class Actor:
         launch = launch_of(pod)
         if launch is None or (launch.namespace, launch.app) != run.key:
             return None
-        message = messages.driver_disowned(pod.metadata.name)
+        message = refusal_messages.driver_disowned(pod.metadata.name)
         self._refuse(run, pod.metadata.name, Reason.POD_NAME_TAKEN, message, recorded=False, holds_end=True)
         return LookAgain(message)
 
     async def _take_in_found(self, run: _Run, pod: Pod, *, recorded: bool) -> Outcome:
         record = build_record(pod)
         if record.app != run.key[1]:
-            message = messages.pod_name_taken(record.name)
+            message = refusal_messages.pod_name_taken(record.name)
             self._refuse(run, record.name, Reason.POD_NAME_TAKEN, message, recorded=recorded)
             return LookAgain(message)
         self._remember(run.key, refusal=None)
@@ -343,7 +343,7 @@ class Actor:
             # The reason may be a removed ServiceAccount: what was known of the access is no longer relied on.
             self._index.checked_access.discard(run.key)
             if isinstance(answer, Forbidden) and answer.namespace_terminating:
-                message = messages.namespace_terminating(run.key[0])
+                message = refusal_messages.namespace_terminating(run.key[0])
                 self._refuse(run, name, Reason.NAMESPACE_TERMINATING, message, recorded=True)
             else:
                 # What a LimitRange demands is known now: the next pod has it, so nobody believes this refusal.
@@ -353,7 +353,7 @@ class Actor:
                     run,
                     name,
                     Reason.LAUNCH_REFUSED,
-                    messages.pod_refused(manifest, answer, self._index.floors_of(run.key[0])),
+                    refusal_messages.pod_refused(manifest, answer, self._index.floors_of(run.key[0])),
                     recorded=True,
                     words=words,
                     at_once=learned,
@@ -374,10 +374,10 @@ class Actor:
         failure = await self._secrets.provide(secret_for(action.secret, pod.name, pod.uid), replace=action.replace)
         if isinstance(failure, Invalid | Forbidden):
             # Nothing of the pod has begun: without the Secret the kubelet starts no container of it.
-            message = messages.refused(messages.CONFIGURATION, failure.message)
+            message = refusal_messages.refused(refusal_messages.CONFIGURATION, failure.message)
             self._refuse(run, pod.name, Reason.LAUNCH_REFUSED, message, recorded=False)
             return await delete_pod(self._client, self._index, pod) or LookAgain(message)
-        must(failure, f"creation of {messages.CONFIGURATION}")
+        must(failure, f"creation of {refusal_messages.CONFIGURATION}")
         return None
 
     async def _look_at_occupant(self, run: _Run, name: str) -> Outcome:

@@ -8,10 +8,11 @@ from typing import Any, Protocol, assert_never
 
 import structlog
 
-from tidegate.act import messages
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, ControlMessage, encode_message_status
 from tidegate.api.stream_snapshot import StreamSnapshot
+from tidegate.cache import refusal_messages
+from tidegate.cache.index import Index
 from tidegate.decide.control import actions as do
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome
@@ -23,7 +24,6 @@ from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, N
 from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.control import ControlFigures
 from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.index import Index
 from tidegate.pods.records.record import process_of
 
 _BOOKKEEPING = (do.WriteMessageStatus, do.TellOfMessage)
@@ -151,7 +151,7 @@ class ControlActor:
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of message {key[1]}: {answer}")
         if answer.log_id != name:
-            return self._refuse(app, name, messages.message_name_taken(key[1]))
+            return self._refuse(app, name, refusal_messages.message_name_taken(key[1]))
         self._index.of(ControlIndex).put(answer)
         return None
 

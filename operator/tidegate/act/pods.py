@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import msgspec
 import structlog
 
+from tidegate.cache.index import Index
 from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Conflict, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import item
-from tidegate.observe.index import Index
 from tidegate.pods.records.metadata import labels_of_pod
 from tidegate.pods.records.read_pods import Pod, build_record
 from tidegate.pods.records.record import PodRecord

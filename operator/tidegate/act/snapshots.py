@@ -9,7 +9,6 @@ from typing import Any, Protocol, assert_never
 import msgspec
 import structlog
 
-from tidegate.act import messages
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.pods import delete_pod
 from tidegate.agent.client import AgentClient, Unanswered
@@ -20,6 +19,9 @@ from tidegate.api.stream_snapshot import (
     StreamSnapshotStatus,
     encode_snapshot_status,
 )
+from tidegate.cache import refusal_messages
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp
 from tidegate.decide.snapshots import actions as about_snapshots
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
@@ -31,8 +33,6 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.snapshots import SnapshotFigures
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import KnownApp
 from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import PodRefusal
@@ -120,7 +120,7 @@ class SnapshotActor:
         metadata = unreadable.metadata
         if SNAPSHOT_FINALIZER not in metadata.finalizers:
             return
-        message = messages.files_retained(unreadable.problem)
+        message = refusal_messages.files_retained(unreadable.problem)
         told = PublishEvent(Reason.SNAPSHOT_RETAINED, message, True, "kept")
         await self._events.publish(metadata, told, now, SNAPSHOT_KIND)
         left = [name for name in metadata.finalizers if name != SNAPSHOT_FINALIZER]
@@ -236,10 +236,12 @@ class SnapshotActor:
             return LookAgain("the application has gone")
         answer = await self._access.ensure(known.app)
         if isinstance(answer, Taken):
-            message = messages.access_name_taken(answer.kind, access_name(known.app.metadata.name))
+            message = refusal_messages.access_name_taken(answer.kind, access_name(known.app.metadata.name))
             return self._refuse(run, Reason.ACCESS_NAME_TAKEN, message)
         if isinstance(answer, Invalid | Forbidden):
-            return self._refuse_as_told(run, answer, messages.refused(messages.DRIVERS_ACCESS, answer.message))
+            return self._refuse_as_told(
+                run, answer, refusal_messages.refused(refusal_messages.DRIVERS_ACCESS, answer.message)
+            )
         must(answer, "creation of the driver's access")
         return None
 
@@ -252,7 +254,7 @@ class SnapshotActor:
             # The reason may be a removed ServiceAccount: what was known of the access is no longer relied on.
             self._index.checked_access.discard(run.snapshot.app_key)
             learned = await learn_floors(self._client, self._index, run.key[0], answer) is not None
-            message = messages.pod_refused(manifest, answer, self._index.floors_of(run.key[0]))
+            message = refusal_messages.pod_refused(manifest, answer, self._index.floors_of(run.key[0]))
             return self._refuse_as_told(run, answer, message, at_once=learned)
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of pod {name}: {answer}")
@@ -267,7 +269,7 @@ class SnapshotActor:
             raise RetryLaterError(f"read of pod {name}: {answer}")
         record = build_record(answer)
         if record.owner_uid != run.snapshot.metadata.uid:
-            message = messages.pod_name_taken_for_snapshot(name)
+            message = refusal_messages.pod_name_taken_for_snapshot(name)
             return self._refuse(run, Reason.POD_NAME_TAKEN, message)
         if not record.labelled or record.app != run.snapshot.app_key[1]:
             log.warning("the pod lost the labels by which it is watched, and goes", pod=name)
@@ -277,7 +279,7 @@ class SnapshotActor:
 
     def _refuse_as_told(self, run: _Run, answer: Failure, told: str, *, at_once: bool = False) -> Outcome:
         if isinstance(answer, Forbidden) and answer.namespace_terminating:
-            message = messages.namespace_terminating(run.key[0])
+            message = refusal_messages.namespace_terminating(run.key[0])
             return self._refuse(run, Reason.NAMESPACE_TERMINATING, message)
         return self._refuse(run, Reason.LAUNCH_REFUSED, told, at_once=at_once)
 

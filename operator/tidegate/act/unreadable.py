@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
-from tidegate.act import messages
 from tidegate.api.streaming_app import KIND, Metadata, StreamingApp
+from tidegate.cache import refusal_messages
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import PublishEvent
@@ -111,7 +111,7 @@ class UnreadableTeller:
         Raises:
             RetryLaterError: the API server cannot now.
         """
-        message = without_shapes(messages.unreadable(app.problem[:_LONGEST_PROBLEM]))
+        message = without_shapes(refusal_messages.unreadable(app.problem[:_LONGEST_PROBLEM]))
         if _is_told(app, message) or self._told.get(app.metadata.uid) == app.metadata.resource_version:
             return
         log.error(message, reason=Reason.INVALID_SPEC, kind=kind, resource=app.metadata.name)

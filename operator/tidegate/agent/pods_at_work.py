@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import structlog
 
 from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.cache.index import Index
+from tidegate.cache.process_state import PodProgress
 from tidegate.engine.resource_key import Key
-from tidegate.observe.index import Index
-from tidegate.observe.process_state import PodProgress
 from tidegate.pods.records.record import PodRecord, process_of
 
 log = structlog.get_logger()

@@ -19,14 +19,14 @@ from typing import Protocol
 import structlog
 
 from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.cache.access_age import access_is_due
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp, UnreadableApp
+from tidegate.cache.process_state import TimedReport
+from tidegate.cache.reports import REPORT_AGE
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.pauses import FIGURES_INTERVAL
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.observe.access_age import access_is_due
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import KnownApp, UnreadableApp
-from tidegate.observe.process_state import TimedReport
-from tidegate.observe.reports import REPORT_AGE
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState

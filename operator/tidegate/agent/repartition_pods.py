@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.agent.pods_at_work import PodsAtWork
+from tidegate.cache.known_apps import KnownApp
+from tidegate.cache.process_state import PodProgress
 from tidegate.engine.resource_key import Key
-from tidegate.observe.known_apps import KnownApp
-from tidegate.observe.process_state import PodProgress
 
 
 class RepartitionPods(PodsAtWork):

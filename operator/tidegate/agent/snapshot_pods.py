@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.agent.pods_at_work import PodsAtWork
+from tidegate.cache.process_state import PodProgress
 from tidegate.engine.resource_key import Key
-from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_index import SnapshotIndex
 
 

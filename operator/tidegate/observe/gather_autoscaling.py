@@ -5,10 +5,10 @@ from __future__ import annotations
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
 from tidegate.autoscaling.recommend import Sight
 from tidegate.autoscaling.situation import Obstacle
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp
+from tidegate.cache.reports import find_pod, valid_report
 from tidegate.engine.resource_key import Key
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import KnownApp
-from tidegate.observe.reports import find_pod, valid_report
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.pods.records.record import process_of
 from tidegate.pods.spark.settings import task_slots

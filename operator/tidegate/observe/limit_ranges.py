@@ -16,10 +16,10 @@ from msgspec import Struct, field
 
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
+from tidegate.cache.index import Index
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Failure, Forbidden
 from tidegate.kube.paths import collection
-from tidegate.observe.index import Index
 from tidegate.pods.records.floors import Bounds, Floors
 
 _OF_CONTAINERS, _OF_PODS = "Container", "Pod"

@@ -10,7 +10,7 @@ from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.situation import Quota
-from tidegate.observe.process_state import Memory, TimedReport
+from tidegate.cache.process_state import Memory, TimedReport
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.read_pods import time_from_seconds

@@ -18,10 +18,10 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
 from tidegate.autoscaling.situation import Quota
+from tidegate.cache import messages
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES
 from tidegate.kube.paths import collection
-from tidegate.observe import messages
 from tidegate.pods.builders.cpu_limits import driver_limit, executor_limit
 from tidegate.pods.records.record import PodRecord, of_driver
 

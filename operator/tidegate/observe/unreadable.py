@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidegate.api.streaming_app import Application, StorageSpec, StreamingApp, StreamingAppSpec
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import UnreadableApp
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import UnreadableApp
 from tidegate.observe.observation import Observation
 from tidegate.pods.records.names import driver_pod_name, purge_pod_name
 from tidegate.pods.records.platform import Platform

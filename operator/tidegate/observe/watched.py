@@ -34,7 +34,7 @@ class Watchable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableResource:
-    """A stored resource that does not fit the model, as :class:`tidegate.observe.known_apps.UnreadableApp`."""
+    """A stored resource that does not fit the model, as :class:`tidegate.cache.known_apps.UnreadableApp`."""
 
     metadata: Metadata
     problem: str

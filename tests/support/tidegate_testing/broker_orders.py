@@ -21,13 +21,13 @@ from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.control_message import ControlMessage
 from tidegate.api.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
+from tidegate.cache.index import Index
+from tidegate.cache.process_state import TimedReport
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.metrics.figures import Figures
 from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.index import Index
-from tidegate.observe.process_state import TimedReport
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pods.records.record import PodRecord
 from tidegate.reconcile_control import ControlReconciler

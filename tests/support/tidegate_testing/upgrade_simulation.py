@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tidegate.api.streaming_app import UpgradePhase
-from tidegate.observe.process_state import TimedReport
+from tidegate.cache.process_state import TimedReport
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,

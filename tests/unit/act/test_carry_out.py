@@ -12,6 +12,9 @@ from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.keys import OperatorKeys
 from tidegate.api.streaming_app import DriverStatus
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp
+from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide.actions import (
     Action,
     ConfirmRecord,
@@ -35,9 +38,6 @@ from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import observe
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import KnownApp
-from tidegate.observe.process_state import Memory, Refusal
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import agent_secret_name, spark_secret_name

@@ -9,11 +9,11 @@ from tidegate.act.carry_out import Actor
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.cache.index import Index
 from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
 from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import observe
-from tidegate.observe.index import Index
 from tidegate_testing.limit_ranges import NOT_GRANTED, Floored
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched
 

@@ -14,13 +14,13 @@ from tidegate.agent.client import Unanswered
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.api.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhase, StreamSnapshot
 from tidegate.api.streaming_app import DeletionPolicy, Phase
+from tidegate.cache.index import Index
+from tidegate.cache.process_state import TimedReport
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index
-from tidegate.observe.process_state import TimedReport
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_snapshots import SnapshotReconciler

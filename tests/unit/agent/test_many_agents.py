@@ -7,10 +7,10 @@ from typing import Any
 
 from tidegate.agent.client import Unanswered
 from tidegate.agent.poller import PACES, AgentPoller
+from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.observations import UID, app_with, launched, running_driver

@@ -15,10 +15,10 @@ from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import BIRTH_SECONDS, PACES, SILENT_QUESTIONS, AgentPoller
 from tidegate.agent.session import launch_of
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.cache.index import Index
+from tidegate.cache.process_state import Memory
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index
-from tidegate.observe.process_state import Memory
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport, to_json

@@ -10,7 +10,7 @@ from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.pods_at_work import INTERVAL
 from tidegate.agent.snapshot_pods import SnapshotPods
-from tidegate.observe.index import Index
+from tidegate.cache.index import Index
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_spark.snapshots.service.progress_server import serve

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide.actions import (
     ConfirmDriverGone,
     CreatePurge,
@@ -16,7 +17,6 @@ from tidegate.decide.actions import (
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
-from tidegate.observe.process_state import Memory, Refusal
 from tidegate.pods.records.record import Exit, PodRecord, Waiting
 from tidegate_spark.contract.protocol import Termination, to_json
 from tidegate_spark.contract.reasons import Reason

@@ -8,12 +8,12 @@ import pytest
 
 from tidegate.api.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.autoscaling.situation import SHORT_SECONDS, Quota
+from tidegate.cache.process_state import Memory
 from tidegate.decide.actions import DeleteDriver, SetExecutors, WriteStatus
 from tidegate.decide.executors import LINGER_SECONDS, ORDERS_STAND_SECONDS, SILENT_SECONDS, executor_to_try, lacks_pods
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
-from tidegate.observe.process_state import Memory
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import PROTOCOL, DriverState

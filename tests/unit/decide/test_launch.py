@@ -3,6 +3,7 @@
 import dataclasses
 
 from tidegate.api.streaming_app import Phase
+from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide.actions import (
     ConfirmDriverGone,
     CreateDriver,
@@ -14,7 +15,6 @@ from tidegate.decide.actions import (
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.observe.observation import Observation
-from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import Phase
+from tidegate.cache.process_state import Memory
 from tidegate.decide.actions import CreateDriver, DeleteDriver, ProvideConfiguration
 from tidegate.decide.housekeeping import VOLUME_PATIENCE
 from tidegate.decide.plan import decide
-from tidegate.observe.process_state import Memory
 from tidegate.pods.records.faults import is_named, name_end, name_start_problem
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate.pods.records.start_delay import Obstacle, StartDelay

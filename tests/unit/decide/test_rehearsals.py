@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
+from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import EnsureAccess, RemoveFinalizer
-from tidegate.observe.process_state import Memory, Refusal
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalResult

@@ -15,11 +15,11 @@ from tidegate.api.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.cache.process_state import Memory, PodProgress
 from tidegate.decide import actions as do
 from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.process_state import Memory, PodProgress
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason

@@ -8,10 +8,10 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, StreamingApp, UpgradeMode, UpgradePhase
+from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.process_state import Memory, Refusal
 from tidegate_spark.contract.protocol import EarlierPin, Pin, QueryReport, StartFrom, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import Phase, StreamingApp
+from tidegate.cache.process_state import Memory
 from tidegate.decide.actions import DeleteDriver, DeleteExecutor, EnsureLaunchSecrets, RememberTold, SetExecutors
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.process_state import Memory
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.control_protocol import ControlReport
 from tidegate_spark.contract.protocol import MOST_NOTICES, DriverState, Fault, Notice

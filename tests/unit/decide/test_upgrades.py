@@ -8,9 +8,9 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, QueryStatus, RollbackSnapshot, SnapshotBatch, UpgradeMode, UpgradePhase
+from tidegate.cache.process_state import Memory
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.observe.process_state import Memory
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.protocol import Pin, QueryReport
 from tidegate_spark.contract.reasons import Reason

@@ -18,9 +18,9 @@ from tidegate.api.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.observe.process_state import Memory, Refusal
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting

@@ -19,10 +19,10 @@ from tidegate.api.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
 )
+from tidegate.cache.process_state import PodProgress
 from tidegate.decide.snapshots.actions import CountExport, CreateSnapshotPod, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate.pods.records.record import Exit, process_of
 from tidegate.resources.export_pod import hash_of_export

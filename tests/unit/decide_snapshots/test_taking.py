@@ -9,6 +9,7 @@ import pytest
 from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery, SnapshotVersion
 from tidegate.api.streaming_app import Phase
+from tidegate.cache.process_state import PodProgress
 from tidegate.decide.snapshots.actions import (
     CountTakenByPod,
     CreateSnapshotPod,
@@ -21,7 +22,6 @@ from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.health import Health
-from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.protocol import DriverState

@@ -16,10 +16,10 @@ from tidegate.api.stream_snapshot import (
     is_damaged,
     is_to_be_verified,
 )
+from tidegate.cache.process_state import PodProgress
 from tidegate.decide.snapshots.actions import CountVerification, CreateSnapshotPod, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.process_state import PodProgress
 from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.reasons import Reason

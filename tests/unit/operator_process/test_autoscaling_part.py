@@ -14,11 +14,11 @@ from tidegate.api.streaming_app import AutoscalingBasis, AutoscalingStatus, Stre
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.settings import PERIOD
 from tidegate.autoscaling_part import AutoscalingPart
+from tidegate.cache.index import Index
+from tidegate.cache.process_state import TimedReport
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.metrics.figures import Figures
 from tidegate.observe.autoscaling_index import AutoscalingIndex
-from tidegate.observe.index import Index
-from tidegate.observe.process_state import TimedReport
 from tidegate.observe.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate_spark.contract.protocol import AgentReport

@@ -12,10 +12,10 @@ from typing import Any
 from aiohttp import web
 
 from tidegate.agent.keys import KEY_BYTES
+from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index
 from tidegate.running_operator import DRAIN_SECONDS, Operator, drain
 from tidegate_testing.kubectl import write_kubeconfig
 from tidegate_testing.observations import app_with

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.cache.index import Index
 from tidegate.decide.actions import DeleteDriver, Plan
 from tidegate.engine.resource_key import Key
 from tidegate.kube.failures import Invalid
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index
 from tidegate.reconcile import Reconciler
 from tidegate.trials import Trials
 from tidegate_testing.dictionary_server import ApiServer

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index
 from tidegate.running_operator import Operator
 from tidegate_testing.observations import app_with
 from tidegate_testing.scripted_server import Server, events, listing, talking_to

@@ -10,13 +10,13 @@ from structlog.testing import capture_logs
 
 from tidegate.act.carry_out import Actor
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.cache.index import Index
 from tidegate.decide.actions import Plan, RememberTold
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.failures import Unavailable
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with, launched
 

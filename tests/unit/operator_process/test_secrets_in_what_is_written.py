@@ -14,14 +14,14 @@ from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import Answer
 from tidegate.api.streaming_app import StreamingApp, encode_status
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import UnreadableApp
+from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.kube.failures import Forbidden, Invalid, failure_from_response
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import UnreadableApp
 from tidegate.observe.observation import Unfit
-from tidegate.observe.process_state import Memory, Refusal
 from tidegate.pods.records.read_pods import Pod, build_record
 from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.contract.protocol import ROLE_DRIVER, AgentReport, DriverState, Fault, Termination, to_json

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
+from tidegate.cache.index import Index
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, Unavailable
-from tidegate.observe.index import Index
 from tidegate.observe.observation import Unfit
 from tidegate.trials import LASTS, MISSING_LASTS, UNKNOWN_LASTS, Trials
 from tidegate_testing.dictionary_server import ApiServer

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.api.spec_hash import spec_hash
-from tidegate.observe.index import Index
+from tidegate.cache.index import Index
 from tidegate.pods.records.metadata import owner_reference, reference_to
 from tidegate.pods.records.read_pods import Pod, build_record, launch_of
 from tidegate.pods.records.record import PodRecord, of_driver

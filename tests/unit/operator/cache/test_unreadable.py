@@ -11,13 +11,13 @@ from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp, UnreadableApp
+from tidegate.cache.large_apps import MOST_OF_NAMESPACE, LargeApp
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
 from tidegate.metrics.figures import Figures
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import KnownApp, UnreadableApp
-from tidegate.observe.large_apps import MOST_OF_NAMESPACE, LargeApp
 from tidegate.reconcile import Reconciler
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, executor_of, running_driver

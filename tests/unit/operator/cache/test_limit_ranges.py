@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.cache.index import Index
 from tidegate.kube.failures import Failure, Forbidden, Invalid
-from tidegate.observe.index import Index
 from tidegate.observe.limit_ranges import LimitRangeList, floors_of, learn_floors
 from tidegate.pods.records.floors import NO_FLOORS, Bounds, Floors
 from tidegate_testing.limit_ranges import NOT_GRANTED, Floored

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from tidegate.observe import messages
+from tidegate.cache import messages
 
 
 class FirstLists:

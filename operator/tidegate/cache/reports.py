@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.observe.known_apps import KnownApp
-from tidegate.observe.process_state import TimedReport
+from tidegate.cache.known_apps import KnownApp
+from tidegate.cache.process_state import TimedReport
 from tidegate.pods.records.record import PodRecord
 
 REPORT_AGE = 120.0

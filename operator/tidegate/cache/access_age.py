@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.cache.index import Index
+from tidegate.cache.process_state import TimedReport
 from tidegate.engine.resource_key import Key
-from tidegate.observe.index import Index
-from tidegate.observe.process_state import TimedReport
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import (
     ROLE_EXECUTOR,

@@ -10,6 +10,7 @@ from tidegate.act.carry_out import Actor
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.cache.index import Index
 from tidegate.decide.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan, RestoreLabels
 from tidegate.decide.housekeeping import UNLABELLED_SECONDS
 from tidegate.decide.plan import decide
@@ -18,7 +19,6 @@ from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.kube.failures import Forbidden
 from tidegate.metrics.figures import Figures
 from tidegate.observe.gather import observe
-from tidegate.observe.index import Index
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.reasons import ForeignReason

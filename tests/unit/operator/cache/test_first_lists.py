@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.observe.index import Index
+from tidegate.cache.index import Index
 from tidegate_testing.observations import app_with, driver_of
 from tidegate_testing.values import body
 
@@ -92,7 +92,7 @@ def test_the_wait_for_an_application_is_over_with(how: str) -> None:
 def test_not_even_for_one_that_nothing_can_be_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
     index = listed()
     index.put_app(ORDERS)
-    monkeypatch.setattr("tidegate.observe.index.decode_app", lambda _: 1 / 0)
+    monkeypatch.setattr("tidegate.cache.index.decode_app", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         index.put_app(unreadable())
     assert is_complete(index)

@@ -14,11 +14,9 @@ import msgspec
 
 from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.api.values.bounded_json import decoded_size
-from tidegate.engine.resource_key import Key
-from tidegate.observe.beside import FeatureIndex
-from tidegate.observe.executor_ends import ExecutorEnds
-from tidegate.observe.first_lists import FirstLists
-from tidegate.observe.known_apps import (
+from tidegate.cache.executor_ends import ExecutorEnds
+from tidegate.cache.initial_sync import FirstLists
+from tidegate.cache.known_apps import (
     CheckedAccess,
     KnownApp,
     UnreadableApp,
@@ -29,11 +27,13 @@ from tidegate.observe.known_apps import (
     too_large,
     uid_of,
 )
-from tidegate.observe.large_apps import LargeApp, LargeApps
-from tidegate.observe.pod_news import as_first_seen, is_kept, is_only_placed
-from tidegate.observe.process_state import Memory, TimedReport
+from tidegate.cache.large_apps import LargeApp, LargeApps
+from tidegate.cache.pod_news import as_first_seen, is_kept, is_only_placed
+from tidegate.cache.process_state import Memory, TimedReport
+from tidegate.cache.storage_roots import StorageRoots, held_by, holds_back
+from tidegate.engine.resource_key import Key
+from tidegate.observe.beside import FeatureIndex
 from tidegate.observe.raw_resource import metadata_of, ready_condition
-from tidegate.observe.storage_roots import StorageRoots, held_by, holds_back
 from tidegate.observe.versions import Departed, version_number
 from tidegate.pods.records.floors import NO_FLOORS, Floors
 from tidegate.pods.records.platform import Platform

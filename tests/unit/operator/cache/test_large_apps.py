@@ -8,10 +8,10 @@ import pytest
 
 from tidegate.api.streaming_app import StreamingApp, decode_app
 from tidegate.api.values.bounded_json import decoded_size
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp, UnreadableApp
+from tidegate.cache.large_apps import LARGE, MOST_OF_ALL, MOST_OF_NAMESPACE, LargeApp, LargeApps
 from tidegate.kube.bounded_response import Names, kept_of
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import KnownApp, UnreadableApp
-from tidegate.observe.large_apps import LARGE, MOST_OF_ALL, MOST_OF_NAMESPACE, LargeApp, LargeApps
 
 HALF = MOST_OF_NAMESPACE // 2
 

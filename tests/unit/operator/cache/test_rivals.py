@@ -2,10 +2,10 @@
 
 import msgspec
 
-from tests.unit.observe.test_index import elsewhere
+from tests.unit.operator.cache.test_index import elsewhere
 from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.streaming_app import StableSpec, StreamingApp
-from tidegate.observe.index import Index
+from tidegate.cache.index import Index
 from tidegate_spark.contract.protocol import store_identity
 from tidegate_testing.observations import driver_of
 

@@ -9,10 +9,10 @@ import pytest
 
 from tidegate.api.spec_hash import has_same_store, version_of
 from tidegate.api.streaming_app import StableSpec, StreamingApp, decode_app
-from tidegate.observe.executor_ends import MOST_ENDS
-from tidegate.observe.index import Index
-from tidegate.observe.known_apps import KnownApp, UnreadableApp
-from tidegate.observe.storage_roots import roots_of
+from tidegate.cache.executor_ends import MOST_ENDS
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp, UnreadableApp
+from tidegate.cache.storage_roots import roots_of
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_spark.contract.reasons import Reason

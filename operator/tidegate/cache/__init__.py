@@ -1,0 +1,1 @@
+"""What is known of the cluster: applications, pods, storage roots. Each slice keeps its own index beside it."""
