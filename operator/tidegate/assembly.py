@@ -10,7 +10,6 @@ from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
 from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.snapshots import SnapshotActor
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient
 from tidegate.agent.keys import OperatorKeys
 from tidegate.agent.poller import AgentPoller
@@ -18,6 +17,7 @@ from tidegate.agent.repartition_pods import RepartitionPods
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.large_apps import MIB, LargeApps
 from tidegate.control_part import ControlPart
 from tidegate.engine.controller import Running

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tidegate.api.control_message import CONTROL_KIND, ControlMessage, decode_message
 from tidegate.cache import messages
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.watch_resources import follow
 from tidegate.engine.controller import Running
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
 from tidegate.observe.control_index import ControlIndex, Stored
-from tidegate.observe.following import follow
 from tidegate.reconcile_control import NO_APP
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import structlog
 
 from tidegate.act.carry_out import Actor
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable

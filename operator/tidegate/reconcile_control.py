@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import structlog
 
 from tidegate.act.control import ControlActor
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.control_message import CONTROL_KIND
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.decide.control.actions import ControlPlan, GiveMessages
 from tidegate.decide.control.plan import decide_control
 from tidegate.engine.resource_key import Key

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import structlog
 
 from tidegate.act.snapshots import SnapshotActor
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.resource_key import Key

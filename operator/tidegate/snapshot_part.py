@@ -10,12 +10,12 @@ from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot, decode_snapshot
 from tidegate.cache import messages
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.watch_resources import follow
 from tidegate.engine.controller import Running
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
-from tidegate.observe.following import follow
 from tidegate.observe.snapshot_index import SnapshotIndex, Stored
 from tidegate_spark.contract.reasons import Reason
 

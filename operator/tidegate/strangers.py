@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from tidegate.observe.versions import Departed
+from tidegate.cache.kinds.versions import Departed
 from tidegate.pods.records.record import PodRecord
 
 log = structlog.get_logger()

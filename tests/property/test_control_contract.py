@@ -17,12 +17,12 @@ import pytest
 import tidegate.agent.client
 from devcluster.control import free_port
 from tidegate.act.control import ControlActor
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.session import launch_of
 from tidegate.api.control_message import ControlMessage, MessagePhase, decode_message
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.process_state import TimedReport
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError

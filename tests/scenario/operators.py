@@ -21,7 +21,6 @@ from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
 from tidegate.act.launch_secrets import LaunchSecrets
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.key_secret import find_keys
 from tidegate.agent.keys import KEY_BYTES, OperatorKeys
 from tidegate.agent.poller import AgentPoller
@@ -29,6 +28,7 @@ from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.control_part import ControlPart
 from tidegate.decide.actions import Action, Plan
 from tidegate.decide.control.actions import ControlAction

@@ -21,6 +21,7 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.known_apps import KnownApp
 from tidegate.decide.snapshots import actions as about_snapshots
 from tidegate.engine.events import EventPublisher
@@ -36,7 +37,6 @@ from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import PodRefusal
-from tidegate.observe.watched import UnreadableResource
 from tidegate.pods.records.names import access_name
 from tidegate.pods.records.read_pods import Pod, build_record
 from tidegate.pods.records.record import process_of

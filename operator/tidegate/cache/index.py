@@ -16,6 +16,9 @@ from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppErro
 from tidegate.api.values.bounded_json import decoded_size
 from tidegate.cache.executor_ends import ExecutorEnds
 from tidegate.cache.initial_sync import FirstLists
+from tidegate.cache.kinds.feature_index import FeatureIndex
+from tidegate.cache.kinds.raw_resource import metadata_of, ready_condition
+from tidegate.cache.kinds.versions import Departed, version_number
 from tidegate.cache.known_apps import (
     CheckedAccess,
     KnownApp,
@@ -32,9 +35,6 @@ from tidegate.cache.pod_news import as_first_seen, is_kept, is_only_placed
 from tidegate.cache.process_state import Memory, TimedReport
 from tidegate.cache.storage_roots import StorageRoots, held_by, holds_back
 from tidegate.engine.resource_key import Key
-from tidegate.observe.beside import FeatureIndex
-from tidegate.observe.raw_resource import metadata_of, ready_condition
-from tidegate.observe.versions import Departed, version_number
 from tidegate.pods.records.floors import NO_FLOORS, Floors
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord

@@ -11,8 +11,8 @@ import msgspec
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Metadata, StreamingApp
 from tidegate.api.values.bounded_json import TOO_LARGE, why_cut
+from tidegate.cache.kinds.versions import version_number
 from tidegate.engine.resource_key import Key
-from tidegate.observe.versions import version_number
 
 
 @dataclass(frozen=True, slots=True)

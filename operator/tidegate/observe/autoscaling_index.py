@@ -9,8 +9,8 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.samples import History
+from tidegate.cache.kinds.feature_index import FeatureIndex
 from tidegate.engine.resource_key import Key
-from tidegate.observe.beside import FeatureIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from tidegate.api.control_message import ControlMessage, without_payload
+from tidegate.cache.kinds.open_resources import OpenResources
+from tidegate.cache.kinds.resource_cache import UnreadableResource, WatchedResources, discard
+from tidegate.cache.kinds.versions import version_number
 from tidegate.engine.resource_key import Key
 from tidegate.observe.control_observation import ControlMemory
-from tidegate.observe.open_resources import OpenResources
-from tidegate.observe.versions import version_number
-from tidegate.observe.watched import UnreadableResource, WatchedResources, discard
 
 Stored = ControlMessage | UnreadableResource
 _ENDED_IN_SIGHT = 128

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tidegate.api.control_message import ControlMessage
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.observe.open_resources import OpenCount
+from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from tidegate.api.control_message import CLUSTER_TYPES, ControlMessage
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.reports import find_pod, valid_report
 from tidegate.engine.resource_key import Key
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.control_observation import ControlObservation
-from tidegate.observe.open_resources import OpenCount
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.resources.message_snapshot import message_snapshot_name
 from tidegate_spark.contract.protocol import ROLE_DRIVER

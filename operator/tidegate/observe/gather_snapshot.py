@@ -5,10 +5,10 @@ from __future__ import annotations
 from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid, snapshot_id
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.reports import find_pod, valid_report
 from tidegate.engine.resource_key import Key
-from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.pods.records.names import driver_pod_name, export_pod_prefix, snapshot_pod_name, verify_pod_name

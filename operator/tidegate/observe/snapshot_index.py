@@ -17,10 +17,10 @@ from tidegate.api.stream_snapshot import (
     snapshot_id,
 )
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.cache.kinds.open_resources import OpenResources
+from tidegate.cache.kinds.resource_cache import UnreadableResource, WatchedResources, discard
 from tidegate.engine.resource_key import Key
-from tidegate.observe.open_resources import OpenResources
 from tidegate.observe.snapshot_observation import SnapshotMemory
-from tidegate.observe.watched import UnreadableResource, WatchedResources, discard
 from tidegate.resources.stream_snapshot import keep_text
 
 Stored = StreamSnapshot | UnreadableResource

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tidegate.api.spec import POD_START_TIMEOUT
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.cache.process_state import PodProgress
-from tidegate.observe.open_resources import OpenCount
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport

@@ -16,12 +16,12 @@ from typing import Any, cast
 import msgspec
 
 from tidegate.act.control import ControlActor
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.control_message import ControlMessage
 from tidegate.api.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.process_state import TimedReport
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key

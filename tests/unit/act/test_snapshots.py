@@ -9,12 +9,13 @@ import pytest
 
 from tidegate.act.access import AccessKeeper
 from tidegate.act.snapshots import SnapshotActor
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import Unanswered
 from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.api.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhase, StreamSnapshot
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.resource_cache import UnreadableResource
+from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.process_state import TimedReport
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
@@ -22,7 +23,6 @@ from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState

@@ -6,11 +6,11 @@ import msgspec
 
 from tidegate.api.streaming_app import Phase, StartedFrom, StreamingApp
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.process_state import TimedReport
 from tidegate.observe.gather import observe
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe.watched import UnreadableResource
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
 from tidegate_testing.snapshot_observations import APP, ID, TIME, agent, begun, pod, ready_snapshot, snapshot
 

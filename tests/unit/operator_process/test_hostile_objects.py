@@ -17,6 +17,7 @@ from tidegate.api.control_message import MessagePhase, decode_message, is_too_la
 from tidegate.api.stream_snapshot import decode_snapshot
 from tidegate.api.values.errors import UnreadableAppError
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.watch_resources import follow
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.decide.control.plan import decide_control
 from tidegate.handlers import build_settings
@@ -26,7 +27,6 @@ from tidegate.kube.lines import LONGEST_LINE
 from tidegate.kube.watch import Changed, Listed, Watch
 from tidegate.metrics.figures import Figures
 from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.following import follow
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pod_watch import watch_pods
 from tidegate.pods.records.read_pods import read_record

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import Answer
 from tidegate.api.streaming_app import StreamingApp, encode_status
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.known_apps import UnreadableApp
 from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide.plan import decide

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tidegate.api.control_message import FINAL, ControlMessageStatus
+from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.decide.control import ending, from_channel, messages, reporting, taken, waiting
 from tidegate.decide.control.actions import (
     ControlAction,
@@ -31,7 +32,6 @@ from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
 from tidegate.engine.rules.table import earliest, first_verdict
 from tidegate.observe.control_observation import ControlObservation
-from tidegate.observe.open_resources import OpenCount
 from tidegate_spark.contract.control_protocol import MessageEnd
 from tidegate_spark.contract.reasons import Reason
 

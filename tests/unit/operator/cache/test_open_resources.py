@@ -6,13 +6,13 @@ from tidegate.api.control_message import ControlMessage, ControlMessageStatus, M
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshotStatus
 from tidegate.api.streaming_app import LocalReference, Phase
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.health import Health
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.gather_control import observe_control
 from tidegate.observe.gather_snapshot import observe_snapshot
-from tidegate.observe.open_resources import OpenCount
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.control_observations import message

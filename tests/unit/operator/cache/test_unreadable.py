@@ -8,10 +8,10 @@ import pytest
 from tidegate.act.access import AccessKeeper
 from tidegate.act.carry_out import Actor
 from tidegate.act.launch_secrets import LaunchSecrets
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.large_apps import MOST_OF_NAMESPACE, LargeApp
 from tidegate.engine.events import EventPublisher

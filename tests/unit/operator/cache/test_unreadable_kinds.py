@@ -14,19 +14,19 @@ import structlog
 from aiohttp import web
 
 from tidegate.act.control import ControlActor
-from tidegate.act.unreadable import UnreadableTeller
 from tidegate.agent.client import AgentClient
 from tidegate.api.control_message import CONTROL_KIND, decode_message
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, decode_snapshot
 from tidegate.cache.index import Index
+from tidegate.cache.kinds.resource_cache import UnreadableResource
+from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.watch_resources import follow
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Failure, Invalid, Unavailable
 from tidegate.metrics.figures import Figures
 from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.following import follow
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe.watched import UnreadableResource
 from tidegate.reconcile_control import NO_APP, ControlReconciler
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.hostile import nested

@@ -9,11 +9,11 @@ import msgspec
 
 from tidegate.api.values.bounded_json import is_cut, why_cut
 from tidegate.api.values.errors import UnreadableAppError
+from tidegate.cache.kinds.raw_resource import metadata_of, ready_condition
+from tidegate.cache.kinds.resource_cache import UnreadableResource, Watchable, WatchedResources
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import EventCounter, Listed, Removed, Watch
-from tidegate.observe.raw_resource import metadata_of, ready_condition
-from tidegate.observe.watched import UnreadableResource, Watchable, WatchedResources
 
 R = TypeVar("R", bound=Watchable)
 

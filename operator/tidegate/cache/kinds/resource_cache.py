@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from tidegate.api.streaming_app import Metadata
+from tidegate.cache.kinds.feature_index import FeatureIndex
+from tidegate.cache.kinds.versions import Departed, version_number
 from tidegate.engine.resource_key import Key
-from tidegate.observe.beside import FeatureIndex
-from tidegate.observe.versions import Departed, version_number
 
 
 class Watchable(Protocol):
