@@ -19,6 +19,7 @@ from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.large_apps import MIB, LargeApps
+from tidegate.cache.pods.start_events import StartEvents
 from tidegate.control_part import ControlPart
 from tidegate.engine.controller import Running
 from tidegate.engine.events import EventPublisher
@@ -29,7 +30,6 @@ from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe.start_events import StartEvents
 from tidegate.pods.records.platform import Platform
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler

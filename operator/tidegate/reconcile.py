@@ -15,6 +15,7 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
+from tidegate.cache.pods.start_events import StartEvents
 from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.executors import lacks_pods, wanted_executors
@@ -30,7 +31,6 @@ from tidegate.metrics.lifecycle import restarts_between
 from tidegate.observe.gather import observe
 from tidegate.observe.observation import Observation, pods_of, with_pods
 from tidegate.observe.quotas import Quotas
-from tidegate.observe.start_events import StartEvents
 from tidegate.observe.unreadable import observe_unreadable
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord

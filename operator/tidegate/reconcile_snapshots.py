@@ -14,6 +14,7 @@ from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.pods.start_events import StartEvents
 from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.resource_key import Key
@@ -23,7 +24,6 @@ from tidegate.metrics.snapshots import SnapshotFigures
 from tidegate.observe.gather_snapshot import observe_snapshot
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import SnapshotObservation, pods_of, start_timeout, with_pods
-from tidegate.observe.start_events import StartEvents
 from tidegate.pods.records.platform import Platform
 
 log = structlog.get_logger()

@@ -13,6 +13,7 @@ import structlog
 from tidegate import messages as texts
 from tidegate.agent.poller import AgentPoller
 from tidegate.cache.index import Index
+from tidegate.cache.pods.pod_watch import watch_pods
 from tidegate.engine.controller import Part, Running
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.supervision import keep_running
@@ -25,7 +26,6 @@ from tidegate.kube.paths import collection
 from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
 from tidegate.loop_delay import measure_delay
 from tidegate.metrics.figures import Figures
-from tidegate.pod_watch import watch_pods
 from tidegate.settings import Settings
 
 DRAIN_SECONDS = 10.0

@@ -29,6 +29,7 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.pods.start_events import StartEvents
 from tidegate.control_part import ControlPart
 from tidegate.decide.actions import Action, Plan
 from tidegate.decide.control.actions import ControlAction
@@ -42,7 +43,6 @@ from tidegate.kube.paths import collection
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.quotas import Quotas
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe.start_events import StartEvents
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord

@@ -12,13 +12,14 @@ import structlog
 
 from tidegate.act.access import AccessKeeper, Taken
 from tidegate.act.launch_secrets import LaunchSecrets
-from tidegate.act.pods import delete_pod, restore_labels
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
+from tidegate.cache.pods.act import delete_pod, restore_labels
+from tidegate.cache.pods.limit_ranges import learn_floors
 from tidegate.cache.process_state import Refusal, SnapshotRefusal
 from tidegate.decide import actions as do
 from tidegate.engine.events import EventPublisher
@@ -39,7 +40,6 @@ from tidegate.kube.failures import (
     is_about_object,
 )
 from tidegate.kube.paths import collection_of, item, path_of
-from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pods.records.names import access_name, driver_pod_name, purge_pod_name
 from tidegate.pods.records.read_pods import Pod, build_record, launch_of

@@ -10,7 +10,6 @@ import msgspec
 import structlog
 
 from tidegate.act.access import AccessKeeper, Taken
-from tidegate.act.pods import delete_pod
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,
@@ -23,6 +22,8 @@ from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.known_apps import KnownApp
+from tidegate.cache.pods.act import delete_pod
+from tidegate.cache.pods.limit_ranges import learn_floors
 from tidegate.decide.snapshots import actions as about_snapshots
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
@@ -34,7 +35,6 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
 from tidegate.metrics.snapshots import SnapshotFigures
-from tidegate.observe.limit_ranges import learn_floors
 from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.pods.records.names import access_name

@@ -19,6 +19,7 @@ from tidegate.api.values.errors import UnreadableAppError
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.watch_resources import follow
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
+from tidegate.cache.pods.pod_watch import watch_pods
 from tidegate.decide.control.plan import decide_control
 from tidegate.handlers import build_settings
 from tidegate.kube import watch
@@ -28,7 +29,6 @@ from tidegate.kube.watch import Changed, Listed, Watch
 from tidegate.metrics.figures import Figures
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.pod_watch import watch_pods
 from tidegate.pods.records.read_pods import read_record
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tidegate.cache.index import Index
+from tidegate.cache.pods.limit_ranges import LimitRangeList, floors_of, learn_floors
 from tidegate.kube.failures import Failure, Forbidden, Invalid
-from tidegate.observe.limit_ranges import LimitRangeList, floors_of, learn_floors
 from tidegate.pods.records.floors import NO_FLOORS, Bounds, Floors
 from tidegate_testing.limit_ranges import NOT_GRANTED, Floored
 from tidegate_testing.observations import PLATFORM

@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from tidegate.cache.pods.start_events import FIRST_PAUSE, LONGEST_PAUSE, MOST_PODS, Delays, StartEvents
 from tidegate.kube.failures import Failure, Forbidden, TooLong, Unavailable
-from tidegate.observe.start_events import FIRST_PAUSE, LONGEST_PAUSE, MOST_PODS, Delays, StartEvents
 from tidegate.pods.records.record import PodRecord
 from tidegate.pods.records.start_delay import Obstacle, PodEvent, PodEvents, StartDelay, _Involved
 from tidegate_testing.observations import NOW, app_with, driver_of, executor_of, launched

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidegate.cache.index import Index
+from tidegate.cache.pods.strangers import Strangers
 from tidegate.engine.resource_key import Key
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import EventCounter, Listed, Removed, Watch
 from tidegate.pods.records.read_pods import WATCHED, read_record
-from tidegate.strangers import Strangers
 
 _SELECTOR = ",".join(f"{name}={value}" for name, value in WATCHED.items())
 
