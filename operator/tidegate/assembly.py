@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 
-from tidegate.act.access import AccessKeeper
+from tidegate.access.act import AccessKeeper
+from tidegate.access.keys import OperatorKeys
+from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
-from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.agent.client import AgentClient
-from tidegate.agent.keys import OperatorKeys
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.repartition_pods import RepartitionPods
 from tidegate.agent.snapshot_pods import SnapshotPods

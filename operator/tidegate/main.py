@@ -22,8 +22,8 @@ import kopf
 import msgspec
 import structlog
 
+from tidegate.access.key_secret import find_keys
 from tidegate.agent.client import AgentClient
-from tidegate.agent.key_secret import find_keys
 from tidegate.api.control_message import CONTROL_PLURAL
 from tidegate.api.stream_snapshot import SNAPSHOT_PLURAL
 from tidegate.api.streaming_app import PLURAL

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from tidegate.agent.keys import OperatorKeys
+from tidegate.access.keys import OperatorKeys
 from tidegate_spark.contract import protocol
 from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,

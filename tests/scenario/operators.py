@@ -17,12 +17,12 @@ from tests.scenario.api_server import APPS, ApiServer, Change, RefusedError, pla
 from tests.scenario.drivers_agent import Answered
 from tests.scenario.weather import Crash, Fault, Weather
 from tests.scenario.wire import FIGURES, Asked, SimulatedAgents, SimulatedClient
-from tidegate.act.access import AccessKeeper
+from tidegate.access.act import AccessKeeper
+from tidegate.access.key_secret import find_keys
+from tidegate.access.keys import KEY_BYTES, OperatorKeys
+from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
-from tidegate.act.launch_secrets import LaunchSecrets
-from tidegate.agent.key_secret import find_keys
-from tidegate.agent.keys import KEY_BYTES, OperatorKeys
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp

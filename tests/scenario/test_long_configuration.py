@@ -17,7 +17,7 @@ from tests.scenario.schedule import Result, run, run_course
 from tests.scenario.surroundings import content_of
 from tests.scenario.test_pods_that_do_not_start import create
 from tests.scenario.world import NAMESPACE, ORDERS, World
-from tidegate.act.launch_secrets import LaunchSecrets
+from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.resources import configuration
 from tidegate_spark.contract import configuration_protocol
 

@@ -10,8 +10,8 @@ import msgspec
 
 from tests.scenario.api_server import ApiServer, Body, Change, RefusedError, place_of
 from tests.scenario.drivers_agent import Answered
+from tidegate.access.keys import OperatorKeys
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.agent.keys import OperatorKeys
 from tidegate.agent.session import Answer
 from tidegate.kube.client import KubeClient, require
 from tidegate.kube.connection import Connection

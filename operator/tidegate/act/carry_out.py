@@ -10,8 +10,8 @@ from typing import Any, assert_never
 import msgspec
 import structlog
 
-from tidegate.act.access import AccessKeeper, Taken
-from tidegate.act.launch_secrets import LaunchSecrets
+from tidegate.access.act import AccessKeeper, Taken
+from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, encode_status

@@ -9,7 +9,7 @@ from typing import Any, Protocol, assert_never
 import msgspec
 import structlog
 
-from tidegate.act.access import AccessKeeper, Taken
+from tidegate.access.act import AccessKeeper, Taken
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,

@@ -15,8 +15,8 @@ from typing import TypeVar
 import aiohttp
 import msgspec
 
+from tidegate.access.keys import OperatorKeys
 from tidegate.agent import messages
-from tidegate.agent.keys import OperatorKeys
 from tidegate.agent.session import Answer, Session, TokenOnly, UntrustedError, begin, launch_of, new_nonce
 from tidegate.engine.resource_key import Key
 from tidegate.kube.client import Guard, GuardedBody, always, require

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from tidegate.access.keys import OperatorKeys
 from tidegate.agent import messages
-from tidegate.agent.keys import OperatorKeys
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.agent_protocol import (
     CHALLENGE_HEADER,

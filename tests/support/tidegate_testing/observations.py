@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.agent.keys import OperatorKeys
+from tidegate.access.keys import OperatorKeys
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, decode_app
 from tidegate.cache.process_state import Memory, TimedReport

@@ -11,7 +11,7 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry
 
 from devcluster.control import free_port
-from tidegate.agent.keys import OperatorKeys
+from tidegate.access.keys import OperatorKeys
 from tidegate_spark.contract.agent_protocol import Launch
 from tidegate_spark.driver.agent.agent import Agent, Commands
 from tidegate_spark.driver.agent.agent_gate import Gate

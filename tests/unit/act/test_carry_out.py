@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tidegate.act.access import AccessKeeper
+from tidegate.access.act import AccessKeeper
+from tidegate.access.keys import OperatorKeys
+from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.act.carry_out import Actor
-from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.agent.keys import OperatorKeys
 from tidegate.api.streaming_app import DriverStatus
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp

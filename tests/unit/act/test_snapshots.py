@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.act.access import AccessKeeper
+from tidegate.access.act import AccessKeeper
 from tidegate.act.snapshots import SnapshotActor
 from tidegate.agent.client import Unanswered
 from tidegate.agent.snapshot_pods import SnapshotPods

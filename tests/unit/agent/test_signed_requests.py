@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, ClientTimeout, web
 
+from tidegate.access.keys import KEY_BYTES, OperatorKeys
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import OTHER_KEY, AgentClient, Unanswered
-from tidegate.agent.keys import KEY_BYTES, OperatorKeys
 from tidegate.agent.session import launch_of
 from tidegate.kube.leadership import NotLeadingError
 from tidegate_spark.contract.agent_protocol import CHALLENGE_SECONDS, GREETING_PATH

@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tidegate.agent.keys import KEY_BYTES
+from tidegate.access.keys import KEY_BYTES
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.act.access import AccessKeeper
+from tidegate.access.act import AccessKeeper
+from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.act.carry_out import Actor
-from tidegate.act.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.index import Index

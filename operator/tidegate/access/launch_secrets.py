@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.agent.keys import OperatorKeys
+from tidegate.access.keys import OperatorKeys
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Failure, NotFound

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.act.access import AccessKeeper
+from tidegate.access.act import AccessKeeper
 from tidegate.cache.access_age import ACCESS_AGE
 from tidegate.cache.index import Index
 from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, NotFound

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import structlog
 
-from tidegate.agent import key_messages
-from tidegate.agent.keys import KEY_BYTES, OperatorKeys
+from tidegate.access import key_messages
+from tidegate.access.keys import KEY_BYTES, OperatorKeys
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, NotFound
 from tidegate.kube.paths import collection_of, item

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tidegate.agent import key_secret
-from tidegate.agent.key_secret import find_keys
-from tidegate.agent.keys import KEY_BYTES, OperatorKeys
+from tidegate.access import key_secret
+from tidegate.access.key_secret import find_keys
+from tidegate.access.keys import KEY_BYTES, OperatorKeys
 from tidegate_testing.scripted_server import Server, talking_to
 
 PATH = "/api/v1/namespaces/system/secrets/tidegate-agent-key"
