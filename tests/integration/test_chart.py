@@ -13,7 +13,7 @@ import pytest
 
 from devcluster import tools
 from devcluster.apiserver import ApiServer
-from tidegate.resources.access import build_access, build_role
+from tidegate.access.builders.access import build_access, build_role
 from tidegate_testing import plain_yaml
 from tidegate_testing.helm import Helm, HelmError
 from tidegate_testing.kubectl import Kubectl, KubectlError

@@ -19,13 +19,13 @@ from devcluster import tools
 from devcluster.apiclient import ApiClient, ApiRefusedError
 from devcluster.apiserver import ApiServer
 from devcluster.control import free_port
+from tidegate.access.builders.access import DRIVER_RULES, build_access
 from tidegate.api.foreign_text import missing_for_admission
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import connect
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import collection_of
 from tidegate.metrics.figures import Figures
-from tidegate.resources.access import DRIVER_RULES, build_access
 from tidegate_spark.contract.protocol import to_json
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_testing import audit_log

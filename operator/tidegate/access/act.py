@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
+from tidegate.access.builders.access import build_access
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.access_age import ACCESS_AGE
 from tidegate.cache.index import Index
@@ -20,7 +21,6 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Failure, NotFound
 from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.pods.records.names import SHARED_ACCESS_NAME
-from tidegate.resources.access import build_access
 from tidegate_spark.contract.protocol import LABEL_MANAGED_BY, MANAGED_BY
 
 log = structlog.get_logger()

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.access.builders.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.access.keys import OperatorKeys
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.kube.client import KubeClient
@@ -14,7 +15,6 @@ from tidegate.kube.failures import FAILURES, AlreadyExists, Failure, NotFound
 from tidegate.kube.paths import collection_of, item
 from tidegate.pods.records.names import agent_secret_name, spark_secret_name
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate_spark.contract.agent_protocol import Launch
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.access.act import AccessKeeper
+from tidegate.access.builders.access import build_access
 from tidegate.access.keys import OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.act.carry_out import Actor
@@ -43,7 +44,6 @@ from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import agent_secret_name, spark_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, process_of
-from tidegate.resources.access import build_access
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.stream_snapshot import build_scheduled
 from tidegate_spark.contract.reasons import ForeignReason, Reason

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tidegate.resources.access import DRIVER_RULES
+from tidegate.access.builders.access import DRIVER_RULES
 from tidegate_testing.chart_rules import TEMPLATES, Grant, grant_for, grants, rules_of
 
 ROOT = Path(__file__).parents[3]

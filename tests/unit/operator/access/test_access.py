@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from tidegate.access.act import AccessKeeper
+from tidegate.access.builders.access import build_access
 from tidegate.cache.access_age import ACCESS_AGE
 from tidegate.cache.index import Index
 from tidegate.kube.failures import AlreadyExists, Conflict, Failure, Forbidden, NotFound
 from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.pods.records.names import SHARED_ACCESS_NAME
-from tidegate.resources.access import build_access
 from tidegate_spark.contract.protocol import LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_testing.observations import NOW, app_with, running_driver
 

@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tidegate.access.builders.access import build_access
+from tidegate.access.builders.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.engine.rules.event import MESSAGE_LIMIT, build_event
 from tidegate.pods.records import names
 from tidegate.pods.records.metadata import executor_selector, labels
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.access import build_access
-from tidegate.resources.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate_spark.contract.reasons import ForeignReason, Reason
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app

@@ -1,0 +1,1 @@
+"""Those objects as dictionaries. No I/O."""
