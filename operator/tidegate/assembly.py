@@ -10,11 +10,9 @@ from tidegate.access.keys import OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.act.carry_out import Actor
 from tidegate.act.control import ControlActor
-from tidegate.act.snapshots import SnapshotActor
 from tidegate.agent.client import AgentClient
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.repartition_pods import RepartitionPods
-from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
@@ -29,16 +27,18 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
 from tidegate.observe.quotas import Quotas
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pods.records.platform import Platform
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
-from tidegate.reconcile_snapshots import SnapshotReconciler
 from tidegate.reference_checks import ReferenceChecks
 from tidegate.running_operator import Operator
 from tidegate.settings import Settings
-from tidegate.snapshot_part import SnapshotPart
+from tidegate.snapshots.act import SnapshotActor
+from tidegate.snapshots.controller import SnapshotPart
+from tidegate.snapshots.index import SnapshotIndex
+from tidegate.snapshots.pods_at_work import SnapshotPods
+from tidegate.snapshots.reconcile import SnapshotReconciler
 from tidegate.trials import Trials
 
 

@@ -42,7 +42,6 @@ from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.paths import collection
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.quotas import Quotas
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
@@ -51,6 +50,7 @@ from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reconcile_control import ControlReconciler
 from tidegate.reference_checks import ReferenceChecks
 from tidegate.running_operator import Operator
+from tidegate.snapshots.index import SnapshotIndex
 from tidegate.trials import Trials
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_testing.chart_rules import grant_for, grants, rules_of

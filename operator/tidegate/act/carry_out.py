@@ -40,11 +40,11 @@ from tidegate.kube.failures import (
     is_about_object,
 )
 from tidegate.kube.paths import collection_of, item, path_of
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pods.records.names import access_name, driver_pod_name, purge_pod_name
 from tidegate.pods.records.read_pods import Pod, build_record, launch_of
 from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.resources.configuration import secret_for
+from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.protocol import FINALIZER, store_identity
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders

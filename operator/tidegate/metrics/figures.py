@@ -14,7 +14,7 @@ from tidegate.engine.workqueue import RESULTS
 from tidegate.metrics.apps import AppFigures
 from tidegate.metrics.autoscaling import AutoscalingFigures
 from tidegate.metrics.control import ControlFigures
-from tidegate.metrics.snapshots import SnapshotFigures
+from tidegate.snapshots.metrics import SnapshotFigures
 
 # A time of creation beside every counter and histogram would double the number of series and tell nothing.
 disable_created_metrics()  # type: ignore[no-untyped-call]

@@ -11,10 +11,10 @@ from tidegate.cache.reports import find_pod, valid_report
 from tidegate.engine.resource_key import Key
 from tidegate.observe.autoscaling_index import AutoscalingIndex
 from tidegate.observe.observation import Observation, is_told
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pods.records.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, of_driver
+from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.protocol import (
     ROLE_DRIVER,
     ROLE_EXECUTOR,

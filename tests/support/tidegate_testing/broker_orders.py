@@ -28,9 +28,9 @@ from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.metrics.figures import Figures
 from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pods.records.record import PodRecord
 from tidegate.reconcile_control import ControlReconciler
+from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport
 from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.contract.protocol import AgentReport, DriverState

@@ -12,10 +12,10 @@ import msgspec
 
 from tidegate.api.stream_snapshot import ANNOTATION_KEEP, ExportSpec, StreamSnapshot
 from tidegate.api.streaming_app import DeletionPolicy, Phase, StreamingApp
-from tidegate.decide.snapshots import actions as about
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
-from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate.pods.records.record import PodRecord, process_of
+from tidegate.snapshots import actions as about
+from tidegate.snapshots.observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, LABEL_ROLE, SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState

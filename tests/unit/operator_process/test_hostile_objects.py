@@ -28,8 +28,8 @@ from tidegate.kube.lines import LONGEST_LINE
 from tidegate.kube.watch import Changed, Listed, Watch
 from tidegate.metrics.figures import Figures
 from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.pods.records.read_pods import read_record
+from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.control_observations import observe_running

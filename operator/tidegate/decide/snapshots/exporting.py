@@ -20,24 +20,18 @@ from tidegate.api.stream_snapshot import (
     snapshot_id,
 )
 from tidegate.decide.snapshots import messages, pods
-from tidegate.decide.snapshots.actions import (
-    CountExport,
-    CreateSnapshotPod,
-    DeleteSnapshotPod,
-    ForgetRefusal,
-    SnapshotAction,
-)
 from tidegate.decide.snapshots.taking import keep_final
 from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, forget_refusal, reason_of, refers_to_its_app
 from tidegate.decide.snapshots.verifying import read_back
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.pauses import time_left
 from tidegate.engine.rules.table import earliest
-from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.pods.records.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
 from tidegate.pods.records.names import EXPORT_CONTAINER, export_pod_name
 from tidegate.pods.records.record import PodRecord, Waiting
 from tidegate.resources.export_pod import build_order
+from tidegate.snapshots.actions import CountExport, CreateSnapshotPod, DeleteSnapshotPod, ForgetRefusal, SnapshotAction
+from tidegate.snapshots.observation import SnapshotObservation
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 

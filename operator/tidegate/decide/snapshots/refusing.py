@@ -6,7 +6,7 @@ from tidegate.api.stream_snapshot import LABEL_OF_MESSAGE, SnapshotPhase, is_at_
 from tidegate.decide.snapshots import messages
 from tidegate.decide.snapshots.verdict import SnapshotVerdict
 from tidegate.engine.rules.health import Health
-from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.snapshots.observation import SnapshotObservation
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
 

@@ -26,8 +26,8 @@ from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, Verifi
 from tidegate.decide.snapshots.version import image_taken, version_taken
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.pauses import time_left
-from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.resources.snapshot_pod import storage_of, storage_of_import
+from tidegate.snapshots.observation import SnapshotObservation
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 
 PROGRESS_INTERVAL = 10.0

@@ -21,7 +21,6 @@ from tidegate.api.stream_snapshot import (
     stored_id,
 )
 from tidegate.decide.snapshots import messages, pods
-from tidegate.decide.snapshots.actions import CountTakenByPod, GiveOrders, SnapshotAction
 from tidegate.decide.snapshots.retention import expires_in, renew_stamp
 from tidegate.decide.snapshots.status import human_size
 from tidegate.decide.snapshots.verdict import (
@@ -39,7 +38,8 @@ from tidegate.decide.snapshots.verdict import (
 from tidegate.decide.snapshots.version import image_taken, version_taken
 from tidegate.engine.rules.actions import AddFinalizer
 from tidegate.engine.rules.health import Health
-from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.snapshots.actions import CountTakenByPod, GiveOrders, SnapshotAction
+from tidegate.snapshots.observation import SnapshotObservation
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason, reason_from
 from tidegate_spark.contract.snapshot_protocol import (

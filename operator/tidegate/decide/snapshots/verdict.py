@@ -13,10 +13,10 @@ from tidegate.api.stream_snapshot import (
     snapshot_id,
 )
 from tidegate.api.streaming_app import Phase
-from tidegate.decide.snapshots.actions import DeleteSnapshotPod, ForgetRefusal, SnapshotAction
 from tidegate.engine.rules.health import Health
-from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.pods.records.record import PodRecord, process_of
+from tidegate.snapshots.actions import DeleteSnapshotPod, ForgetRefusal, SnapshotAction
+from tidegate.snapshots.observation import SnapshotObservation
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import AnyReason, Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState

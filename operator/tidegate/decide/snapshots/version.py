@@ -8,7 +8,7 @@ from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.stream_snapshot import SnapshotVersion
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.plain_secrets import without_secrets
-from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.snapshots.observation import SnapshotObservation
 from tidegate_spark.contract.snapshot_protocol import LONGEST_SPEC
 
 _IMAGE = "application.image"

@@ -12,8 +12,8 @@ from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.health import Health
 from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.gather_control import observe_control
-from tidegate.observe.gather_snapshot import observe_snapshot
-from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.snapshots.index import SnapshotIndex
+from tidegate.snapshots.observe import observe_snapshot
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.control_observations import message
 from tidegate_testing.observations import NOW, PLATFORM

@@ -26,8 +26,8 @@ from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Failure, Invalid, Unavailable
 from tidegate.metrics.figures import Figures
 from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.snapshot_index import SnapshotIndex
 from tidegate.reconcile_control import NO_APP, ControlReconciler
+from tidegate.snapshots.index import SnapshotIndex
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.hostile import nested
 from tidegate_testing.observations import KEYS, NOW

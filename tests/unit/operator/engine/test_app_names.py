@@ -8,7 +8,7 @@ from tidegate.api.streaming_app import LocalReference
 from tidegate.engine import app_names
 from tidegate.engine.app_names import AppNames
 from tidegate.metrics.control import ControlFigures
-from tidegate.metrics.snapshots import SnapshotFigures
+from tidegate.snapshots.metrics import SnapshotFigures
 from tidegate_testing.control_observations import ended, message
 from tidegate_testing.snapshot_observations import ready_snapshot
 

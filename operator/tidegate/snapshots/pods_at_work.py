@@ -7,7 +7,7 @@ import dataclasses
 from tidegate.agent.pods_at_work import PodsAtWork
 from tidegate.cache.process_state import PodProgress
 from tidegate.engine.resource_key import Key
-from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.snapshots.index import SnapshotIndex
 
 
 class SnapshotPods(PodsAtWork):

@@ -9,9 +9,9 @@ import pytest
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.pods_at_work import INTERVAL
-from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.cache.index import Index
-from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.snapshots.index import SnapshotIndex
+from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_spark.snapshots.service.progress_server import serve
 from tidegate_testing.observations import NOW

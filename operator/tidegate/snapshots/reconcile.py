@@ -8,23 +8,23 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from tidegate.act.snapshots import SnapshotActor
 from tidegate.agent.poller import AgentPoller
-from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.pods.start_events import StartEvents
-from tidegate.decide.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import Looks
 from tidegate.engine.rules.table import earliest
-from tidegate.metrics.snapshots import SnapshotFigures
-from tidegate.observe.gather_snapshot import observe_snapshot
-from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe.snapshot_observation import SnapshotObservation, pods_of, start_timeout, with_pods
 from tidegate.pods.records.platform import Platform
+from tidegate.snapshots.act import SnapshotActor
+from tidegate.snapshots.actions import GiveOrders, SnapshotPlan
+from tidegate.snapshots.index import SnapshotIndex
+from tidegate.snapshots.metrics import SnapshotFigures
+from tidegate.snapshots.observation import SnapshotObservation, pods_of, start_timeout, with_pods
+from tidegate.snapshots.observe import observe_snapshot
+from tidegate.snapshots.pods_at_work import SnapshotPods
 
 log = structlog.get_logger()
 

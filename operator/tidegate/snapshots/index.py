@@ -20,8 +20,8 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.kinds.open_resources import OpenResources
 from tidegate.cache.kinds.resource_cache import UnreadableResource, WatchedResources, discard
 from tidegate.engine.resource_key import Key
-from tidegate.observe.snapshot_observation import SnapshotMemory
 from tidegate.resources.stream_snapshot import keep_text
+from tidegate.snapshots.observation import SnapshotMemory
 
 Stored = StreamSnapshot | UnreadableResource
 

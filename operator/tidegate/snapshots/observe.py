@@ -9,11 +9,11 @@ from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.reports import find_pod, valid_report
 from tidegate.engine.resource_key import Key
-from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe.snapshot_observation import SnapshotObservation
 from tidegate.pods.records.names import driver_pod_name, export_pod_prefix, snapshot_pod_name, verify_pod_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
+from tidegate.snapshots.index import SnapshotIndex
+from tidegate.snapshots.observation import SnapshotObservation
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
 
 

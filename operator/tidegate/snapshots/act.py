@@ -24,7 +24,6 @@ from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.pods.act import delete_pod
 from tidegate.cache.pods.limit_ranges import learn_floors
-from tidegate.decide.snapshots import actions as about_snapshots
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.engine.resource_key import Key
@@ -34,12 +33,13 @@ from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
-from tidegate.metrics.snapshots import SnapshotFigures
-from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.observe.snapshot_observation import PodRefusal
 from tidegate.pods.records.names import access_name
 from tidegate.pods.records.read_pods import Pod, build_record
 from tidegate.pods.records.record import process_of
+from tidegate.snapshots import actions as about_snapshots
+from tidegate.snapshots.index import SnapshotIndex
+from tidegate.snapshots.metrics import SnapshotFigures
+from tidegate.snapshots.observation import PodRefusal
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
 

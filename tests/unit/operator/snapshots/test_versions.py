@@ -12,7 +12,7 @@ from tidegate.api.stream_snapshot import SnapshotVersion
 from tidegate.api.streaming_app import StableSpec, StreamingApp
 from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.decide.snapshots.version import image_taken, version_taken
-from tidegate.observe.snapshot_observation import SnapshotObservation
+from tidegate.snapshots.observation import SnapshotObservation
 from tidegate_spark.contract.snapshot_protocol import LONGEST_SPEC, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (

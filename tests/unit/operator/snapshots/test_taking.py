@@ -10,20 +10,20 @@ from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery, SnapshotVersion
 from tidegate.api.streaming_app import Phase
 from tidegate.cache.process_state import PodProgress
-from tidegate.decide.snapshots.actions import (
+from tidegate.decide.snapshots.plan import decide_snapshot
+from tidegate.decide.verdict import Verdict
+from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
+from tidegate.engine.rules.conditions import build_conditions
+from tidegate.engine.rules.health import Health
+from tidegate.pods.records.record import process_of
+from tidegate.snapshots.actions import (
     CountTakenByPod,
     CreateSnapshotPod,
     DeleteSnapshotPod,
     GiveOrders,
     WriteSnapshotStatus,
 )
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.verdict import Verdict
-from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
-from tidegate.engine.rules.conditions import build_conditions
-from tidegate.engine.rules.health import Health
-from tidegate.observe.snapshot_observation import PodRefusal, SnapshotMemory, SnapshotObservation
-from tidegate.pods.records.record import process_of
+from tidegate.snapshots.observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of

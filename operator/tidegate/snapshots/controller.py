@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot, decode_snapshot
 from tidegate.cache import messages
 from tidegate.cache.index import Index
@@ -16,7 +15,8 @@ from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
-from tidegate.observe.snapshot_index import SnapshotIndex, Stored
+from tidegate.snapshots.index import SnapshotIndex, Stored
+from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate_spark.contract.reasons import Reason
 
 

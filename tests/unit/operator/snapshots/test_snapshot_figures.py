@@ -3,7 +3,7 @@
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
-from tidegate.metrics.snapshots import SnapshotFigures
+from tidegate.snapshots.metrics import SnapshotFigures
 from tidegate_testing.snapshot_observations import ready_snapshot
 
 APP = ("shop", "orders")

@@ -8,9 +8,7 @@ import msgspec
 import pytest
 
 from tidegate.access.act import AccessKeeper
-from tidegate.act.snapshots import SnapshotActor
 from tidegate.agent.client import Unanswered
-from tidegate.agent.snapshot_pods import SnapshotPods
 from tidegate.api.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhase, StreamSnapshot
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.cache.index import Index
@@ -22,8 +20,10 @@ from tidegate.engine.resource_key import Key
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.observe.snapshot_index import SnapshotIndex
-from tidegate.reconcile_snapshots import SnapshotReconciler
+from tidegate.snapshots.act import SnapshotActor
+from tidegate.snapshots.index import SnapshotIndex
+from tidegate.snapshots.pods_at_work import SnapshotPods
+from tidegate.snapshots.reconcile import SnapshotReconciler
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_testing.dictionary_server import ApiServer

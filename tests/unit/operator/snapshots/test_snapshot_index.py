@@ -9,8 +9,8 @@ from tidegate.cache.index import Index
 from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.process_state import TimedReport
 from tidegate.observe.gather import observe
-from tidegate.observe.gather_snapshot import observe_snapshot
-from tidegate.observe.snapshot_index import SnapshotIndex
+from tidegate.snapshots.index import SnapshotIndex
+from tidegate.snapshots.observe import observe_snapshot
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver
 from tidegate_testing.snapshot_observations import APP, ID, TIME, agent, begun, pod, ready_snapshot, snapshot
 

@@ -1,0 +1,4 @@
+"""StreamSnapshots: taken, verified, exported, retained and deleted.
+
+Design: docs/design/snapshots.md.
+"""
