@@ -25,9 +25,9 @@ from tidegate.api.streaming_app import Condition, LocalReference, Metadata, Phas
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, fault_of, next_time, previous_time
 from tidegate.decide.actions import CreateSnapshot
 from tidegate.decide.schedule import look_at_schedule
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.snapshots.actions import DeleteSnapshot, StampRetention
 from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_testing import plain_yaml
 from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, observe
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tidegate.api.stream_snapshot import SnapshotPhase
 from tidegate.api.streaming_app import DeletionPolicy
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.snapshots.actions import SnapshotPlan
+from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_testing.snapshot_simulation import SnapshotWorld
 
 STEPS = 80

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tidegate.decide.snapshots import retention
+from tidegate.snapshots.rules import retention
 from tidegate_spark.snapshots import catalog, repository
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.lineages import upgrade_pin

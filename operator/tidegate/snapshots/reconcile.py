@@ -13,7 +13,6 @@ from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.pods.start_events import StartEvents
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import Looks
 from tidegate.engine.rules.table import earliest
@@ -25,6 +24,7 @@ from tidegate.snapshots.metrics import SnapshotFigures
 from tidegate.snapshots.observation import SnapshotObservation, pods_of, start_timeout, with_pods
 from tidegate.snapshots.observe import observe_snapshot
 from tidegate.snapshots.pods_at_work import SnapshotPods
+from tidegate.snapshots.rules.plan import decide_snapshot
 
 log = structlog.get_logger()
 

@@ -10,8 +10,8 @@ import msgspec
 
 from tidegate.api.stream_snapshot import ANNOTATION_KEEP, LABEL_SCHEDULED, StreamSnapshot, snapshot_id
 from tidegate.api.streaming_app import DeletionPolicy
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.snapshots.actions import CreateSnapshotPod, DeleteSnapshot
+from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID, from_json
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 from tidegate_testing.observations import NOW

@@ -11,9 +11,9 @@ from tidegate.api.streaming_app import Condition, Phase, QueryStatus, StreamingA
 from tidegate.cache.process_state import Memory, SnapshotRefusal
 from tidegate.decide.actions import CreateSnapshot
 from tidegate.decide.plan import decide
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.observe.observation import Observation
+from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing import snapshot_observations as snapshots
 from tidegate_testing.observations import (

@@ -8,12 +8,12 @@ import pytest
 from tidegate.api.streaming_app import Phase, StreamingApp, UpgradePhase
 from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.observe.observation import pods_of, with_pods
 from tidegate.pods.records.faults import is_named, name_start_problem
 from tidegate.pods.records.record import PodRecord
 from tidegate.pods.records.start_delay import Obstacle, StartDelay
 from tidegate.snapshots.observation import start_timeout
+from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_testing import snapshot_observations as of_snapshots
 from tidegate_testing.observations import (
     NOW,

@@ -19,9 +19,9 @@ import pytest
 from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import launch_of
-from tidegate.decide.snapshots import pods
 from tidegate.pods.records.faults import read_termination
 from tidegate.pods.records.record import Exit, PodRecord
+from tidegate.snapshots.rules import pods
 from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders, MessageEnd, MessageState
 from tidegate_spark.contract.json_form import NewerOrderError, from_json, from_order, to_json, to_order
 from tidegate_spark.contract.object_paths import Storage

@@ -14,9 +14,9 @@ import pytest
 from aiohttp import web
 
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.decide.snapshots import pods
 from tidegate.pods.records.faults import has_unknown_termination, read_termination
 from tidegate.pods.records.record import Exit
+from tidegate.snapshots.rules import pods
 from tidegate_spark.contract.configuration_protocol import divide, put_together, with_rest
 from tidegate_spark.contract.control_protocol import (
     AskedMessage,

@@ -7,8 +7,6 @@ import dataclasses
 from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.decide.executor_ends import END_REASONS
 from tidegate.decide.executors import lacks_key, name_silence
-from tidegate.decide.snapshots.messages import of_report
-from tidegate.decide.snapshots.taking import FOR_A_PERSON
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.copying import ORDER_PAUSE, PATIENCE
 from tidegate.decide.upgrades.effective_spec import STABLE_PHASES
@@ -39,6 +37,8 @@ from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
 from tidegate.observe.observation import Observation
 from tidegate.pods.records.faults import Problem, name_start_problem
+from tidegate.snapshots.rules.messages import of_report
+from tidegate.snapshots.rules.taking import FOR_A_PERSON
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
 from tidegate_spark.contract.snapshot_protocol import SnapshotState

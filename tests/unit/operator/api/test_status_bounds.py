@@ -32,8 +32,8 @@ from tidegate.api.status.status import (
     encode_status,
 )
 from tidegate.api.stream_snapshot import encode_snapshot_status
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.snapshots.status import MOST_OFFSETS
+from tidegate.snapshots.rules.plan import decide_snapshot
+from tidegate.snapshots.rules.status import MOST_OFFSETS
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotState
 from tidegate_testing import plain_yaml
 from tidegate_testing.observations import NOW

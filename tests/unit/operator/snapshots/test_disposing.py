@@ -8,11 +8,11 @@ import pytest
 
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.api.streaming_app import DeletionPolicy
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import process_of
 from tidegate.snapshots.actions import CreateSnapshotPod, GiveOrders
 from tidegate.snapshots.observation import PodRefusal, SnapshotMemory
+from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver

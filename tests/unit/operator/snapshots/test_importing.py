@@ -16,10 +16,10 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.api.streaming_app import DeletionPolicy, LocalReference
 from tidegate.decide.origin import is_usable
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.snapshots.actions import CreateSnapshotPod
 from tidegate.snapshots.observation import PodRefusal, SnapshotMemory
+from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import (

@@ -13,8 +13,8 @@ from tidegate.api.stream_snapshot import (
     StreamSnapshot,
 )
 from tidegate.cache.kinds.open_resources import OpenCount
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.snapshots.refusing import MOST_OPEN
+from tidegate.snapshots.rules.plan import decide_snapshot
+from tidegate.snapshots.rules.refusing import MOST_OPEN
 from tidegate_testing.observations import NOW
 from tidegate_testing.snapshot_observations import begun, kinds, observe, observe_running, said, settled, snapshot
 

@@ -9,10 +9,10 @@ import pytest
 
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, snapshot_id
 from tidegate.api.streaming_app import Condition, StreamingApp
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.snapshots.actions import DeleteSnapshot, StampRetention
 from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_testing.observations import NOW, app_with, launched
 from tidegate_testing.snapshot_observations import APP, TIME, ready_snapshot, snapshot
 from tidegate_testing.snapshot_observations import observe as observe_one

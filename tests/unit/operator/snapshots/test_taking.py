@@ -10,7 +10,6 @@ from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery, SnapshotVersion
 from tidegate.api.streaming_app import Phase
 from tidegate.cache.process_state import PodProgress
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.engine.rules.conditions import build_conditions
@@ -24,6 +23,7 @@ from tidegate.snapshots.actions import (
     WriteSnapshotStatus,
 )
 from tidegate.snapshots.observation import PodRefusal, SnapshotMemory, SnapshotObservation
+from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of

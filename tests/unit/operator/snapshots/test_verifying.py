@@ -17,11 +17,11 @@ from tidegate.api.stream_snapshot import (
     is_to_be_verified,
 )
 from tidegate.cache.process_state import PodProgress
-from tidegate.decide.snapshots.plan import decide_snapshot
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import process_of
 from tidegate.snapshots.actions import CountVerification, CreateSnapshotPod, SnapshotPlan
 from tidegate.snapshots.observation import PodRefusal, SnapshotMemory
+from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, waiting

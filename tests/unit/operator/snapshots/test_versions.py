@@ -10,9 +10,9 @@ import pytest
 from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.stream_snapshot import SnapshotVersion
 from tidegate.api.streaming_app import StableSpec, StreamingApp
-from tidegate.decide.snapshots.plan import decide_snapshot
-from tidegate.decide.snapshots.version import image_taken, version_taken
 from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules.plan import decide_snapshot
+from tidegate.snapshots.rules.version import image_taken, version_taken
 from tidegate_spark.contract.snapshot_protocol import LONGEST_SPEC, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 from tidegate_testing.snapshot_observations import (

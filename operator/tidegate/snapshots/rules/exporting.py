@@ -19,10 +19,6 @@ from tidegate.api.stream_snapshot import (
     is_to_be_verified,
     snapshot_id,
 )
-from tidegate.decide.snapshots import messages, pods
-from tidegate.decide.snapshots.taking import keep_final
-from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, forget_refusal, reason_of, refers_to_its_app
-from tidegate.decide.snapshots.verifying import read_back
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.pauses import time_left
 from tidegate.engine.rules.table import earliest
@@ -32,6 +28,10 @@ from tidegate.pods.records.record import PodRecord, Waiting
 from tidegate.resources.export_pod import build_order
 from tidegate.snapshots.actions import CountExport, CreateSnapshotPod, DeleteSnapshotPod, ForgetRefusal, SnapshotAction
 from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules import messages, pods
+from tidegate.snapshots.rules.taking import keep_final
+from tidegate.snapshots.rules.verdict import Exporting, SnapshotVerdict, forget_refusal, reason_of, refers_to_its_app
+from tidegate.snapshots.rules.verifying import read_back
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 

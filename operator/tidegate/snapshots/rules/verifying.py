@@ -9,15 +9,15 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.api.stream_snapshot import SnapshotPhase, is_to_be_verified, snapshot_id, stored_id
-from tidegate.decide.snapshots import messages, pods
-from tidegate.decide.snapshots.status import human_size
-from tidegate.decide.snapshots.taking import keep_final
-from tidegate.decide.snapshots.verdict import SnapshotVerdict, Verification, forget_refusal, reason_of
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
 from tidegate.snapshots.actions import CountVerification, DeleteSnapshotPod, ForgetRefusal, SnapshotAction
 from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules import messages, pods
+from tidegate.snapshots.rules.status import human_size
+from tidegate.snapshots.rules.taking import keep_final
+from tidegate.snapshots.rules.verdict import SnapshotVerdict, Verification, forget_refusal, reason_of
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState, VerifyOrder
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tidegate.api.stream_snapshot import LABEL_OF_MESSAGE, SnapshotPhase, is_at_deletion, is_imported, is_scheduled
-from tidegate.decide.snapshots import messages
-from tidegate.decide.snapshots.verdict import SnapshotVerdict
 from tidegate.engine.rules.health import Health
 from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules import messages
+from tidegate.snapshots.rules.verdict import SnapshotVerdict
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
 

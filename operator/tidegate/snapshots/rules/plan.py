@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tidegate.api.stream_snapshot import StreamSnapshotStatus
-from tidegate.decide.snapshots import disposing, exporting, refusing, retention, taking, verifying
-from tidegate.decide.snapshots.status import build_snapshot_status, snapshot_write_is_due_in
-from tidegate.decide.snapshots.verdict import SnapshotVerdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest, first_verdict
 from tidegate.snapshots.actions import SnapshotAction, SnapshotPlan, WriteSnapshotStatus
 from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules import disposing, exporting, refusing, retention, taking, verifying
+from tidegate.snapshots.rules.status import build_snapshot_status, snapshot_write_is_due_in
+from tidegate.snapshots.rules.verdict import SnapshotVerdict
 
 SnapshotRule: TypeAlias = Callable[[SnapshotObservation, float], SnapshotVerdict | None]
 

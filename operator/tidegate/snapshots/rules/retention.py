@@ -18,13 +18,13 @@ from tidegate.api.stream_snapshot import (
     owner_uid,
     retention_of,
 )
-from tidegate.decide.snapshots import messages
-from tidegate.decide.snapshots.verdict import SnapshotVerdict, refers_to_its_app
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.resources.stream_snapshot import keep_text
 from tidegate.snapshots.actions import DeleteSnapshot, SnapshotAction, StampRetention
 from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules import messages
+from tidegate.snapshots.rules.verdict import SnapshotVerdict, refers_to_its_app
 from tidegate_spark.contract.reasons import Reason
 
 LARGEST_SKEW = 300.0

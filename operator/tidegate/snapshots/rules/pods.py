@@ -10,8 +10,6 @@ import msgspec
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported, snapshot_id, stored_id
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
-from tidegate.decide.snapshots import messages
-from tidegate.decide.snapshots.verdict import SnapshotVerdict, find_report, refers_to_its_app
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import refused_for, time_left
@@ -23,6 +21,8 @@ from tidegate.resources.export_pod import build_export_pod, hash_of_export
 from tidegate.resources.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
 from tidegate.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
 from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules import messages
+from tidegate.snapshots.rules.verdict import SnapshotVerdict, find_report, refers_to_its_app
 from tidegate_spark.contract.protocol import ROLE_EXPORT, from_report
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotReports, SnapshotState

@@ -7,8 +7,14 @@ from collections.abc import Callable
 
 from tidegate.api.stream_snapshot import ANNOTATION_RELEASE_HOLDERS, SnapshotPhase, import_holder, is_imported
 from tidegate.api.streaming_app import DeletionPolicy
-from tidegate.decide.snapshots import messages, pods
-from tidegate.decide.snapshots.verdict import (
+from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
+from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.pauses import PATIENCE, patience_left, time_left
+from tidegate.engine.rules.table import earliest, first_verdict
+from tidegate.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, SnapshotAction
+from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules import messages, pods
+from tidegate.snapshots.rules.verdict import (
     NOT_TAKEN_PAUSE,
     ORDER_PAUSE,
     SnapshotVerdict,
@@ -20,12 +26,6 @@ from tidegate.decide.snapshots.verdict import (
     reason_of,
     refers_to_its_app,
 )
-from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
-from tidegate.engine.rules.health import Health
-from tidegate.engine.rules.pauses import PATIENCE, patience_left, time_left
-from tidegate.engine.rules.table import earliest, first_verdict
-from tidegate.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod, GiveOrders, SnapshotAction
-from tidegate.snapshots.observation import SnapshotObservation
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import ReleaseOrder, SnapshotOrders, SnapshotReport, SnapshotState

@@ -20,10 +20,14 @@ from tidegate.api.stream_snapshot import (
     snapshot_id,
     stored_id,
 )
-from tidegate.decide.snapshots import messages, pods
-from tidegate.decide.snapshots.retention import expires_in, renew_stamp
-from tidegate.decide.snapshots.status import human_size
-from tidegate.decide.snapshots.verdict import (
+from tidegate.engine.rules.actions import AddFinalizer
+from tidegate.engine.rules.health import Health
+from tidegate.snapshots.actions import CountTakenByPod, GiveOrders, SnapshotAction
+from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules import messages, pods
+from tidegate.snapshots.rules.retention import expires_in, renew_stamp
+from tidegate.snapshots.rules.status import human_size
+from tidegate.snapshots.rules.verdict import (
     NOT_TAKEN_PAUSE,
     ORDER_PAUSE,
     SnapshotVerdict,
@@ -35,11 +39,7 @@ from tidegate.decide.snapshots.verdict import (
     reason_of,
     refers_to_its_app,
 )
-from tidegate.decide.snapshots.version import image_taken, version_taken
-from tidegate.engine.rules.actions import AddFinalizer
-from tidegate.engine.rules.health import Health
-from tidegate.snapshots.actions import CountTakenByPod, GiveOrders, SnapshotAction
-from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules.version import image_taken, version_taken
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason, reason_from
 from tidegate_spark.contract.snapshot_protocol import (

@@ -22,12 +22,12 @@ from tidegate.api.stream_snapshot import (
     is_imported,
     stored_id,
 )
-from tidegate.decide.snapshots.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
-from tidegate.decide.snapshots.version import image_taken, version_taken
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.pauses import time_left
 from tidegate.resources.snapshot_pod import storage_of, storage_of_import
 from tidegate.snapshots.observation import SnapshotObservation
+from tidegate.snapshots.rules.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
+from tidegate.snapshots.rules.version import image_taken, version_taken
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
 
 PROGRESS_INTERVAL = 10.0

@@ -1,0 +1,1 @@
+"""Decisions about StreamSnapshots, in the same shape as those about applications. No I/O."""
