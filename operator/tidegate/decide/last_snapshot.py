@@ -12,7 +12,7 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
 from tidegate.observe.observation import Observation
-from tidegate.resources.stream_snapshot import build_last, last_name
+from tidegate.snapshots.builders.stream_snapshot import build_last, last_name
 from tidegate_spark.contract.reasons import Reason
 
 

@@ -29,7 +29,7 @@ from tidegate.decide.origin import lineage_of
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.pauses import time_left
 from tidegate.observe.observation import Observation
-from tidegate.resources.stream_snapshot import build_scheduled, scheduled_name
+from tidegate.snapshots.builders.stream_snapshot import build_scheduled, scheduled_name
 from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.contract.reasons import Reason
 

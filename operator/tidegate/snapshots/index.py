@@ -20,7 +20,7 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.kinds.open_resources import OpenResources
 from tidegate.cache.kinds.resource_cache import UnreadableResource, WatchedResources, discard
 from tidegate.engine.resource_key import Key
-from tidegate.resources.stream_snapshot import keep_text
+from tidegate.snapshots.builders.stream_snapshot import keep_text
 from tidegate.snapshots.observation import SnapshotMemory
 
 Stored = StreamSnapshot | UnreadableResource

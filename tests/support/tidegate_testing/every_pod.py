@@ -12,12 +12,12 @@ from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.records.platform import Platform
 from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.export_pod import build_export_pod
 from tidegate.resources.purge import build_purge_pod
 from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 from tidegate.resources.release_pod import build_release_pod
 from tidegate.resources.repartition_pod import build_repartition_pod
-from tidegate.resources.snapshot_pod import build_snapshot_pod
+from tidegate.snapshots.builders.export_pod import build_export_pod
+from tidegate.snapshots.builders.snapshot_pod import build_snapshot_pod
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, VerifyOrder
 from tidegate_testing.observations import PLATFORM, app_with, launched
 from tidegate_testing.rehearsals import rehearsing

@@ -18,8 +18,8 @@ from tidegate.api.stream_snapshot import (
 from tidegate.api.streaming_app import DeletionPolicy, LocalReference, Metadata, Phase, StreamingApp
 from tidegate.pods.builders.storage_pod import hash_of_taken
 from tidegate.pods.records.record import Exit, PodRecord
-from tidegate.resources.snapshot_pod import storage_of
 from tidegate.snapshots.actions import SnapshotPlan, WriteSnapshotStatus
+from tidegate.snapshots.builders.snapshot_pod import storage_of
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER, AgentReport, DriverState, to_json

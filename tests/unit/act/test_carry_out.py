@@ -44,7 +44,7 @@ from tidegate.pods.records.names import agent_secret_name, spark_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.stream_snapshot import build_scheduled
+from tidegate.snapshots.builders.stream_snapshot import build_scheduled
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.reasons import ForeignReason, Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders

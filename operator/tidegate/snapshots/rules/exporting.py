@@ -25,8 +25,8 @@ from tidegate.engine.rules.table import earliest
 from tidegate.pods.records.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
 from tidegate.pods.records.names import EXPORT_CONTAINER, export_pod_name
 from tidegate.pods.records.record import PodRecord, Waiting
-from tidegate.resources.export_pod import build_order
 from tidegate.snapshots.actions import CountExport, CreateSnapshotPod, DeleteSnapshotPod, ForgetRefusal, SnapshotAction
+from tidegate.snapshots.builders.export_pod import build_order
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules import messages, pods
 from tidegate.snapshots.rules.taking import keep_final

@@ -17,9 +17,9 @@ from tidegate.pods.builders.storage_pod import hash_of_taken
 from tidegate.pods.records.faults import Problem, is_json, name_start_problem
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, process_of
-from tidegate.resources.export_pod import build_export_pod, hash_of_export
-from tidegate.resources.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
 from tidegate.snapshots.actions import CreateSnapshotPod, DeleteSnapshotPod
+from tidegate.snapshots.builders.export_pod import build_export_pod, hash_of_export
+from tidegate.snapshots.builders.snapshot_pod import build_snapshot_pod, name_pod, storage_of_import
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules import messages
 from tidegate.snapshots.rules.verdict import SnapshotVerdict, find_report, refers_to_its_app

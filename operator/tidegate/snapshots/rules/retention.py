@@ -20,8 +20,8 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
-from tidegate.resources.stream_snapshot import keep_text
 from tidegate.snapshots.actions import DeleteSnapshot, SnapshotAction, StampRetention
+from tidegate.snapshots.builders.stream_snapshot import keep_text
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules import messages
 from tidegate.snapshots.rules.verdict import SnapshotVerdict, refers_to_its_app

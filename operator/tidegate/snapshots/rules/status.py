@@ -24,7 +24,7 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.pauses import time_left
-from tidegate.resources.snapshot_pod import storage_of, storage_of_import
+from tidegate.snapshots.builders.snapshot_pod import storage_of, storage_of_import
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules.verdict import Exporting, SnapshotVerdict, Verification, refers_to_its_app
 from tidegate.snapshots.rules.version import image_taken, version_taken

@@ -8,7 +8,7 @@ import pytest
 from tidegate.api.spec import Resources
 from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot
 from tidegate.api.values.errors import SpecError
-from tidegate.resources.export_pod import build_export_pod, build_order, image_of
+from tidegate.snapshots.builders.export_pod import build_export_pod, build_order, image_of
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, RUNTIME_DIRECTORY, DriverConfig, from_json
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrders
 from tidegate_testing.observations import PLATFORM, app_with, launched

@@ -22,8 +22,8 @@ from tidegate.api.stream_snapshot import (
 from tidegate.cache.process_state import PodProgress
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit, process_of
-from tidegate.resources.export_pod import hash_of_export
 from tidegate.snapshots.actions import CountExport, CreateSnapshotPod, SnapshotPlan
+from tidegate.snapshots.builders.export_pod import hash_of_export
 from tidegate.snapshots.observation import PodRefusal, SnapshotMemory
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.protocol import from_json

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.api.stream_snapshot import SnapshotStorage, StreamSnapshotStatus
 from tidegate.pods.builders.storage_pod import hash_of_taken
-from tidegate.resources.snapshot_pod import build_snapshot_pod, remembered_app, storage_of
+from tidegate.snapshots.builders.snapshot_pod import build_snapshot_pod, remembered_app, storage_of
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.contract.snapshot_protocol import ORDERS_VARIABLE, SnapshotOrder, SnapshotOrders
 from tidegate_testing.observations import PLATFORM, app_with, launched

@@ -17,7 +17,7 @@ from tidegate.pods.builders.storage_pod import SparkContainer, build_storage_pod
 from tidegate.pods.records.names import EXPORT_CONTAINER
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.spark.memory import split_memory
-from tidegate.resources.snapshot_pod import build_errand, remembered_app
+from tidegate.snapshots.builders.snapshot_pod import build_errand, remembered_app
 from tidegate_spark.contract.protocol import ROLE_EXPORT
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, SnapshotOrders, StateChoice
 
