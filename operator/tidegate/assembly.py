@@ -9,7 +9,6 @@ from tidegate.access.act import AccessKeeper
 from tidegate.access.keys import OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.act.carry_out import Actor
-from tidegate.act.control import ControlActor
 from tidegate.agent.client import AgentClient
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.repartition_pods import RepartitionPods
@@ -18,7 +17,9 @@ from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.large_apps import MIB, LargeApps
 from tidegate.cache.pods.start_events import StartEvents
-from tidegate.control_part import ControlPart
+from tidegate.control.act import ControlActor
+from tidegate.control.controller import ControlPart
+from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.controller import Running
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import WorkQueue
@@ -30,7 +31,6 @@ from tidegate.observe.quotas import Quotas
 from tidegate.pods.records.platform import Platform
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
-from tidegate.reconcile_control import ControlReconciler
 from tidegate.reference_checks import ReferenceChecks
 from tidegate.running_operator import Operator
 from tidegate.settings import Settings

@@ -16,7 +16,6 @@ import pytest
 
 import tidegate.agent.client
 from devcluster.control import free_port
-from tidegate.act.control import ControlActor
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.session import launch_of
@@ -24,12 +23,13 @@ from tidegate.api.control_message import ControlMessage, MessagePhase, decode_me
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.process_state import TimedReport
+from tidegate.control.act import ControlActor
+from tidegate.control.index import ControlIndex
+from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.observe.control_index import ControlIndex
-from tidegate.reconcile_control import ControlReconciler
 from tidegate_spark.contract.control_protocol import ControlOrders
 from tidegate_spark.control_log.entries import Entry
 from tidegate_testing.agent_commands import commands

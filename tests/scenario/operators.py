@@ -22,7 +22,6 @@ from tidegate.access.key_secret import find_keys
 from tidegate.access.keys import KEY_BYTES, OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.act.carry_out import Actor
-from tidegate.act.control import ControlActor
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
@@ -30,9 +29,12 @@ from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.pods.start_events import StartEvents
-from tidegate.control_part import ControlPart
+from tidegate.control.act import ControlActor
+from tidegate.control.actions import ControlAction
+from tidegate.control.controller import ControlPart
+from tidegate.control.index import ControlIndex
+from tidegate.control.reconcile import ControlReconciler
 from tidegate.decide.actions import Action, Plan
-from tidegate.decide.control.actions import ControlAction
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import Outcome
 from tidegate.engine.resource_key import Key
@@ -40,14 +42,12 @@ from tidegate.engine.workqueue import RetryLaterError, WorkQueue
 from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.paths import collection
-from tidegate.observe.control_index import ControlIndex
 from tidegate.observe.quotas import Quotas
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
 from tidegate.reconcile import Reconciler
 from tidegate.reconcile_autoscaling import AutoscalingReconciler
-from tidegate.reconcile_control import ControlReconciler
 from tidegate.reference_checks import ReferenceChecks
 from tidegate.running_operator import Operator
 from tidegate.snapshots.index import SnapshotIndex

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import msgspec
 
-from tidegate.act.control import ControlActor
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.control_message import ControlMessage
@@ -23,13 +22,14 @@ from tidegate.api.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPh
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.process_state import TimedReport
+from tidegate.control.act import ControlActor
+from tidegate.control.index import ControlIndex
+from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.metrics.figures import Figures
-from tidegate.observe.control_index import ControlIndex
 from tidegate.pods.records.record import PodRecord
-from tidegate.reconcile_control import ControlReconciler
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport
 from tidegate_spark.contract.json_form import from_json, to_json

@@ -14,9 +14,9 @@ from tidegate.api.control_message import (
     compact_payload,
 )
 from tidegate.api.streaming_app import LocalReference, Metadata, Phase
-from tidegate.decide.control.actions import ControlPlan, GiveMessages, TellOfMessage, WriteMessageStatus
+from tidegate.control.actions import ControlPlan, GiveMessages, TellOfMessage, WriteMessageStatus
+from tidegate.control.observation import ControlObservation
 from tidegate.decide.control.plan import decide_control
-from tidegate.observe.control_observation import ControlObservation
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState, QueryAcknowledgement
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.observations import NOW, UID, app_with, launched, running_driver

@@ -20,6 +20,7 @@ from tidegate.cache.index import Index
 from tidegate.cache.kinds.watch_resources import follow
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.pods.pod_watch import watch_pods
+from tidegate.control.index import ControlIndex
 from tidegate.decide.control.plan import decide_control
 from tidegate.handlers import build_settings
 from tidegate.kube import watch
@@ -27,7 +28,6 @@ from tidegate.kube.bounded_response import BoundedResponse
 from tidegate.kube.lines import LONGEST_LINE
 from tidegate.kube.watch import Changed, Listed, Watch
 from tidegate.metrics.figures import Figures
-from tidegate.observe.control_index import ControlIndex
 from tidegate.pods.records.read_pods import read_record
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tidegate.api.control_message import APPLIED, CLUSTER_TYPES, ControlMessageStatus, MessagePhase
+from tidegate.control.observation import ControlObservation
 from tidegate.decide.control import messages
 from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app, takes_messages
 from tidegate.engine.rules.health import Health
-from tidegate.observe.control_observation import ControlObservation
 from tidegate.resources.channel_message import build_channel_message
 from tidegate_spark.contract.control_protocol import LONGEST_ASKED, MOST_ASKED, AskedMessage, MessageEnd, MessageState
 from tidegate_spark.contract.reasons import AnyReason, Reason, reason_from

@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 from tidegate.api.control_message import FINAL, ControlMessageStatus
 from tidegate.cache.kinds.open_resources import OpenCount
-from tidegate.decide.control import ending, from_channel, messages, reporting, taken, waiting
-from tidegate.decide.control.actions import (
+from tidegate.control.actions import (
     ControlAction,
     ControlPlan,
     DeleteMessage,
@@ -24,6 +23,8 @@ from tidegate.decide.control.actions import (
     TellOfMessage,
     WriteMessageStatus,
 )
+from tidegate.control.observation import ControlObservation
+from tidegate.decide.control import ending, from_channel, messages, reporting, taken, waiting
 from tidegate.decide.control.dispatch import Dispatch, choose
 from tidegate.decide.control.status import build_message_status, is_core
 from tidegate.decide.control.verdict import MessageVerdict, Seen
@@ -31,7 +32,6 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
 from tidegate.engine.rules.table import earliest, first_verdict
-from tidegate.observe.control_observation import ControlObservation
 from tidegate_spark.contract.control_protocol import MessageEnd
 from tidegate_spark.contract.reasons import Reason
 

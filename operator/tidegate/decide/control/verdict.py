@@ -9,8 +9,8 @@ from typing import Any
 from tidegate.api.control_message import ControlMessage, MessagePhase
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.cache.kinds.open_resources import OpenCount
+from tidegate.control.observation import ControlObservation
 from tidegate.engine.rules.health import Health
-from tidegate.observe.control_observation import ControlObservation
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.control_protocol import MessageReport
 from tidegate_spark.contract.protocol import DriverState

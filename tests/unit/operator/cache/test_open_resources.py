@@ -7,11 +7,11 @@ from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshotStatus
 from tidegate.api.streaming_app import LocalReference, Phase
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.open_resources import OpenCount
+from tidegate.control.index import ControlIndex
+from tidegate.control.observe import observe_control
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.health import Health
-from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.gather_control import observe_control
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.observe import observe_snapshot
 from tidegate_spark.contract.reasons import Reason

@@ -13,7 +13,6 @@ import pytest
 import structlog
 from aiohttp import web
 
-from tidegate.act.control import ControlActor
 from tidegate.agent.client import AgentClient
 from tidegate.api.control_message import CONTROL_KIND, decode_message
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, decode_snapshot
@@ -21,12 +20,13 @@ from tidegate.cache.index import Index
 from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.kinds.watch_resources import follow
+from tidegate.control.act import ControlActor
+from tidegate.control.index import ControlIndex
+from tidegate.control.reconcile import NO_APP, ControlReconciler
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Failure, Invalid, Unavailable
 from tidegate.metrics.figures import Figures
-from tidegate.observe.control_index import ControlIndex
-from tidegate.reconcile_control import NO_APP, ControlReconciler
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.hostile import nested

@@ -5,9 +5,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from tidegate.api.control_message import MessagePhase
 from tidegate.api.streaming_app import LocalReference
+from tidegate.control.metrics import ControlFigures
 from tidegate.engine import app_names
 from tidegate.engine.app_names import AppNames
-from tidegate.metrics.control import ControlFigures
 from tidegate.snapshots.metrics import SnapshotFigures
 from tidegate_testing.control_observations import ended, message
 from tidegate_testing.snapshot_observations import ready_snapshot

@@ -17,9 +17,9 @@ from tidegate.api.stream_snapshot import (
     snapshot_id,
 )
 from tidegate.api.streaming_app import LocalReference, Metadata
-from tidegate.decide.control.actions import GiveMessages, MakeSnapshot
+from tidegate.control.actions import GiveMessages, MakeSnapshot
+from tidegate.control.observation import ControlMemory, ControlObservation
 from tidegate.decide.control.plan import decide_control
-from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.resources.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
 from tidegate_spark.contract.control_protocol import MessageState
 from tidegate_testing.control_observations import (

@@ -13,7 +13,9 @@ from tidegate.api.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, Con
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
-from tidegate.decide.control import actions as do
+from tidegate.control import actions as do
+from tidegate.control.index import ControlIndex
+from tidegate.control.metrics import ControlFigures
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome
 from tidegate.engine.resource_key import Key
@@ -22,8 +24,6 @@ from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item
-from tidegate.metrics.control import ControlFigures
-from tidegate.observe.control_index import ControlIndex
 from tidegate.pods.records.record import process_of
 
 _BOOKKEEPING = (do.WriteMessageStatus, do.TellOfMessage)

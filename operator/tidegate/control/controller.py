@@ -9,13 +9,13 @@ from tidegate.api.control_message import CONTROL_KIND, ControlMessage, decode_me
 from tidegate.cache import messages
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.watch_resources import follow
+from tidegate.control.index import ControlIndex, Stored
+from tidegate.control.reconcile import NO_APP
 from tidegate.engine.controller import Running
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.client import KubeClient
 from tidegate.kube.watch import EventCounter
-from tidegate.observe.control_index import ControlIndex, Stored
-from tidegate.reconcile_control import NO_APP
 
 
 @dataclass(slots=True)

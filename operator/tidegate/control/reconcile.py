@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from tidegate.act.control import ControlActor
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.control_message import CONTROL_KIND
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
-from tidegate.decide.control.actions import ControlPlan, GiveMessages
+from tidegate.control.act import ControlActor
+from tidegate.control.actions import ControlPlan, GiveMessages
+from tidegate.control.index import ControlIndex
+from tidegate.control.metrics import ControlFigures
+from tidegate.control.observe import FindSnapshot, observe_control
 from tidegate.decide.control.plan import decide_control
 from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import Looks
-from tidegate.metrics.control import ControlFigures
-from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.gather_control import FindSnapshot, observe_control
 
 NO_APP = ""
 """Name in the key of messages that cannot be read: to whom they are sent is not known."""

@@ -9,9 +9,9 @@ import pytest
 
 from tidegate.api.control_message import ControlMessage, ControlMessageStatus, MessagePhase
 from tidegate.api.status.status import Condition
-from tidegate.decide.control.actions import ControlPlan, DeleteMessage, GiveMessages, MakeMessage, MakeSnapshot
+from tidegate.control.actions import ControlPlan, DeleteMessage, GiveMessages, MakeMessage, MakeSnapshot
+from tidegate.control.observation import ControlMemory, ControlObservation
 from tidegate.decide.control.plan import decide_control
-from tidegate.observe.control_observation import ControlMemory, ControlObservation
 from tidegate.pods.records.record import process_of
 from tidegate.resources.channel_message import build_channel_message
 from tidegate_spark.contract.control_protocol import (

@@ -8,8 +8,8 @@ from tidegate.api.control_message import payload_text
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.process_state import TimedReport
-from tidegate.observe.control_index import ControlIndex
-from tidegate.observe.gather_control import observe_control
+from tidegate.control.index import ControlIndex
+from tidegate.control.observe import observe_control
 from tidegate_testing.control_observations import APP, SENT, agent, ended, message, offered
 from tidegate_testing.observations import NOW, running_driver
 

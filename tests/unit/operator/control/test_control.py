@@ -7,13 +7,15 @@ import msgspec
 import pytest
 from prometheus_client import generate_latest
 
-from tidegate.act.control import ControlActor
 from tidegate.agent.client import Unanswered
 from tidegate.api.control_message import ControlMessage, MessagePhase, channel_message_name, decode_message
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.process_state import TimedReport
+from tidegate.control.act import ControlActor
+from tidegate.control.index import ControlIndex
+from tidegate.control.reconcile import NO_APP, ControlReconciler
 from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
@@ -21,8 +23,6 @@ from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item
 from tidegate.metrics.figures import Figures
-from tidegate.observe.control_index import ControlIndex
-from tidegate.reconcile_control import NO_APP, ControlReconciler
 from tidegate_spark.contract.control_protocol import (
     AskedMessage,
     ControlOrders,

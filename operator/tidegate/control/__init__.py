@@ -1,0 +1,4 @@
+"""ControlMessages: given to drivers, and what came of them.
+
+Design: docs/design/control-messages.md.
+"""
