@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidegate.api.control_message import MessagePhase
-from tidegate.decide.control import dispatch, status
-from tidegate.decide.control.verdict import Seen
+from tidegate.control.rules import dispatch, status
+from tidegate.control.rules.verdict import Seen
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_testing.control_simulation import ControlWorld
 from tidegate_testing.examples import gate_share
@@ -228,7 +228,7 @@ def test_without_the_place_in_the_status_messages_of_one_second_change_places(mo
     """What is written to the first one, whose orders get lost, makes its version later than that of the second."""
     build = status.build_message_status
     monkeypatch.setattr(
-        "tidegate.decide.control.plan.build_message_status",
+        "tidegate.control.rules.plan.build_message_status",
         lambda seen, verdict, offered: msgspec.structs.replace(build(seen, verdict, offered), order=""),
     )
     world = ControlWorld()
@@ -275,7 +275,7 @@ def test_without_a_line_later_messages_go_first(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_without_the_uid_of_the_application_another_one_gets_its_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.decide.control.ending.refers_to_its_app", lambda seen: True)
+    monkeypatch.setattr("tidegate.control.rules.ending.refers_to_its_app", lambda seen: True)
     world = ControlWorld()
     world.app_is_made()
     world.send("a")

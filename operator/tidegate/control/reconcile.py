@@ -17,7 +17,7 @@ from tidegate.control.actions import ControlPlan, GiveMessages
 from tidegate.control.index import ControlIndex
 from tidegate.control.metrics import ControlFigures
 from tidegate.control.observe import FindSnapshot, observe_control
-from tidegate.decide.control.plan import decide_control
+from tidegate.control.rules.plan import decide_control
 from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import Looks
 

@@ -16,7 +16,7 @@ from tidegate.api.control_message import (
 from tidegate.api.streaming_app import LocalReference, Metadata, Phase
 from tidegate.control.actions import ControlPlan, GiveMessages, TellOfMessage, WriteMessageStatus
 from tidegate.control.observation import ControlObservation
-from tidegate.decide.control.plan import decide_control
+from tidegate.control.rules.plan import decide_control
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState, QueryAcknowledgement
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.observations import NOW, UID, app_with, launched, running_driver

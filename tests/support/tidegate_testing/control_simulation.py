@@ -17,7 +17,7 @@ from tidegate.api.streaming_app import Phase, StreamingApp
 from tidegate.control import actions as do
 from tidegate.control.index import ControlIndex
 from tidegate.control.observation import ControlMemory, ControlObservation
-from tidegate.decide.control.plan import decide_control
+from tidegate.control.rules.plan import decide_control
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import AgentReport, DriverState

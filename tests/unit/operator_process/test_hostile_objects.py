@@ -21,7 +21,7 @@ from tidegate.cache.kinds.watch_resources import follow
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.pods.pod_watch import watch_pods
 from tidegate.control.index import ControlIndex
-from tidegate.decide.control.plan import decide_control
+from tidegate.control.rules.plan import decide_control
 from tidegate.handlers import build_settings
 from tidegate.kube import watch
 from tidegate.kube.bounded_response import BoundedResponse

@@ -16,7 +16,7 @@ from tidegate.cache.process_state import TimedReport
 from tidegate.control.act import ControlActor
 from tidegate.control.index import ControlIndex
 from tidegate.control.reconcile import NO_APP, ControlReconciler
-from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
+from tidegate.control.rules.waiting import NOT_TAKEN_PAUSE
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError

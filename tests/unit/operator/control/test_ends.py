@@ -9,11 +9,11 @@ import pytest
 from tidegate.api.control_message import FINAL, ControlMessage, MessagePhase
 from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.control.observation import ControlMemory, ControlObservation
-from tidegate.decide.control.dispatch import FORGET_PAUSE
-from tidegate.decide.control.ending import MOST_WAITING
-from tidegate.decide.control.messages import LONGEST_REPORTED
-from tidegate.decide.control.plan import MOST_REMOVED, PROGRESS_INTERVAL, decide_control
-from tidegate.decide.control.reporting import _MEANINGS
+from tidegate.control.rules.dispatch import FORGET_PAUSE
+from tidegate.control.rules.ending import MOST_WAITING
+from tidegate.control.rules.messages import LONGEST_REPORTED
+from tidegate.control.rules.plan import MOST_REMOVED, PROGRESS_INTERVAL, decide_control
+from tidegate.control.rules.reporting import _MEANINGS
 from tidegate_spark.contract.control_protocol import (
     LARGEST_PAYLOAD,
     LONGEST_ERROR,

@@ -11,7 +11,7 @@ from tidegate.api.control_message import ControlMessage, ControlMessageStatus, M
 from tidegate.api.status.status import Condition
 from tidegate.control.actions import ControlPlan, DeleteMessage, GiveMessages, MakeMessage, MakeSnapshot
 from tidegate.control.observation import ControlMemory, ControlObservation
-from tidegate.decide.control.plan import decide_control
+from tidegate.control.rules.plan import decide_control
 from tidegate.pods.records.record import process_of
 from tidegate.resources.channel_message import build_channel_message
 from tidegate_spark.contract.control_protocol import (

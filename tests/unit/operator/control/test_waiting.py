@@ -8,9 +8,9 @@ import pytest
 from tidegate.api.control_message import MessagePhase
 from tidegate.api.streaming_app import Phase
 from tidegate.control.observation import ControlMemory
-from tidegate.decide.control.dispatch import MOST_AT_ONCE, MOST_UNDER_WAY, ORDER_PAUSE
-from tidegate.decide.control.plan import decide_control
-from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
+from tidegate.control.rules.dispatch import MOST_AT_ONCE, MOST_UNDER_WAY, ORDER_PAUSE
+from tidegate.control.rules.plan import decide_control
+from tidegate.control.rules.waiting import NOT_TAKEN_PAUSE
 from tidegate_spark.contract.control_protocol import LARGEST_CONTROL_ORDERS, LARGEST_PAYLOAD, MessageState
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_testing.control_observations import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 from tidegate.api.control_message import MessagePhase, is_too_deep, is_too_large
 from tidegate.api.streaming_app import ControlSpec
 from tidegate.cache.kinds.open_resources import OpenCount
-from tidegate.decide.control import messages
-from tidegate.decide.control.from_channel import is_told
-from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
+from tidegate.control.rules import messages
+from tidegate.control.rules.from_channel import is_told
+from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.control_protocol import DEEPEST_PAYLOAD
 from tidegate_spark.contract.reasons import Reason

@@ -17,8 +17,8 @@ from tidegate.api.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
 )
-from tidegate.decide.control import messages
-from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
+from tidegate.control.rules import messages
+from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.engine.rules.health import Health
 from tidegate.resources.message_snapshot import (
     build_message_snapshot,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidegate.api.streaming_app import Phase
-from tidegate.decide.control import messages
-from tidegate.decide.control.verdict import MessageVerdict, Seen, ordered_seconds_ago, takes_messages
+from tidegate.control.rules import messages
+from tidegate.control.rules.verdict import MessageVerdict, Seen, ordered_seconds_ago, takes_messages
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.reasons import AnyReason, Reason
 

@@ -8,7 +8,7 @@ import msgspec
 
 from tidegate.api.control_message import APPLIED, FINAL, ControlMessageStatus, MessagePhase, MessageQuery
 from tidegate.api.status.status import Condition
-from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
+from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate_spark.contract.control_protocol import LONGEST_ERROR, MOST_ERRORS, MessageReport, QueryAcknowledgement
 

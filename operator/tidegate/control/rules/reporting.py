@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import msgspec
 
 from tidegate.api.control_message import FINAL, ControlMessage, MessagePhase
-from tidegate.decide.control import messages
-from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app
+from tidegate.control.rules import messages
+from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.control_protocol import DUMP_STATE, MessageReport, MessageState
 from tidegate_spark.contract.reasons import Reason, reason_from

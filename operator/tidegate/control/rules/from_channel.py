@@ -12,8 +12,8 @@ from typing import Any
 
 from tidegate.api.control_message import APPLIED, CLUSTER_TYPES, ControlMessageStatus, MessagePhase
 from tidegate.control.observation import ControlObservation
-from tidegate.decide.control import messages
-from tidegate.decide.control.verdict import MessageVerdict, Seen, refers_to_its_app, takes_messages
+from tidegate.control.rules import messages
+from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app, takes_messages
 from tidegate.engine.rules.health import Health
 from tidegate.resources.channel_message import build_channel_message
 from tidegate_spark.contract.control_protocol import LONGEST_ASKED, MOST_ASKED, AskedMessage, MessageEnd, MessageState

@@ -24,10 +24,10 @@ from tidegate.control.actions import (
     WriteMessageStatus,
 )
 from tidegate.control.observation import ControlObservation
-from tidegate.decide.control import ending, from_channel, messages, reporting, taken, waiting
-from tidegate.decide.control.dispatch import Dispatch, choose
-from tidegate.decide.control.status import build_message_status, is_core
-from tidegate.decide.control.verdict import MessageVerdict, Seen
+from tidegate.control.rules import ending, from_channel, messages, reporting, snapshot_result, waiting
+from tidegate.control.rules.dispatch import Dispatch, choose
+from tidegate.control.rules.status import build_message_status, is_core
+from tidegate.control.rules.verdict import MessageVerdict, Seen
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
@@ -40,7 +40,7 @@ MessageRule: TypeAlias = Callable[[Seen, float], MessageVerdict | None]
 MESSAGE_RULES: tuple[MessageRule, ...] = (
     ending.leave_deleted_alone,
     ending.keep_final,
-    taken.follow_snapshot,
+    snapshot_result.follow_snapshot,
     reporting.judge_report,
     ending.give_up_with_app,
     ending.refuse_too_large,

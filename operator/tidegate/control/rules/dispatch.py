@@ -14,8 +14,8 @@ import msgspec
 from tidegate.api.control_message import ControlMessage, payload_text
 from tidegate.control.actions import GiveMessages
 from tidegate.control.observation import ControlObservation
-from tidegate.decide.control.verdict import Seen, ordered_seconds_ago, takes_messages
-from tidegate.decide.control.waiting import NOT_TAKEN_PAUSE
+from tidegate.control.rules.verdict import Seen, ordered_seconds_ago, takes_messages
+from tidegate.control.rules.waiting import NOT_TAKEN_PAUSE
 from tidegate_spark.contract.control_protocol import LARGEST_CONTROL_ORDERS, ControlOrder, ControlOrders, MessageEnd
 
 ORDER_PAUSE = 5.0

@@ -1,0 +1,1 @@
+"""Decisions about ControlMessages. No I/O."""
