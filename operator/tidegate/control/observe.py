@@ -10,11 +10,11 @@ from tidegate.cache.index import Index
 from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.reports import find_pod, valid_report
+from tidegate.control.builders.message_snapshot import message_snapshot_name
 from tidegate.control.index import ControlIndex
 from tidegate.control.observation import ControlObservation
 from tidegate.engine.resource_key import Key
 from tidegate.pods.records.names import driver_pod_name
-from tidegate.resources.message_snapshot import message_snapshot_name
 from tidegate_spark.contract.protocol import ROLE_DRIVER
 
 FindSnapshot = Callable[[Key], StreamSnapshot | None]

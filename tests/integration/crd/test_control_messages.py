@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.api.control_message import decode_message, payload_text
-from tidegate.resources.channel_message import build_channel_message
+from tidegate.control.builders.channel_message import build_channel_message
 from tidegate_spark.contract.control_protocol import AskedMessage, MessageReport, MessageState
 from tidegate_testing.crd import REMOVED, create
 from tidegate_testing.kubectl import Kubectl, KubectlError

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tidegate.api.control_message import APPLIED, CLUSTER_TYPES, ControlMessageStatus, MessagePhase
+from tidegate.control.builders.channel_message import build_channel_message
 from tidegate.control.observation import ControlObservation
 from tidegate.control.rules import messages
 from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app, takes_messages
 from tidegate.engine.rules.health import Health
-from tidegate.resources.channel_message import build_channel_message
 from tidegate_spark.contract.control_protocol import LONGEST_ASKED, MOST_ASKED, AskedMessage, MessageEnd, MessageState
 from tidegate_spark.contract.reasons import AnyReason, Reason, reason_from
 

@@ -17,14 +17,10 @@ from tidegate.api.stream_snapshot import (
     SnapshotPhase,
     StreamSnapshot,
 )
+from tidegate.control.builders.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
 from tidegate.control.rules import messages
 from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.engine.rules.health import Health
-from tidegate.resources.message_snapshot import (
-    build_message_snapshot,
-    message_snapshot_name,
-    taken_id,
-)
 from tidegate_spark.contract.control_protocol import SNAPSHOT, MessageState
 from tidegate_spark.contract.reasons import Reason
 

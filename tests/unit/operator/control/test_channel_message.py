@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from tidegate.api.control_message import ControlMessage, MessageOrigin, decode_message, payload_text
-from tidegate.resources.channel_message import build_channel_message
-from tidegate.resources.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
+from tidegate.control.builders.channel_message import build_channel_message
+from tidegate.control.builders.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
 from tidegate_spark.contract.control_protocol import AskedMessage, MessageReport, MessageState
 from tidegate_testing.control_observations import ANOTHER, APP
 

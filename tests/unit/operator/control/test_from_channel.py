@@ -10,10 +10,10 @@ import pytest
 from tidegate.api.control_message import ControlMessage, ControlMessageStatus, MessagePhase
 from tidegate.api.status.status import Condition
 from tidegate.control.actions import ControlPlan, DeleteMessage, GiveMessages, MakeMessage, MakeSnapshot
+from tidegate.control.builders.channel_message import build_channel_message
 from tidegate.control.observation import ControlMemory, ControlObservation
 from tidegate.control.rules.plan import decide_control
 from tidegate.pods.records.record import process_of
-from tidegate.resources.channel_message import build_channel_message
 from tidegate_spark.contract.control_protocol import (
     LONGEST_ASKED,
     MOST_ASKED,

@@ -18,9 +18,9 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.api.streaming_app import LocalReference, Metadata
 from tidegate.control.actions import GiveMessages, MakeSnapshot
+from tidegate.control.builders.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
 from tidegate.control.observation import ControlMemory, ControlObservation
 from tidegate.control.rules.plan import decide_control
-from tidegate.resources.message_snapshot import build_message_snapshot, message_snapshot_name, taken_id
 from tidegate_spark.contract.control_protocol import MessageState
 from tidegate_testing.control_observations import (
     APP,

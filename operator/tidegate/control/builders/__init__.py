@@ -1,0 +1,1 @@
+"""Resources that follow from messages, as dictionaries. No I/O."""
