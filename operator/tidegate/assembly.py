@@ -12,7 +12,9 @@ from tidegate.act.carry_out import Actor
 from tidegate.agent.client import AgentClient
 from tidegate.agent.poller import AgentPoller
 from tidegate.agent.repartition_pods import RepartitionPods
-from tidegate.autoscaling_part import AutoscalingPart
+from tidegate.autoscaling.controller import AutoscalingPart
+from tidegate.autoscaling.quotas import Quotas
+from tidegate.autoscaling.reconcile import AutoscalingReconciler
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.large_apps import MIB, LargeApps
@@ -27,10 +29,8 @@ from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
-from tidegate.observe.quotas import Quotas
 from tidegate.pods.records.platform import Platform
 from tidegate.reconcile import Reconciler
-from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reference_checks import ReferenceChecks
 from tidegate.running_operator import Operator
 from tidegate.settings import Settings

@@ -12,6 +12,7 @@ import structlog
 from tidegate.act.carry_out import Actor
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.autoscaling.quotas import Quotas
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
@@ -30,7 +31,6 @@ from tidegate.metrics.apps import AppFigures
 from tidegate.metrics.lifecycle import restarts_between
 from tidegate.observe.gather import observe
 from tidegate.observe.observation import Observation, pods_of, with_pods
-from tidegate.observe.quotas import Quotas
 from tidegate.observe.unreadable import observe_unreadable
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord

@@ -25,7 +25,9 @@ from tidegate.act.carry_out import Actor
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.autoscaling_part import AutoscalingPart
+from tidegate.autoscaling.controller import AutoscalingPart
+from tidegate.autoscaling.quotas import Quotas
+from tidegate.autoscaling.reconcile import AutoscalingReconciler
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.pods.start_events import StartEvents
@@ -42,12 +44,10 @@ from tidegate.engine.workqueue import RetryLaterError, WorkQueue
 from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.paths import collection
-from tidegate.observe.quotas import Quotas
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
 from tidegate.reconcile import Reconciler
-from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate.reference_checks import ReferenceChecks
 from tidegate.running_operator import Operator
 from tidegate.snapshots.index import SnapshotIndex

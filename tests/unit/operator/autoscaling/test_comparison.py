@@ -16,7 +16,7 @@ from tests.autoscaling.rules import Tidegate
 from tests.autoscaling.run import USUAL, enough, run
 from tests.autoscaling.traces import HOUR, TRACES, make
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 PICTURE = "pictures/autoscaling.svg"
 WRONG = {
     "a negative interval": (["--interval", "-3"], "argument --interval: '-3' is no number of seconds from 0"),

@@ -15,7 +15,11 @@ import structlog
 
 from tidegate.api.spec import AutoscalingMode
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.autoscaling.index import AutoscalingIndex, Watched
+from tidegate.autoscaling.metrics import AutoscalingFigures
+from tidegate.autoscaling.observe import see
 from tidegate.autoscaling.past import Past
+from tidegate.autoscaling.quotas import Quotas
 from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import PERIOD, Settings
@@ -24,10 +28,6 @@ from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.reports import find_pod
 from tidegate.decide.autoscaling_inputs import basis_of, past_of, settings_of
 from tidegate.engine.resource_key import Key
-from tidegate.metrics.autoscaling import AutoscalingFigures
-from tidegate.observe.autoscaling_index import AutoscalingIndex, Watched
-from tidegate.observe.gather_autoscaling import see
-from tidegate.observe.quotas import Quotas
 from tidegate.pods.records.names import driver_pod_name
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR
 from tidegate_spark.contract.reasons import Reason

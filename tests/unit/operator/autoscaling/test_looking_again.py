@@ -8,12 +8,12 @@ import pytest
 
 from tidegate.autoscaling.effect import HELD_SECONDS
 from tidegate.autoscaling.evaluate import evaluate
+from tidegate.autoscaling.observe import see
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Sight, recommend
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.situation import Obstacle
 from tidegate.cache.index import Index
-from tidegate.observe.gather_autoscaling import see
 from tidegate_spark.contract.protocol import AgentReport, QueryReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, STEADY, Autoscaled, measured, query, report, situation

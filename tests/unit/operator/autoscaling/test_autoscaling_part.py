@@ -11,16 +11,16 @@ import pytest
 
 from tidegate.api.status.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.api.streaming_app import AutoscalingBasis, AutoscalingStatus, StreamingApp, UpgradePhase
+from tidegate.autoscaling.controller import AutoscalingPart
+from tidegate.autoscaling.index import AutoscalingIndex
+from tidegate.autoscaling.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota
 from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.reconcile import AutoscalingReconciler
 from tidegate.autoscaling.settings import PERIOD
-from tidegate.autoscaling_part import AutoscalingPart
 from tidegate.cache.index import Index
 from tidegate.cache.process_state import TimedReport
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.metrics.figures import Figures
-from tidegate.observe.autoscaling_index import AutoscalingIndex
-from tidegate.observe.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota
-from tidegate.reconcile_autoscaling import AutoscalingReconciler
 from tidegate_spark.contract.protocol import AgentReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import STEADY, query

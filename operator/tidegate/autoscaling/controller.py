@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from tidegate.autoscaling.index import AutoscalingIndex
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
 from tidegate.engine.controller import Running
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.observe.autoscaling_index import AutoscalingIndex
 
 
 def _known_at_once() -> asyncio.Event:
