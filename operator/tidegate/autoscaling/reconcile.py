@@ -21,12 +21,12 @@ from tidegate.autoscaling.observe import see
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.quotas import Quotas
 from tidegate.autoscaling.recommend import Advice, recommend
+from tidegate.autoscaling.rules.inputs import basis_of, past_of, settings_of
 from tidegate.autoscaling.samples import History
 from tidegate.autoscaling.settings import PERIOD, Settings
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.reports import find_pod
-from tidegate.decide.autoscaling_inputs import basis_of, past_of, settings_of
 from tidegate.engine.resource_key import Key
 from tidegate.pods.records.names import driver_pod_name
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR

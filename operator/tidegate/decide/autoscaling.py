@@ -18,8 +18,8 @@ from tidegate.autoscaling.evaluate import usable_share
 from tidegate.autoscaling.large_batches import usable_rate
 from tidegate.autoscaling.past import SATURATED, Past
 from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.rules.inputs import basis_of, is_autoscaled
 from tidegate.decide import autoscaling_messages
-from tidegate.decide.autoscaling_inputs import basis_of, is_autoscaled
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason, reason_from

@@ -12,10 +12,10 @@ from typing import Any
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
 from tidegate.api.values.errors import SpecError
 from tidegate.autoscaling.quota_messages import quota_message
+from tidegate.autoscaling.rules.inputs import is_autoscaled
 from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide import executor_end_messages, executor_messages
 from tidegate.decide.actions import Action, SetExecutors
-from tidegate.decide.autoscaling_inputs import is_autoscaled
 from tidegate.decide.executor_ends import END_REASONS, last_end
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation, has_other_key

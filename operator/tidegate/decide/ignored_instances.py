@@ -10,8 +10,8 @@ from __future__ import annotations
 import datetime
 
 from tidegate.api.streaming_app import Condition
+from tidegate.autoscaling.rules.inputs import basis_of
 from tidegate.decide import autoscaling_messages
-from tidegate.decide.autoscaling_inputs import basis_of
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason

@@ -13,10 +13,10 @@ from tidegate.autoscaling.evaluate import Evaluation
 from tidegate.autoscaling.large_batches import LargeBatches
 from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.rules.inputs import past_of, settings_of
 from tidegate.autoscaling.samples import KEPT_SECONDS
 from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide.actions import CreateDriver, RecordLaunch, SetExecutors, WriteStatus
-from tidegate.decide.autoscaling_inputs import past_of, settings_of
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.metrics.figures import Figures

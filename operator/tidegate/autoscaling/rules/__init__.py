@@ -1,0 +1,1 @@
+"""What people ask of the autoscaler, and what the status keeps of it. No I/O."""
