@@ -28,11 +28,11 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
-from tidegate.autoscaling.evaluate import Evaluation
-from tidegate.autoscaling.measured import Measured
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.recommend import Advice
-from tidegate.autoscaling.settings import Mode
+from tidegate.autoscaling.algorithm.evaluate import Evaluation
+from tidegate.autoscaling.algorithm.measured import Measured
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.recommend import Advice
+from tidegate.autoscaling.algorithm.settings import Mode
 from tidegate.metrics.figures import Figures
 from tidegate.metrics.lifecycle import Restart
 from tidegate_spark.contract.control_protocol import ChannelReport

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.autoscaling.application import Model
 from tests.autoscaling.run import USUAL
 from tests.autoscaling.traces import TRACES
-from tidegate.autoscaling.settings import Settings
+from tidegate.autoscaling.algorithm.settings import Settings
 
 DRAWN = "flights"
 """The trace of the picture, if it is simulated and nobody asks for another one."""

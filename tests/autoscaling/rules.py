@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tests.autoscaling.application import Application
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.recommend import Advice, Sight, recommend
-from tidegate.autoscaling.samples import History
-from tidegate.autoscaling.settings import Settings
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.recommend import Advice, Sight, recommend
+from tidegate.autoscaling.algorithm.samples import History
+from tidegate.autoscaling.algorithm.settings import Settings
 
 UNSTEADY = 0.001
 """Seconds by which two looks at one moment may differ."""

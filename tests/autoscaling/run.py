@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tests.autoscaling.application import Application, Model
 from tests.autoscaling.rules import CpuRule, DynamicAllocation, Fixed, Rule, Tidegate
 from tests.autoscaling.traces import Trace
-from tidegate.autoscaling.settings import Settings
+from tidegate.autoscaling.algorithm.settings import Settings
 
 FEWEST, MOST = 1, 24
 USUAL = Settings(fewest=FEWEST, most=MOST)

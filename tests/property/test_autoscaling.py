@@ -7,13 +7,13 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.autoscaling.evaluate import Evaluation, evaluate, need
-from tidegate.autoscaling.large_batches import LargeBatches, remember
-from tidegate.autoscaling.measured import Measured
-from tidegate.autoscaling.messages import explain
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.settings import Mode, Settings
-from tidegate.autoscaling.situation import Obstacle, Quota, Situation
+from tidegate.autoscaling.algorithm.evaluate import Evaluation, evaluate, need
+from tidegate.autoscaling.algorithm.large_batches import LargeBatches, remember
+from tidegate.autoscaling.algorithm.measured import Measured
+from tidegate.autoscaling.algorithm.messages import explain
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.settings import Mode, Settings
+from tidegate.autoscaling.algorithm.situation import Obstacle, Quota, Situation
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import NOW, measured, situation
 from tidegate_testing.examples import gate_share

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.recommend import Advice
-from tidegate.autoscaling.samples import History
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.recommend import Advice
+from tidegate.autoscaling.algorithm.samples import History
 from tidegate.cache.kinds.feature_index import FeatureIndex
 from tidegate.engine.resource_key import Key
 

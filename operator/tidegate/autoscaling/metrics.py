@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from tidegate.autoscaling.evaluate import usable_share
-from tidegate.autoscaling.large_batches import usable_rate
-from tidegate.autoscaling.recommend import Advice
-from tidegate.autoscaling.settings import Mode
+from tidegate.autoscaling.algorithm.evaluate import usable_share
+from tidegate.autoscaling.algorithm.large_batches import usable_rate
+from tidegate.autoscaling.algorithm.recommend import Advice
+from tidegate.autoscaling.algorithm.settings import Mode
 
 App = tuple[str, str]
 """Namespace and name of an application."""

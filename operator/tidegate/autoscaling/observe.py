@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
-from tidegate.autoscaling.recommend import Sight
-from tidegate.autoscaling.situation import Obstacle
+from tidegate.autoscaling.algorithm.recommend import Sight
+from tidegate.autoscaling.algorithm.situation import Obstacle
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.reports import find_pod, valid_report

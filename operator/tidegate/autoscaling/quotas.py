@@ -17,7 +17,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
-from tidegate.autoscaling.situation import Quota
+from tidegate.autoscaling.algorithm.situation import Quota
 from tidegate.cache import messages
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES

@@ -15,15 +15,15 @@ import structlog
 
 from tidegate.api.spec import AutoscalingMode
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.recommend import Advice, recommend
+from tidegate.autoscaling.algorithm.samples import History
+from tidegate.autoscaling.algorithm.settings import PERIOD, Settings
 from tidegate.autoscaling.index import AutoscalingIndex, Watched
 from tidegate.autoscaling.metrics import AutoscalingFigures
 from tidegate.autoscaling.observe import see
-from tidegate.autoscaling.past import Past
 from tidegate.autoscaling.quotas import Quotas
-from tidegate.autoscaling.recommend import Advice, recommend
 from tidegate.autoscaling.rules.inputs import basis_of, past_of, settings_of
-from tidegate.autoscaling.samples import History
-from tidegate.autoscaling.settings import PERIOD, Settings
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.reports import find_pod

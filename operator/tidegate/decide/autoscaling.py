@@ -13,11 +13,11 @@ import msgspec
 from tidegate.api.spec import AutoscalingSpec
 from tidegate.api.status.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.api.status.autoscaling_status import AutoscalingMetrics, AutoscalingStatus, LastScale
-from tidegate.autoscaling.bounds import LIMITS
-from tidegate.autoscaling.evaluate import usable_share
-from tidegate.autoscaling.large_batches import usable_rate
-from tidegate.autoscaling.past import SATURATED, Past
-from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.algorithm.bounds import LIMITS
+from tidegate.autoscaling.algorithm.evaluate import usable_share
+from tidegate.autoscaling.algorithm.large_batches import usable_rate
+from tidegate.autoscaling.algorithm.past import SATURATED, Past
+from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.rules.inputs import basis_of, is_autoscaled
 from tidegate.decide import autoscaling_messages
 from tidegate.engine.rules.actions import PublishEvent

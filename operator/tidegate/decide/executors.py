@@ -11,9 +11,9 @@ from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
 from tidegate.api.values.errors import SpecError
-from tidegate.autoscaling.quota_messages import quota_message
+from tidegate.autoscaling.algorithm.quota_messages import quota_message
+from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.autoscaling.rules.inputs import is_autoscaled
-from tidegate.autoscaling.situation import SHORT_SECONDS
 from tidegate.decide import executor_end_messages, executor_messages
 from tidegate.decide.actions import Action, SetExecutors
 from tidegate.decide.executor_ends import END_REASONS, last_end

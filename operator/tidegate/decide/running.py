@@ -6,7 +6,7 @@ import dataclasses
 
 from tidegate.api.status.stops import stop_was_asked_for
 from tidegate.api.streaming_app import Phase, UpgradePhase
-from tidegate.autoscaling.situation import SHORT_SECONDS
+from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.decide import messages
 from tidegate.decide.actions import DeleteDriver
 from tidegate.decide.ended_driver import ends_to_be_retried, stalled

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus
-from tidegate.autoscaling.recommend import Advice
-from tidegate.autoscaling.situation import Quota
+from tidegate.autoscaling.algorithm.recommend import Advice
+from tidegate.autoscaling.algorithm.situation import Quota
 from tidegate.cache.process_state import Memory, TimedReport
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform

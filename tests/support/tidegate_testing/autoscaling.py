@@ -3,12 +3,12 @@
 import dataclasses
 from typing import Any
 
-from tidegate.autoscaling.evaluate import Evaluation, evaluate
-from tidegate.autoscaling.measured import Measured
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.samples import History, take_sample
-from tidegate.autoscaling.settings import Settings
-from tidegate.autoscaling.situation import Situation
+from tidegate.autoscaling.algorithm.evaluate import Evaluation, evaluate
+from tidegate.autoscaling.algorithm.measured import Measured
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.samples import History, take_sample
+from tidegate.autoscaling.algorithm.settings import Settings
+from tidegate.autoscaling.algorithm.situation import Situation
 from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport
 
 NOW = 1_800_000_000.0

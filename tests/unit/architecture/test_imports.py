@@ -101,8 +101,8 @@ MISTAKES = {
     ),
     "the operator below autoscaling": Mistake(
         APART,
-        "tidegate.autoscaling.bounds -> tidegate.pods.records.names",
-        {"tidegate.autoscaling.bounds": "import tidegate.pods.records.names"},
+        "tidegate.autoscaling.algorithm.bounds -> tidegate.pods.records.names",
+        {"tidegate.autoscaling.algorithm.bounds": "import tidegate.pods.records.names"},
     ),
     "more of the runtime than the protocol": Mistake(
         PROTOCOL,

@@ -9,13 +9,13 @@ import pytest
 
 from tidegate.api.spec import AutoscalingSpec
 from tidegate.api.streaming_app import AutoscalingStatus, Phase, StreamingApp
-from tidegate.autoscaling.evaluate import Evaluation
-from tidegate.autoscaling.large_batches import LargeBatches
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.recommend import Advice
+from tidegate.autoscaling.algorithm.evaluate import Evaluation
+from tidegate.autoscaling.algorithm.large_batches import LargeBatches
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.recommend import Advice
+from tidegate.autoscaling.algorithm.samples import KEPT_SECONDS
+from tidegate.autoscaling.algorithm.settings import ExcludedPeriod, Mode, Settings
 from tidegate.autoscaling.rules.inputs import past_of, settings_of
-from tidegate.autoscaling.samples import KEPT_SECONDS
-from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
 from tidegate.decide.actions import CreateDriver, RecordLaunch, SetExecutors, WriteStatus
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent

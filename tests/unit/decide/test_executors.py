@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
-from tidegate.autoscaling.situation import SHORT_SECONDS, Quota
+from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS, Quota
 from tidegate.cache.process_state import Memory
 from tidegate.decide.actions import DeleteDriver, SetExecutors, WriteStatus
 from tidegate.decide.executors import LINGER_SECONDS, ORDERS_STAND_SECONDS, SILENT_SECONDS, executor_to_try, lacks_pods

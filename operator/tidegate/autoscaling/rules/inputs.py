@@ -11,10 +11,10 @@ from tidegate.api.status.autoscaler_memory import read_memory
 from tidegate.api.status.autoscaling_status import AutoscalingStatus, LastScale
 from tidegate.api.streaming_app import AutoscalingBasis, StreamingApp
 from tidegate.api.values.times import fault_of
-from tidegate.autoscaling.large_batches import LargeBatches
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.samples import KEPT_SECONDS
-from tidegate.autoscaling.settings import ExcludedPeriod, Mode, Settings
+from tidegate.autoscaling.algorithm.large_batches import LargeBatches
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.samples import KEPT_SECONDS
+from tidegate.autoscaling.algorithm.settings import ExcludedPeriod, Mode, Settings
 
 
 def is_autoscaled(app: StreamingApp) -> bool:

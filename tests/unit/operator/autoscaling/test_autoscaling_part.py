@@ -11,12 +11,12 @@ import pytest
 
 from tidegate.api.status.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.api.streaming_app import AutoscalingBasis, AutoscalingStatus, StreamingApp, UpgradePhase
+from tidegate.autoscaling.algorithm.recommend import Advice
+from tidegate.autoscaling.algorithm.settings import PERIOD
 from tidegate.autoscaling.controller import AutoscalingPart
 from tidegate.autoscaling.index import AutoscalingIndex
 from tidegate.autoscaling.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota
-from tidegate.autoscaling.recommend import Advice
 from tidegate.autoscaling.reconcile import AutoscalingReconciler
-from tidegate.autoscaling.settings import PERIOD
 from tidegate.cache.index import Index
 from tidegate.cache.process_state import TimedReport
 from tidegate.engine.workqueue import WorkQueue

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tidegate.autoscaling.effect import HELD_SECONDS, worth_up_to
-from tidegate.autoscaling.evaluate import evaluate
-from tidegate.autoscaling.measured import Measured
-from tidegate.autoscaling.messages import explain
-from tidegate.autoscaling.past import Past
+from tidegate.autoscaling.algorithm.effect import HELD_SECONDS, worth_up_to
+from tidegate.autoscaling.algorithm.evaluate import evaluate
+from tidegate.autoscaling.algorithm.measured import Measured
+from tidegate.autoscaling.algorithm.messages import explain
+from tidegate.autoscaling.algorithm.past import Past
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tidegate.autoscaling.evaluate import evaluate, need
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.settings import Mode, Settings
-from tidegate.autoscaling.situation import Obstacle, Quota, Shortage
+from tidegate.autoscaling.algorithm.evaluate import evaluate, need
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.settings import Mode, Settings
+from tidegate.autoscaling.algorithm.situation import Obstacle, Quota, Shortage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 

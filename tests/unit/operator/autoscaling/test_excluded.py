@@ -5,11 +5,11 @@ import datetime
 import pytest
 
 from tidegate.api.values.times import ScheduleError
-from tidegate.autoscaling.excluded import excluded_until
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.recommend import Sight, recommend
-from tidegate.autoscaling.samples import History
-from tidegate.autoscaling.settings import ExcludedPeriod, Settings
+from tidegate.autoscaling.algorithm.excluded import excluded_until
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.recommend import Sight, recommend
+from tidegate.autoscaling.algorithm.samples import History
+from tidegate.autoscaling.algorithm.settings import ExcludedPeriod, Settings
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import query, report
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tidegate.autoscaling.evaluate import evaluate, need
-from tidegate.autoscaling.large_batches import LargeBatches, remember, usable_rate
-from tidegate.autoscaling.measured import Measured
-from tidegate.autoscaling.past import Past
+from tidegate.autoscaling.algorithm.evaluate import evaluate, need
+from tidegate.autoscaling.algorithm.large_batches import LargeBatches, remember, usable_rate
+from tidegate.autoscaling.algorithm.measured import Measured
+from tidegate.autoscaling.algorithm.past import Past
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import SETTINGS, Autoscaled, measured, situation
 

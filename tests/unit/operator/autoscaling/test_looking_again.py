@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegate.autoscaling.effect import HELD_SECONDS
-from tidegate.autoscaling.evaluate import evaluate
+from tidegate.autoscaling.algorithm.effect import HELD_SECONDS
+from tidegate.autoscaling.algorithm.evaluate import evaluate
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.recommend import Sight, recommend
+from tidegate.autoscaling.algorithm.samples import History
+from tidegate.autoscaling.algorithm.situation import Obstacle
 from tidegate.autoscaling.observe import see
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.recommend import Sight, recommend
-from tidegate.autoscaling.samples import History
-from tidegate.autoscaling.situation import Obstacle
 from tidegate.cache.index import Index
 from tidegate_spark.contract.protocol import AgentReport, QueryReport
 from tidegate_spark.contract.reasons import Reason

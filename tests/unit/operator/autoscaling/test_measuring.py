@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.autoscaling.measured import Measured, measure
-from tidegate.autoscaling.samples import KEPT_SECONDS, History, take_sample
+from tidegate.autoscaling.algorithm.measured import Measured, measure
+from tidegate.autoscaling.algorithm.samples import KEPT_SECONDS, History, take_sample
 from tidegate_testing.autoscaling import NOW, history_of, measured, query, report
 
 

@@ -3,12 +3,12 @@
 import dataclasses
 from typing import Any
 
-from tidegate.autoscaling.evaluate import evaluate
-from tidegate.autoscaling.large_batches import LargeBatches
-from tidegate.autoscaling.messages import explain
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.settings import Settings
-from tidegate.autoscaling.situation import Obstacle, Quota, Shortage
+from tidegate.autoscaling.algorithm.evaluate import evaluate
+from tidegate.autoscaling.algorithm.large_batches import LargeBatches
+from tidegate.autoscaling.algorithm.messages import explain
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.settings import Settings
+from tidegate.autoscaling.algorithm.situation import Obstacle, Quota, Shortage
 from tidegate_testing.autoscaling import NOW, SETTINGS, Autoscaled, measured, situation
 
 

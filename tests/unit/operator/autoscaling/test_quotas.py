@@ -7,9 +7,9 @@ import pytest
 
 from tidegate.api.spec import Resources
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.autoscaling.quota_messages import quota_message
+from tidegate.autoscaling.algorithm.quota_messages import quota_message
+from tidegate.autoscaling.algorithm.situation import Quota
 from tidegate.autoscaling.quotas import Given, QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota, room_in
-from tidegate.autoscaling.situation import Quota
 from tidegate.pods.records.record import PodRecord
 from tidegate_testing.observations import app_with, executor_of, launched, running_driver
 

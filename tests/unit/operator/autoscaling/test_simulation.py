@@ -9,7 +9,7 @@ from tests.autoscaling.application import Model
 from tests.autoscaling.rules import CpuRule, DynamicAllocation, Tidegate
 from tests.autoscaling.run import MOST, enough, run
 from tests.autoscaling.traces import HOUR, make
-from tidegate.autoscaling.settings import Settings
+from tidegate.autoscaling.algorithm.settings import Settings
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.examples import gate_share
 

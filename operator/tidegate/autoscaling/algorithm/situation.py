@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.algorithm.measured import Measured
 
 SHORT_SECONDS = 60.0
 """For how long executors have to be missing before that is the reason why nothing can be measured."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.api.values.times import Schedule, previous_time
-from tidegate.autoscaling.settings import ExcludedPeriod
+from tidegate.autoscaling.algorithm.settings import ExcludedPeriod
 
 
 def excluded_until(periods: tuple[ExcludedPeriod, ...], now: float) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tidegate.autoscaling.measured import Measured
-from tidegate.autoscaling.settings import TOLERANCE, Settings
-from tidegate.autoscaling.situation import Situation
+from tidegate.autoscaling.algorithm.measured import Measured
+from tidegate.autoscaling.algorithm.settings import TOLERANCE, Settings
+from tidegate.autoscaling.algorithm.situation import Situation
 from tidegate_spark.contract.reasons import Reason
 
 LIMITS = (

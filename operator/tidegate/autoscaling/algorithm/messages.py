@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime
 import math
 
-from tidegate.autoscaling.bounds import LIMITS, partitions_ceiling, state_ceiling
-from tidegate.autoscaling.effect import held_seconds
-from tidegate.autoscaling.evaluate import Evaluation, enough_executors, usable_share
-from tidegate.autoscaling.large_batches import usable_rate
-from tidegate.autoscaling.measured import Measured, settled_after
-from tidegate.autoscaling.quota_messages import quota_message
-from tidegate.autoscaling.settings import Settings
-from tidegate.autoscaling.situation import Obstacle, Situation
+from tidegate.autoscaling.algorithm.bounds import LIMITS, partitions_ceiling, state_ceiling
+from tidegate.autoscaling.algorithm.effect import held_seconds
+from tidegate.autoscaling.algorithm.evaluate import Evaluation, enough_executors, usable_share
+from tidegate.autoscaling.algorithm.large_batches import usable_rate
+from tidegate.autoscaling.algorithm.measured import Measured, settled_after
+from tidegate.autoscaling.algorithm.quota_messages import quota_message
+from tidegate.autoscaling.algorithm.settings import Settings
+from tidegate.autoscaling.algorithm.situation import Obstacle, Situation
 from tidegate_spark.contract.reasons import Reason
 
 _MORE = (Reason.SCALE_UP, Reason.SCALE_UP_SOON, *LIMITS)

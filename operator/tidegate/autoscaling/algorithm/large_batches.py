@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.autoscaling.measured import Measured
+from tidegate.autoscaling.algorithm.measured import Measured
 
 SMALL = 0.8
 """Share of the rows of the remembered batches below which others are small."""

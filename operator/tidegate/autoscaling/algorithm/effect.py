@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from tidegate.autoscaling.measured import FULL, LONG, Measured
-from tidegate.autoscaling.past import SATURATED, Past
-from tidegate.autoscaling.settings import ROUNDING, TOLERANCE
+from tidegate.autoscaling.algorithm.measured import FULL, LONG, Measured
+from tidegate.autoscaling.algorithm.past import SATURATED, Past
+from tidegate.autoscaling.algorithm.settings import ROUNDING, TOLERANCE
 
 LITTLE_GAIN = 0.2
 """Share of the gain that was expected of more executors, below which they were of no use."""

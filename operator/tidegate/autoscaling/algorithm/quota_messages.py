@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.autoscaling.situation import Quota
+from tidegate.autoscaling.algorithm.situation import Quota
 
 
 def quota_message(quota: Quota) -> str:

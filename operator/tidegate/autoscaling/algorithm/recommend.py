@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from tidegate.autoscaling.evaluate import Evaluation, evaluate
-from tidegate.autoscaling.excluded import excluded_until
-from tidegate.autoscaling.measured import Measured, measure
-from tidegate.autoscaling.messages import explain, summarize
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.samples import History, take_sample
-from tidegate.autoscaling.settings import Mode, Settings
-from tidegate.autoscaling.situation import Obstacle, Quota, Shortage, Situation
+from tidegate.autoscaling.algorithm.evaluate import Evaluation, evaluate
+from tidegate.autoscaling.algorithm.excluded import excluded_until
+from tidegate.autoscaling.algorithm.measured import Measured, measure
+from tidegate.autoscaling.algorithm.messages import explain, summarize
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.samples import History, take_sample
+from tidegate.autoscaling.algorithm.settings import Mode, Settings
+from tidegate.autoscaling.algorithm.situation import Obstacle, Quota, Shortage, Situation
 from tidegate_spark.contract.protocol import AgentReport
 
 

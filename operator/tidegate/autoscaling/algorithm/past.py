@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.autoscaling.large_batches import NONE, LargeBatches
+from tidegate.autoscaling.algorithm.large_batches import NONE, LargeBatches
 
 SATURATED = 1.0
 """Share of the time in batches of an application that does all it can."""

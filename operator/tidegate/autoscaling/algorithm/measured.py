@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate.autoscaling.samples import History, QueryCount, Sample
+from tidegate.autoscaling.algorithm.samples import History, QueryCount, Sample
 
 FEWEST_BATCHES = 2
 """Batches in a measurement: of fewer nobody knows what is usual, unless it is as long as the window by itself."""

@@ -11,13 +11,13 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
-from tidegate.autoscaling.bounds import Bounds, find_bounds, tasks_beyond
-from tidegate.autoscaling.effect import held_to, judge, to_be_judged, worth_up_to
-from tidegate.autoscaling.large_batches import remember, usable_rate
-from tidegate.autoscaling.measured import Measured, settled_after
-from tidegate.autoscaling.past import Past
-from tidegate.autoscaling.settings import ROUNDING, TOLERANCE, UNSEEN, Mode, Settings
-from tidegate.autoscaling.situation import Obstacle, Situation
+from tidegate.autoscaling.algorithm.bounds import Bounds, find_bounds, tasks_beyond
+from tidegate.autoscaling.algorithm.effect import held_to, judge, to_be_judged, worth_up_to
+from tidegate.autoscaling.algorithm.large_batches import remember, usable_rate
+from tidegate.autoscaling.algorithm.measured import Measured, settled_after
+from tidegate.autoscaling.algorithm.past import Past
+from tidegate.autoscaling.algorithm.settings import ROUNDING, TOLERANCE, UNSEEN, Mode, Settings
+from tidegate.autoscaling.algorithm.situation import Obstacle, Situation
 from tidegate_spark.contract.reasons import Reason
 
 _NO_RATE = 1e-6
