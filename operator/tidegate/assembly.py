@@ -8,10 +8,11 @@ import time
 from tidegate.access.act import AccessKeeper
 from tidegate.access.keys import OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
-from tidegate.act.carry_out import Actor
 from tidegate.agent.client import AgentClient
 from tidegate.agent.poller import AgentPoller
-from tidegate.agent.repartition_pods import RepartitionPods
+from tidegate.app.act import Actor
+from tidegate.app.reconcile import Reconciler
+from tidegate.app.repartition_pods import RepartitionPods
 from tidegate.autoscaling.controller import AutoscalingPart
 from tidegate.autoscaling.quotas import Quotas
 from tidegate.autoscaling.reconcile import AutoscalingReconciler
@@ -30,7 +31,6 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
 from tidegate.pods.records.platform import Platform
-from tidegate.reconcile import Reconciler
 from tidegate.reference_checks import ReferenceChecks
 from tidegate.running_operator import Operator
 from tidegate.settings import Settings

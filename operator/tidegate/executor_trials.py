@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tidegate.app.observation import Observation
 from tidegate.decide.executors import executor_to_try
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import Forbidden, Invalid
 from tidegate.kube.paths import collection_of
-from tidegate.observe.observation import Observation
 
 LASTS = 60.0
 """Seconds for which an answer counts."""

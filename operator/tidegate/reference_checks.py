@@ -16,12 +16,12 @@ import msgspec
 import structlog
 
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.observation import CheckedReferences, Observation
 from tidegate.decide.upgrades.start_upgrade import references_to_check
 from tidegate.engine.resource_key import Key
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, AlreadyExists, Failure, NotFound
 from tidegate.kube.paths import collection_of, item
-from tidegate.observe.observation import CheckedReferences, Observation
 from tidegate.resources.references import SECRET, Reference, secret_to_try
 from tidegate.trials import LASTS, MISSING_LASTS
 

@@ -13,6 +13,7 @@ import structlog
 from tidegate.api import foreign_text
 from tidegate.api.streaming_app import Resources
 from tidegate.api.values.times import growing_pause
+from tidegate.app.observation import Observation, Unfit
 from tidegate.cache.index import Index
 from tidegate.cache.pods.limit_ranges import learn_floors
 from tidegate.decide.upgrades.repartition_dry_run import all_pods_to_try
@@ -20,7 +21,6 @@ from tidegate.engine.resource_key import Key
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import TRANSIENT, AlreadyExists, Failure, Forbidden, Invalid, is_about_object
 from tidegate.kube.paths import collection_of
-from tidegate.observe.observation import Observation, Unfit
 from tidegate_spark.contract.protocol import ROLE_REPARTITION
 
 LASTS, UNKNOWN_LASTS = 300.0, 30.0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.api.streaming_app import DeletionPolicy
-from tidegate.decide import actions as do
+from tidegate.app import actions as do
 from tidegate.decide.ended_driver import ends_to_be_retried
 from tidegate.decide.launch import LONGEST_PAUSE
 from tidegate.decide.plan import decide

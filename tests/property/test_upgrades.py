@@ -6,10 +6,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidegate.api.streaming_app import RehearsalSpec, RollbackPolicy, UpgradeMode, UpgradePhase
-from tidegate.decide import actions as do
+from tidegate.app import actions as do
+from tidegate.app.observation import Observation
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades.record import UNDER_WAY
-from tidegate.observe.observation import Observation
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.observations import app_with
 from tidegate_testing.upgrade_simulation import UpgradeCluster

@@ -21,10 +21,12 @@ from tidegate.access.act import AccessKeeper
 from tidegate.access.key_secret import find_keys
 from tidegate.access.keys import KEY_BYTES, OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
-from tidegate.act.carry_out import Actor
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.act import Actor
+from tidegate.app.actions import Action, Plan
+from tidegate.app.reconcile import Reconciler
 from tidegate.autoscaling.controller import AutoscalingPart
 from tidegate.autoscaling.quotas import Quotas
 from tidegate.autoscaling.reconcile import AutoscalingReconciler
@@ -36,7 +38,6 @@ from tidegate.control.actions import ControlAction
 from tidegate.control.controller import ControlPart
 from tidegate.control.index import ControlIndex
 from tidegate.control.reconcile import ControlReconciler
-from tidegate.decide.actions import Action, Plan
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import Outcome
 from tidegate.engine.resource_key import Key
@@ -47,7 +48,6 @@ from tidegate.kube.paths import collection
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
-from tidegate.reconcile import Reconciler
 from tidegate.reference_checks import ReferenceChecks
 from tidegate.running_operator import Operator
 from tidegate.snapshots.index import SnapshotIndex

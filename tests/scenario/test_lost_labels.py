@@ -12,10 +12,10 @@ import pytest
 
 from tests.scenario.happenings import choose_among, labels, network, operators, people, pods
 from tests.scenario.schedule import misfortune, run_course
+from tidegate.app.observation import Observation
 from tidegate.cache.index import Index
 from tidegate.decide import plan, suspension
 from tidegate.decide.verdict import Verdict
-from tidegate.observe.observation import Observation
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(25)

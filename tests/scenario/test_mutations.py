@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.scenario.schedule import run
-from tidegate import reconcile
-from tidegate.act.carry_out import Actor
 from tidegate.agent.session import Session
+from tidegate.app import reconcile
+from tidegate.app.act import Actor
+from tidegate.app.actions import CreateDriver, Plan, RecordLaunch
 from tidegate.control.rules import dispatch
 from tidegate.decide import plan, restarting
-from tidegate.decide.actions import CreateDriver, Plan, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades import invalid_spec, table
 from tidegate.pods.records import names, read_pods

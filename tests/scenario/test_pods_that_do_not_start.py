@@ -13,9 +13,9 @@ from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Course, Result, run_course
 from tests.scenario.weather import Fault
 from tests.scenario.world import NAMESPACE, ORDERS, World
+from tidegate.app.observation import CheckedReferences, Observation
 from tidegate.cache.pods.start_events import Delays, StartEvents
 from tidegate.decide.upgrades import gate
-from tidegate.observe.observation import CheckedReferences, Observation
 from tidegate.reference_checks import ReferenceChecks
 
 SEEDS = range(6)

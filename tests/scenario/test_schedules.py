@@ -14,8 +14,8 @@ import pytest
 from tests.scenario import __main__ as command
 from tests.scenario.coverage import EFFECTS
 from tests.scenario.schedule import Result, run
+from tidegate.app.actions import Action
 from tidegate.control.actions import ControlAction
-from tidegate.decide.actions import Action
 
 ROOT = Path(__file__).parents[2]
 SCHEDULES = 500

@@ -1,6 +1,6 @@
 """Everything the operator can do about ControlMessages, as a closed union of values. No I/O.
 
-Carried out as :mod:`tidegate.decide.actions` are.
+Carried out as :mod:`tidegate.app.actions` are.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import msgspec
 from tidegate.api.spec import AutoscalingSpec
 from tidegate.api.status.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.api.status.autoscaling_status import AutoscalingMetrics, AutoscalingStatus, LastScale
+from tidegate.app.observation import Observation
 from tidegate.autoscaling.algorithm.bounds import LIMITS
 from tidegate.autoscaling.algorithm.evaluate import usable_share
 from tidegate.autoscaling.algorithm.large_batches import usable_rate
@@ -21,7 +22,6 @@ from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.rules.inputs import basis_of, is_autoscaled
 from tidegate.decide import autoscaling_messages
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason, reason_from
 
 TOLD_ONCE = frozenset(LIMITS) - {Reason.EXECUTORS_MISSING}

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from tidegate.api.streaming_app import Phase
 from tidegate.api.values.errors import SpecError
-from tidegate.decide.actions import Action, DeleteDriver, ProvideConfiguration
+from tidegate.app.actions import Action, DeleteDriver, ProvideConfiguration
+from tidegate.app.observation import Observation
 from tidegate.decide.launch import build_launch
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
-from tidegate.observe.observation import Observation
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import lacks_configuration
 from tidegate_spark.contract.reasons import Reason

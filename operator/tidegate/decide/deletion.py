@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.api.values.errors import SpecError
-from tidegate.decide import deletion_messages, messages
-from tidegate.decide.actions import (
+from tidegate.app.actions import (
     Action,
     ConfirmDriverGone,
     CreatePurge,
@@ -19,6 +18,8 @@ from tidegate.decide.actions import (
     DeleteRepartition,
     Plan,
 )
+from tidegate.app.observation import Observation, lacks_access
+from tidegate.decide import deletion_messages, messages
 from tidegate.decide.last_snapshot import tell_missing
 from tidegate.decide.letting_go import remove_release_pod, tell_held
 from tidegate.decide.overdue import OVERDUE, wait_for_end
@@ -26,7 +27,6 @@ from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import refused_for
-from tidegate.observe.observation import Observation, lacks_access
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import name_end, name_start_problem, read_termination

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tidegate.api.streaming_app import Phase
 from tidegate.api.values.times import growing_pause
+from tidegate.app.actions import Action, DeleteDriver
+from tidegate.app.observation import Observation
 from tidegate.decide import messages
-from tidegate.decide.actions import Action, DeleteDriver
 from tidegate.decide.ends import ended_for_good
 from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.faults import Problem, has_unknown_termination, name_end, read_termination
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import Exit, PodRecord

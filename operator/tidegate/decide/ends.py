@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tidegate.api.streaming_app import Phase, RestartPolicy
+from tidegate.app.observation import Observation
 from tidegate.decide import messages
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
-from tidegate.observe.observation import Observation
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import blames_version, name_end, read_termination, silent_end
 from tidegate.pods.records.names import driver_pod_name

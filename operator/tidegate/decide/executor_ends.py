@@ -6,8 +6,8 @@ What counts are ends that nobody asked for, of the driver process that runs now:
 from __future__ import annotations
 
 from tidegate.api.foreign_text import last_lines, names_full_disk
+from tidegate.app.observation import Observation
 from tidegate.decide import executor_end_messages as messages
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.faults import (
     KILLED_BY_MEMORY,
     SIGKILL,

@@ -11,14 +11,14 @@ from typing import Any
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
 from tidegate.api.values.errors import SpecError
+from tidegate.app.actions import Action, SetExecutors
+from tidegate.app.observation import Observation, has_other_key
 from tidegate.autoscaling.algorithm.quota_messages import quota_message
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.autoscaling.rules.inputs import is_autoscaled
 from tidegate.decide import executor_end_messages, executor_messages
-from tidegate.decide.actions import Action, SetExecutors
 from tidegate.decide.executor_ends import END_REASONS, last_end
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation, has_other_key
 from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_to_try

@@ -10,10 +10,10 @@ from __future__ import annotations
 import datetime
 
 from tidegate.api.streaming_app import Condition
+from tidegate.app.observation import Observation
 from tidegate.autoscaling.rules.inputs import basis_of
 from tidegate.decide import autoscaling_messages
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 
 INSTANCES_IGNORED = "InstancesIgnored"

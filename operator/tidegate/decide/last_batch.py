@@ -14,7 +14,7 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
-from tidegate.observe.observation import Observation
+from tidegate.app.observation import Observation
 from tidegate.pods.records.faults import read_termination
 
 MOST_QUERIES, LONGEST_QUERY_NAME = 100, 253

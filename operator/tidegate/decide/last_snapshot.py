@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tidegate.api.stream_snapshot import SnapshotPhase, owner_uid
 from tidegate.api.streaming_app import DeletionPolicy, Phase
+from tidegate.app.actions import CreateSnapshot
+from tidegate.app.observation import Observation
 from tidegate.decide import deletion_messages
-from tidegate.decide.actions import CreateSnapshot
 from tidegate.decide.schedule import REFUSED_PAUSE
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
-from tidegate.observe.observation import Observation
 from tidegate.snapshots.builders.stream_snapshot import build_last, last_name
 from tidegate_spark.contract.reasons import Reason
 

@@ -14,9 +14,7 @@ from tidegate.api.status.stops import stop_was_asked_for
 from tidegate.api.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase
 from tidegate.api.values.errors import SpecError, TooLongError
 from tidegate.api.values.times import growing_pause
-from tidegate.cache.process_state import Refusal
-from tidegate.decide import messages
-from tidegate.decide.actions import (
+from tidegate.app.actions import (
     Action,
     ConfirmDriverGone,
     CreateDriver,
@@ -24,13 +22,15 @@ from tidegate.decide.actions import (
     EnsureLaunchSecrets,
     ProvideConfiguration,
 )
+from tidegate.app.observation import Observation, lacks_access
+from tidegate.cache.process_state import Refusal
+from tidegate.decide import messages
 from tidegate.decide.executors import target_executors
 from tidegate.decide.origin import lineage_to_launch, with_beginning
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import LONGEST_REFUSED_PAUSE, refused_for, time_left
-from tidegate.observe.observation import Observation, lacks_access
 from tidegate.pods.admission.admission_error import complaint_of, field_behind
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_to_try

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from tidegate.api.streaming_app import Phase, StartedFrom
 from tidegate.api.values.errors import SpecError
+from tidegate.app.actions import Action, CreateOriginRelease, DeleteOriginRelease
+from tidegate.app.observation import Observation, lacks_access
 from tidegate.decide import deletion_messages
-from tidegate.decide.actions import Action, CreateOriginRelease, DeleteOriginRelease
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import PATIENCE, patience_left, refused_for
-from tidegate.observe.observation import Observation, lacks_access
 from tidegate.pods.builders.driver_config import fork_holder
 from tidegate.pods.records.faults import name_end, name_start_problem
 from tidegate.pods.records.names import release_pod_name

@@ -6,8 +6,8 @@ import msgspec
 
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported
 from tidegate.api.streaming_app import SnapshotBatch, StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
+from tidegate.app.observation import Observation
 from tidegate.engine.rules.health import Health
-from tidegate.observe.observation import Observation
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate_spark.contract.protocol import FIRST_LINEAGE
 from tidegate_spark.contract.reasons import Reason

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tidegate.api.streaming_app import StreamingAppStatus, UpgradePhase
+from tidegate.app.actions import Action, Plan, RecordLaunch, WriteStatus
+from tidegate.app.observation import Observation
 from tidegate.decide import (
     configuration,
     deletion,
@@ -21,7 +23,6 @@ from tidegate.decide import (
     start_from,
     suspension,
 )
-from tidegate.decide.actions import Action, Plan, RecordLaunch, WriteStatus
 from tidegate.decide.autoscaling import tell_scaling
 from tidegate.decide.availability import works
 from tidegate.decide.ended_driver import judge_crashed_driver, judge_ended_driver, replace_lost_driver
@@ -62,7 +63,6 @@ from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest, first_verdict
-from tidegate.observe.observation import Observation
 
 Rule: TypeAlias = Callable[[Observation, float], Verdict | None]
 

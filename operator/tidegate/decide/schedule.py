@@ -23,12 +23,12 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.api.streaming_app import QueryStatus, ScheduleStatus, SnapshotsSpec
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, next_time, previous_time
+from tidegate.app.actions import Action, CreateSnapshot
+from tidegate.app.observation import Observation
 from tidegate.decide import messages
-from tidegate.decide.actions import Action, CreateSnapshot
 from tidegate.decide.origin import lineage_of
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.pauses import time_left
-from tidegate.observe.observation import Observation
 from tidegate.snapshots.builders.stream_snapshot import build_scheduled, scheduled_name
 from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.contract.reasons import Reason

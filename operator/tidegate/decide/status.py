@@ -20,6 +20,7 @@ from tidegate.api.streaming_app import (
     StreamingAppStatus,
     UpgradePhase,
 )
+from tidegate.app.observation import Observation
 from tidegate.decide.autoscaling import autoscaling_status
 from tidegate.decide.availability import available_condition
 from tidegate.decide.channel_status import channel_condition, control_status
@@ -38,7 +39,6 @@ from tidegate.decide.upgrades.table import at_launch
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.pauses import FIGURES_INTERVAL, time_left
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.faults import read_termination
 from tidegate.pods.records.metadata import executor_selector
 from tidegate.pods.records.names import driver_pod_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.api.streaming_app import Phase
-from tidegate.decide.actions import Action
+from tidegate.app.actions import Action
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.reasons import AnyReason
 

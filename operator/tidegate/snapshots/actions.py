@@ -1,6 +1,6 @@
 """Everything the operator can do about a StreamSnapshot, as a closed union of values. No I/O.
 
-Carried out as :mod:`tidegate.decide.actions` are. What both kinds of resources need is taken from there.
+Carried out as :mod:`tidegate.app.actions` are. What both kinds of resources need is taken from there.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ SnapshotAction: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """What to do now, why, and when to check again; as :class:`tidegate.decide.actions.Plan`."""
+    """What to do now, why, and when to check again; as :class:`tidegate.app.actions.Plan`."""
 
     rule: str
     reason: AnyReason

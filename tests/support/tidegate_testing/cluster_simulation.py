@@ -12,10 +12,10 @@ import msgspec
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app import actions as do
+from tidegate.app.observation import Observation
 from tidegate.cache.process_state import Memory, Refusal, TimedReport
-from tidegate.decide import actions as do
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.record import PodRecord, Waiting
 from tidegate_spark.contract.protocol import (
     ANNOTATION_SPEC_HASH,

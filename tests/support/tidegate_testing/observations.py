@@ -9,8 +9,8 @@ import msgspec
 from tidegate.access.keys import OperatorKeys
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, decode_app
+from tidegate.app.observation import Observation
 from tidegate.cache.process_state import Memory, TimedReport
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import Exit, PodRecord, Waiting

@@ -5,9 +5,9 @@ import dataclasses
 import msgspec
 
 from tidegate.api.streaming_app import Phase, StreamingApp, StreamingAppStatus
-from tidegate.decide.actions import Plan, RecordLaunch, WriteStatus
+from tidegate.app.actions import Plan, RecordLaunch, WriteStatus
+from tidegate.app.observation import Observation
 from tidegate.decide.plan import decide
-from tidegate.observe.observation import Observation
 from tidegate_testing.observations import NOW
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
-from tidegate.decide import actions as do
-from tidegate.decide.actions import Plan
+from tidegate.app import actions as do
+from tidegate.app.actions import Plan
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import DriverConfig, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from tidegate.app import actions as do
 from tidegate.cache.process_state import TimedReport
-from tidegate.decide import actions as do
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import DriverConfig, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason

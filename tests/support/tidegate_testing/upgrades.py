@@ -15,8 +15,8 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
-from tidegate.decide import actions as do
-from tidegate.decide.actions import Plan
+from tidegate.app import actions as do
+from tidegate.app.actions import Plan
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, DriverConfig, QueryReport, from_json
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport

@@ -9,6 +9,7 @@ import pytest
 
 from tidegate.api.spec import AutoscalingSpec
 from tidegate.api.streaming_app import AutoscalingStatus, Phase, StreamingApp
+from tidegate.app.actions import CreateDriver, RecordLaunch, SetExecutors, WriteStatus
 from tidegate.autoscaling.algorithm.evaluate import Evaluation
 from tidegate.autoscaling.algorithm.large_batches import LargeBatches
 from tidegate.autoscaling.algorithm.past import Past
@@ -16,7 +17,6 @@ from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.algorithm.samples import KEPT_SECONDS
 from tidegate.autoscaling.algorithm.settings import ExcludedPeriod, Mode, Settings
 from tidegate.autoscaling.rules.inputs import past_of, settings_of
-from tidegate.decide.actions import CreateDriver, RecordLaunch, SetExecutors, WriteStatus
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.metrics.figures import Figures

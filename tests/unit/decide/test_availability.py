@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import Condition, Phase, StreamingApp, UpgradePhase
-from tidegate.decide.actions import Plan
+from tidegate.app.actions import Plan
 from tidegate.decide.availability import AVAILABLE
 from tidegate.decide.plan import decide
 from tidegate_spark.contract.reasons import Reason

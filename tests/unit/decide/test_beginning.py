@@ -18,10 +18,10 @@ from tidegate.api.streaming_app import (
     StreamingApp,
     UpgradePhase,
 )
-from tidegate.decide.actions import CreateDriver, RecordLaunch
+from tidegate.app.actions import CreateDriver, RecordLaunch
+from tidegate.app.observation import Observation
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, QueryReport, StartFrom, Storage, from_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing import snapshot_observations as snapshots

@@ -6,10 +6,10 @@ import pytest
 
 from tidegate.api.status.status import ControlStatus
 from tidegate.api.streaming_app import Phase
+from tidegate.app.observation import Observation
 from tidegate.decide.channel_status import CONTROL_CHANNEL, channel_condition, control_status
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
-from tidegate.observe.observation import Observation
 from tidegate_spark.contract.control_protocol import ChannelReport, ControlReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver

@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide.actions import (
+from tidegate.app.actions import (
     ConfirmDriverGone,
     CreatePurge,
     DeleteDriver,
@@ -14,6 +13,7 @@ from tidegate.decide.actions import (
     DeletePurge,
     Plan,
 )
+from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import Condition, Phase, RepartitionStatus, StartedFrom, StreamingApp, UpgradePhase
+from tidegate.app.observation import Observation
 from tidegate.decide.plan import decide
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, running_driver

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.api.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.api.streaming_app import Phase
-from tidegate.decide.actions import DeleteDriver, RememberTold, SetExecutors, WriteStatus
+from tidegate.app.actions import DeleteDriver, RememberTold, SetExecutors, WriteStatus
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import Phase
+from tidegate.app.actions import DeleteDriver, WriteStatus
+from tidegate.app.observation import Observation
 from tidegate.cache.process_state import Memory
-from tidegate.decide.actions import DeleteDriver, WriteStatus
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason

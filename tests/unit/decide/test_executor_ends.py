@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import Phase
+from tidegate.app.observation import Observation
 from tidegate.decide.executor_ends import name_executor_end
 from tidegate.decide.plan import decide
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_testing.observations import NOW, app_with, executor_of, launched, observe, report_of, running_driver
 from tidegate_testing.plans import verdict_of

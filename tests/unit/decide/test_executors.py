@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import AutoscalingStatus, Phase, RepartitionStatus, StreamingApp, UpgradePhase
+from tidegate.app.actions import DeleteDriver, SetExecutors, WriteStatus
+from tidegate.app.observation import Observation
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS, Quota
 from tidegate.cache.process_state import Memory
-from tidegate.decide.actions import DeleteDriver, SetExecutors, WriteStatus
 from tidegate.decide.executors import LINGER_SECONDS, ORDERS_STAND_SECONDS, SILENT_SECONDS, executor_to_try, lacks_pods
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import PROTOCOL, DriverState

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import RollbackPolicy, StreamingApp, UpgradePhase
+from tidegate.app.observation import Observation
 from tidegate.decide.plan import decide
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.faults import blames_version
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import EXIT_CODES, DriverState, Termination, to_json

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import AutoscalingBasis, AutoscalingStatus, Condition, Phase, StreamingApp
-from tidegate.decide.actions import Action, SetExecutors, WriteStatus
+from tidegate.app.actions import Action, SetExecutors, WriteStatus
 from tidegate.decide.ignored_instances import INSTANCES_IGNORED
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent

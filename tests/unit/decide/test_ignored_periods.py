@@ -6,9 +6,9 @@ import msgspec
 
 from tidegate.api.spec import AutoscalingSpec
 from tidegate.api.streaming_app import Condition, Phase, StreamingApp
+from tidegate.app.actions import WriteStatus
 from tidegate.autoscaling.algorithm.settings import ExcludedPeriod
 from tidegate.autoscaling.rules.inputs import settings_of
-from tidegate.decide.actions import WriteStatus
 from tidegate.decide.ignored_periods import PERIODS_IGNORED
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent

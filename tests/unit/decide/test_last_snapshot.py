@@ -8,11 +8,11 @@ import pytest
 
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.api.streaming_app import Condition, Phase, QueryStatus, StreamingApp
+from tidegate.app.actions import CreateSnapshot
+from tidegate.app.observation import Observation
 from tidegate.cache.process_state import Memory, SnapshotRefusal
-from tidegate.decide.actions import CreateSnapshot
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
-from tidegate.observe.observation import Observation
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing import snapshot_observations as snapshots

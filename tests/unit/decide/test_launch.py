@@ -3,8 +3,7 @@
 import dataclasses
 
 from tidegate.api.streaming_app import Phase
-from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide.actions import (
+from tidegate.app.actions import (
     ConfirmDriverGone,
     CreateDriver,
     DeleteLaunchSecrets,
@@ -12,9 +11,10 @@ from tidegate.decide.actions import (
     Plan,
     RecordLaunch,
 )
+from tidegate.app.observation import Observation
+from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of

@@ -5,12 +5,12 @@ import dataclasses
 import msgspec
 
 from tidegate.api.streaming_app import StartedFrom, StreamingApp
+from tidegate.app.actions import CreateOriginRelease, DeleteOriginRelease
+from tidegate.app.observation import Observation
 from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide.actions import CreateOriginRelease, DeleteOriginRelease
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.pauses import PATIENCE
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import Phase
+from tidegate.app.actions import CreateDriver, DeleteDriver, ProvideConfiguration
 from tidegate.cache.process_state import Memory
-from tidegate.decide.actions import CreateDriver, DeleteDriver, ProvideConfiguration
 from tidegate.decide.housekeeping import VOLUME_PATIENCE
 from tidegate.decide.plan import decide
 from tidegate.pods.records.faults import is_named, name_end, name_start_problem

@@ -19,10 +19,10 @@ from tidegate.api.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
+from tidegate.app.actions import CreateDriver, DeleteDriver, RecordLaunch
+from tidegate.app.observation import Observation
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades.start_upgrade import ABANDON_ANNOTATION
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,

@@ -7,9 +7,9 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import UpgradePhase
-from tidegate.decide import actions as do
+from tidegate.app import actions as do
+from tidegate.app.observation import CheckedReferences, Unfit
 from tidegate.decide.plan import decide
-from tidegate.observe.observation import CheckedReferences, Unfit
 from tidegate.resources.references import Reference
 from tidegate_testing.observations import NOW, app_with, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of, written

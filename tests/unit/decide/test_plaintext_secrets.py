@@ -8,11 +8,11 @@ import pytest
 
 from tidegate.api.spec_hash import recorded_version, spec_hash, version_of
 from tidegate.api.streaming_app import Phase, StableSpec, StreamingApp, UpgradePhase, encode_status
-from tidegate.decide.actions import Plan, RecordLaunch, WriteStatus
+from tidegate.app.actions import Plan, RecordLaunch, WriteStatus
+from tidegate.app.observation import Observation
 from tidegate.decide.plaintext_secrets import PLAINTEXT_SECRETS
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, report_of, running_driver
 from tidegate_testing.plans import status_of, written

@@ -8,11 +8,11 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RehearsalStatus, RepartitionStatus, StreamingApp, UpgradePhase
+from tidegate.app import actions as do
+from tidegate.app.observation import Observation, Unfit
 from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.decide.upgrades.repartition_dry_run import all_pods_to_try
-from tidegate.observe.observation import Observation, Unfit
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, driver_of, launched, observe
 from tidegate_testing.plans import acts, verdict_of

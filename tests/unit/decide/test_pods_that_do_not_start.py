@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import Phase, StreamingApp, UpgradePhase
-from tidegate.decide import actions as do
+from tidegate.app import actions as do
+from tidegate.app.observation import pods_of, with_pods
 from tidegate.decide.plan import decide
-from tidegate.observe.observation import pods_of, with_pods
 from tidegate.pods.records.faults import is_named, name_start_problem
 from tidegate.pods.records.record import PodRecord
 from tidegate.pods.records.start_delay import Obstacle, StartDelay

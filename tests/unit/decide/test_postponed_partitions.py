@@ -14,8 +14,8 @@ from tidegate.api.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate.decide import actions as do
-from tidegate.decide.actions import Plan
+from tidegate.app import actions as do
+from tidegate.app.actions import Plan
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason

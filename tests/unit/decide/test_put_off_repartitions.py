@@ -7,8 +7,8 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
-from tidegate.decide import actions as do
-from tidegate.decide.actions import Plan
+from tidegate.app import actions as do
+from tidegate.app.actions import Plan
 from tidegate.decide.plan import decide
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.control_protocol import ControlReport

@@ -8,10 +8,10 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RehearsalStatus, RollbackPolicy, StreamingApp, UpgradePhase
+from tidegate.app import actions as do
+from tidegate.app.observation import Observation, Unfit
 from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
-from tidegate.observe.observation import Observation, Unfit
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, running_driver
 from tidegate_testing.plans import acts, status_of, verdict_of, written

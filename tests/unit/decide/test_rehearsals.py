@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
+from tidegate.app import actions as do
 from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import EnsureAccess, RemoveFinalizer
 from tidegate.pods.records.record import PodRecord

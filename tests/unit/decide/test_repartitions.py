@@ -15,9 +15,9 @@ from tidegate.api.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.app import actions as do
+from tidegate.app.actions import Plan
 from tidegate.cache.process_state import Memory, PodProgress
-from tidegate.decide import actions as do
-from tidegate.decide.actions import Plan
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit, PodRecord

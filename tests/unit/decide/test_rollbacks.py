@@ -8,8 +8,8 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, StreamingApp, UpgradeMode, UpgradePhase
+from tidegate.app import actions as do
 from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import EarlierPin, Pin, QueryReport, StartFrom, Storage

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import Phase, StreamingApp
+from tidegate.app.actions import DeleteDriver, DeleteExecutor, EnsureLaunchSecrets, RememberTold, SetExecutors
 from tidegate.cache.process_state import Memory
-from tidegate.decide.actions import DeleteDriver, DeleteExecutor, EnsureLaunchSecrets, RememberTold, SetExecutors
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit, PodRecord

@@ -11,12 +11,12 @@ from tidegate.api.status.status import Condition
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, StreamSnapshotStatus
 from tidegate.api.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, next_time, previous_time
+from tidegate.app.actions import CreateSnapshot, SetExecutors
+from tidegate.app.observation import Observation
 from tidegate.cache.process_state import Memory, SnapshotRefusal
-from tidegate.decide.actions import CreateSnapshot, SetExecutors
 from tidegate.decide.plan import decide
 from tidegate.decide.schedule import look_at_schedule
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.golden import assert_golden

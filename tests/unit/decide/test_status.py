@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import Phase, QueryStatus, SnapshotBatch, StreamingApp, UpgradePhase, encode_status
-from tidegate.decide.actions import WriteStatus
+from tidegate.app.actions import WriteStatus
+from tidegate.app.observation import Observation
 from tidegate.decide.plan import decide
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason

@@ -8,8 +8,8 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StreamingApp, UpgradeMode, UpgradePhase
-from tidegate.decide import actions as do
-from tidegate.decide.actions import Plan
+from tidegate.app import actions as do
+from tidegate.app.actions import Plan
 from tidegate.decide.plan import decide
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.json_form import to_json

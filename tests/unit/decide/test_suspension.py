@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import Phase
-from tidegate.decide.actions import ConfirmDriverGone, CreateDriver, DeleteDriver, DeleteExecutor, RecordLaunch
+from tidegate.app.actions import ConfirmDriverGone, CreateDriver, DeleteDriver, DeleteExecutor, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (

@@ -15,7 +15,7 @@ from tidegate.api.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
-from tidegate.decide.actions import CreateDriver, DeleteDriver, RecordLaunch
+from tidegate.app.actions import CreateDriver, DeleteDriver, RecordLaunch
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit

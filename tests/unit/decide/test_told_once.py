@@ -3,10 +3,10 @@
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
-from tidegate.decide.actions import Plan
+from tidegate.app.actions import Plan
+from tidegate.app.observation import Observation
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, driver_of, ended_with, observe, running_driver
 from tidegate_testing.plans import written

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradePhase
-from tidegate.decide import actions as do
+from tidegate.app import actions as do
 from tidegate.decide.plan import decide
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, StreamingApp, UpgradeMode, UpgradePhase
-from tidegate.decide import actions as do
+from tidegate.app import actions as do
 from tidegate.decide.plan import decide
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import QueryReport, Termination, to_json

@@ -8,8 +8,8 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, QueryStatus, RollbackSnapshot, SnapshotBatch, UpgradeMode, UpgradePhase
+from tidegate.app import actions as do
 from tidegate.cache.process_state import Memory
-from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.protocol import Pin, QueryReport

@@ -18,8 +18,8 @@ from tidegate.api.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.app import actions as do
 from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide import actions as do
 from tidegate.decide.plan import decide
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason

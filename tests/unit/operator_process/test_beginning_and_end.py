@@ -72,7 +72,7 @@ def test_an_operator_that_is_asked_to_go_while_it_imports_its_parts_ends_as_one_
         process.send_signal(signal.SIGTERM)
         rest = process.stderr.read()
     assert process.returncode == 0, rest
-    assert "| tidegate.reconcile\n" not in rest
+    assert "| tidegate.app.reconcile\n" not in rest
 
 
 def test_an_operator_that_has_begun_nothing_ends_at_once() -> None:

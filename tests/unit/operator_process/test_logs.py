@@ -8,10 +8,10 @@ from typing import Any
 import structlog
 from structlog.testing import capture_logs
 
-from tidegate.act.carry_out import Actor
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.act import Actor
+from tidegate.app.actions import Plan, RememberTold
 from tidegate.cache.index import Index
-from tidegate.decide.actions import Plan, RememberTold
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.workqueue import WorkQueue

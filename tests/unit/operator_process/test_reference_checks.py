@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
+from tidegate.app.observation import CheckedReferences
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, TooLong, Unavailable
-from tidegate.observe.observation import CheckedReferences
 from tidegate.reference_checks import MOST_OBJECTS, ReferenceChecks
 from tidegate.trials import LASTS, MISSING_LASTS
 from tidegate_testing.dictionary_server import ApiServer

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
+from tidegate.app.observation import Unfit
 from tidegate.cache.index import Index
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, Unavailable
-from tidegate.observe.observation import Unfit
 from tidegate.trials import LASTS, MISSING_LASTS, UNKNOWN_LASTS, Trials
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.limit_ranges import Floored

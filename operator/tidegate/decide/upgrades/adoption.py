@@ -7,13 +7,13 @@ tells in which lineage, and one that was not to run tells why. What the status m
 from __future__ import annotations
 
 from tidegate.api.streaming_app import StreamingAppStatus, UpgradeMode, UpgradeStatus
+from tidegate.app.observation import Observation
 from tidegate.decide import messages
 from tidegate.decide.ends import ended_for_good_with
 from tidegate.decide.origin import lacks_beginning
 from tidegate.decide.upgrades import messages as upgrade_messages
 from tidegate.decide.upgrades.record import Step, change, ids_of, with_obsolete
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, DriverState, Termination
 from tidegate_spark.contract.reasons import Reason
 

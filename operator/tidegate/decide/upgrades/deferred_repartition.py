@@ -20,6 +20,7 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate.app.observation import Observation
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.record import Step
@@ -27,7 +28,6 @@ from tidegate.decide.upgrades.repartition import is_another_asked_for, wanted_re
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
-from tidegate.observe.observation import Observation
 from tidegate_spark.contract.reasons import Reason
 
 _LAUNCHED = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED})

@@ -8,8 +8,8 @@ import msgspec
 
 from tidegate.api.spec_hash import has_same_store, spec_hash
 from tidegate.api.streaming_app import UpgradePhase
+from tidegate.app.observation import CheckedReferences, Observation
 from tidegate.decide.upgrades.record import version_held
-from tidegate.observe.observation import CheckedReferences, Observation
 
 STABLE_PHASES = frozenset(
     {

@@ -6,6 +6,7 @@ import msgspec
 
 from tidegate.api.spec_hash import has_same_store
 from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
+from tidegate.app.observation import Observation
 from tidegate.decide.executor_ends import name_failing_executors
 from tidegate.decide.launch import refusal_of, words_of_refusal
 from tidegate.decide.upgrades import messages
@@ -36,7 +37,6 @@ from tidegate.decide.upgrades.record import (
 )
 from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.engine.rules.pauses import time_left
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.fault_messages import reported
 from tidegate.pods.records.faults import (
     Problem,

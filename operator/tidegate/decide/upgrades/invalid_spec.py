@@ -12,6 +12,7 @@ import dataclasses
 import msgspec
 
 from tidegate.api.streaming_app import Phase, StableSpec, UpgradeStatus
+from tidegate.app.observation import CheckedReferences, Observation
 from tidegate.decide.ends import ended_for_good, obey_policy_never
 from tidegate.decide.launch import reason_not_built, why_not_built
 from tidegate.decide.origin import lineage_of
@@ -24,7 +25,6 @@ from tidegate.decide.upgrades.repartition_dry_run import why_not_repartitioned
 from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
-from tidegate.observe.observation import CheckedReferences, Observation
 from tidegate.pods.records.fault_messages import sentence
 from tidegate.pods.records.faults import Problem, name_end
 from tidegate_spark.contract.reasons import Reason

@@ -7,7 +7,7 @@ did within the time that it had for its test is undone, and what is not known co
 from __future__ import annotations
 
 from tidegate.api.streaming_app import UpgradePhase, UpgradeStatus
-from tidegate.observe.observation import Observation
+from tidegate.app.observation import Observation
 from tidegate.pods.records.faults import read_termination
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.pods.records.record import PodRecord

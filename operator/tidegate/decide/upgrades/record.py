@@ -21,8 +21,8 @@ from tidegate.api.streaming_app import (
     UpgradeStatus,
 )
 from tidegate.api.values.plain_secrets import SecretGoneError, without_secrets
+from tidegate.app.observation import Observation
 from tidegate.decide.origin import lineage_of
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.protocol import DriverState, QueryReport
 from tidegate_spark.contract.reasons import AnyReason, Reason

@@ -13,13 +13,13 @@ import msgspec
 
 from tidegate.api.streaming_app import RehearsalSpec, RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
 from tidegate.api.values.errors import SpecError
-from tidegate.decide.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal
+from tidegate.app.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal
+from tidegate.app.observation import Observation
 from tidegate.decide.launch import provide
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.record import Step, change, seconds_since, with_obsolete
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.pauses import refused_for, time_left
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.fault_messages import reported, with_remedy
 from tidegate.pods.records.faults import (
     KILLED_BY_MEMORY,

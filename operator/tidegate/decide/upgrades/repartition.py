@@ -24,6 +24,7 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate.app.observation import Observation
 from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
@@ -49,7 +50,6 @@ from tidegate.decide.upgrades.repartition_pod import (
 )
 from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.faults import Problem
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason

@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.api.streaming_app import RepartitionStatus, UpgradePhase
 from tidegate.api.values.errors import SpecError
+from tidegate.app.observation import Observation
 from tidegate.decide.launch import pods_to_try, why_not_built
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.deferred_repartition import is_deferred
@@ -26,7 +27,6 @@ from tidegate.decide.upgrades.record import (
 )
 from tidegate.decide.upgrades.repartition import state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.repartition_pod import find_pod
-from tidegate.observe.observation import Observation
 from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.records.names import repartition_pod_name
 from tidegate.resources.repartition_pod import build_attempt

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from tidegate.api.streaming_app import Phase, RepartitionStatus, UpgradePhase, UpgradeStatus
 from tidegate.api.values.errors import SpecError
-from tidegate.decide.actions import Action, ConfirmDriverGone, ConfirmRecord, CreateRepartition, DeleteRepartition
+from tidegate.app.actions import Action, ConfirmDriverGone, ConfirmRecord, CreateRepartition, DeleteRepartition
+from tidegate.app.observation import Observation, lacks_access
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.record import (
@@ -24,7 +25,6 @@ from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
-from tidegate.observe.observation import Observation, lacks_access
 from tidegate.pods.records.faults import (
     KILLED_BY_MEMORY,
     is_named,

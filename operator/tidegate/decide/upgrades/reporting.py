@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
+from tidegate.app.observation import Observation
 from tidegate.decide.executor_ends import END_REASONS
 from tidegate.decide.executors import lacks_key, name_silence
 from tidegate.decide.upgrades import messages
@@ -35,7 +36,6 @@ from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.faults import Problem, name_start_problem
 from tidegate.snapshots.rules.messages import of_report
 from tidegate.snapshots.rules.taking import FOR_A_PERSON

@@ -16,6 +16,7 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate.app.observation import Observation
 from tidegate.decide.launch import pods_to_try, reason_not_built
 from tidegate.decide.messages import named_in, references_unchecked
 from tidegate.decide.origin import lineage_of
@@ -37,7 +38,6 @@ from tidegate.decide.upgrades.record import (
 from tidegate.decide.upgrades.rehearsal import left_out
 from tidegate.decide.upgrades.repartition import starts_again, state_of_newer, wanted_repartition
 from tidegate.decide.upgrades.repartition_dry_run import why_not_launchable
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.resources.references import Reference, references_of, spared_by
 from tidegate_spark.contract.reasons import Reason

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias, cast
 import msgspec
 
 from tidegate.api.streaming_app import UpgradePhase, UpgradeStatus
+from tidegate.app.observation import Observation
 from tidegate.decide.upgrades import (
     adoption,
     copying,
@@ -25,7 +26,6 @@ from tidegate.decide.upgrades import (
     start_upgrade,
 )
 from tidegate.decide.upgrades.record import OLD_RUNS, UNDER_TEST, Step, applied
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
 

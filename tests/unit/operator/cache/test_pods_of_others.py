@@ -7,18 +7,18 @@ import pytest
 
 from tidegate.access.act import AccessKeeper
 from tidegate.access.launch_secrets import LaunchSecrets
-from tidegate.act.carry_out import Actor
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.act import Actor
+from tidegate.app.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan, RestoreLabels
+from tidegate.app.observe import observe
 from tidegate.cache.index import Index
-from tidegate.decide.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan, RestoreLabels
 from tidegate.decide.housekeeping import UNLABELLED_SECONDS
 from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.kube.failures import Forbidden
 from tidegate.metrics.figures import Figures
-from tidegate.observe.gather import observe
 from tidegate.resources.driver import build_driver_pod
 from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.reasons import ForeignReason

@@ -7,9 +7,10 @@ import pytest
 
 from tidegate.access.act import AccessKeeper
 from tidegate.access.launch_secrets import LaunchSecrets
-from tidegate.act.carry_out import Actor
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.act import Actor
+from tidegate.app.reconcile import Reconciler
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
@@ -18,7 +19,6 @@ from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
 from tidegate.metrics.figures import Figures
-from tidegate.reconcile import Reconciler
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, executor_of, running_driver
 from tidegate_testing.values import body

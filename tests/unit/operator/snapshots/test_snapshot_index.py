@@ -5,10 +5,10 @@ import datetime
 import msgspec
 
 from tidegate.api.streaming_app import Phase, StartedFrom, StreamingApp
+from tidegate.app.observe import observe
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.resource_cache import UnreadableResource
 from tidegate.cache.process_state import TimedReport
-from tidegate.observe.gather import observe
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.observe import observe_snapshot
 from tidegate_testing.observations import NOW, PLATFORM, app_with, deleted, launched, running_driver

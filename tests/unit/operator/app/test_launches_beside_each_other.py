@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.act.test_carry_out import APP, KEY, World
+from tests.unit.operator.app.test_carry_out import APP, KEY, World
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.decide.actions import Plan, RecordLaunch
+from tidegate.app.actions import Plan, RecordLaunch
 from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.act.test_carry_out import APP, World
-from tidegate.decide.actions import CreateDriver, ProvideConfiguration
+from tests.unit.operator.app.test_carry_out import APP, World
+from tidegate.app.actions import CreateDriver, ProvideConfiguration
 from tidegate.engine.outcome import LookAgain
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Forbidden, Unavailable

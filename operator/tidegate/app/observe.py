@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.observation import Observation, is_told
 from tidegate.autoscaling.index import AutoscalingIndex
 from tidegate.cache.access_age import access_ready
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.reports import find_pod, valid_report
 from tidegate.engine.resource_key import Key
-from tidegate.observe.observation import Observation, is_told
 from tidegate.pods.records.names import driver_pod_name, purge_pod_name, release_pod_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, of_driver

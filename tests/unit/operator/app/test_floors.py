@@ -6,14 +6,14 @@ import msgspec
 
 from tidegate.access.act import AccessKeeper
 from tidegate.access.launch_secrets import LaunchSecrets
-from tidegate.act.carry_out import Actor
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.act import Actor
+from tidegate.app.observe import observe
 from tidegate.cache.index import Index
 from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
 from tidegate.metrics.figures import Figures
-from tidegate.observe.gather import observe
 from tidegate_testing.limit_ranges import NOT_GRANTED, Floored
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched
 

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import DriverStatus, LastExit, Phase, StreamingApp
+from tidegate.app.actions import CreateDriver
+from tidegate.app.observation import Observation
+from tidegate.app.observe import observe
 from tidegate.cache.index import Index
-from tidegate.decide.actions import CreateDriver
 from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.observe.gather import observe
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import Termination, to_json

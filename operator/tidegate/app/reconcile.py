@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from tidegate.act.carry_out import Actor
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.act import Actor
+from tidegate.app.actions import OrderSnapshots, Plan, SetExecutors
+from tidegate.app.observation import Observation, pods_of, with_pods
+from tidegate.app.observe import observe
+from tidegate.app.observe_unreadable import observe_unreadable
 from tidegate.autoscaling.quotas import Quotas
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.pods.start_events import StartEvents
-from tidegate.decide.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.decide.deletion import release_unreadable
 from tidegate.decide.executors import lacks_pods, wanted_executors
 from tidegate.decide.plan import decide
@@ -29,9 +32,6 @@ from tidegate.engine.rules.table import earliest
 from tidegate.executor_trials import ExecutorTrials
 from tidegate.metrics.apps import AppFigures
 from tidegate.metrics.lifecycle import restarts_between
-from tidegate.observe.gather import observe
-from tidegate.observe.observation import Observation, pods_of, with_pods
-from tidegate.observe.unreadable import observe_unreadable
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
 from tidegate.reference_checks import ReferenceChecks

@@ -15,13 +15,13 @@ from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, encode_status
+from tidegate.app import actions as do
 from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.pods.act import delete_pod, restore_labels
 from tidegate.cache.pods.limit_ranges import learn_floors
 from tidegate.cache.process_state import Refusal, SnapshotRefusal
-from tidegate.decide import actions as do
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
 from tidegate.engine.resource_key import Key

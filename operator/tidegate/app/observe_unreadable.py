@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tidegate.api.streaming_app import Application, StorageSpec, StreamingApp, StreamingAppSpec
+from tidegate.app.observation import Observation
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import UnreadableApp
-from tidegate.observe.observation import Observation
 from tidegate.pods.records.names import driver_pod_name, purge_pod_name
 from tidegate.pods.records.platform import Platform
 from tidegate_spark.contract.protocol import ROLE_EXECUTOR, ROLE_REHEARSAL, ROLE_REPARTITION

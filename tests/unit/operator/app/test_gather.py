@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
+from tidegate.app.observe import observe
 from tidegate.cache.access_age import ACCESS_AGE, access_is_due
 from tidegate.cache.index import Index
 from tidegate.cache.process_state import TimedReport
 from tidegate.cache.reports import REPORT_AGE
-from tidegate.observe.gather import observe
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason

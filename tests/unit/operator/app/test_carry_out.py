@@ -10,13 +10,10 @@ from tidegate.access.act import AccessKeeper
 from tidegate.access.builders.access import build_access
 from tidegate.access.keys import OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
-from tidegate.act.carry_out import Actor
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.streaming_app import DriverStatus
-from tidegate.cache.index import Index
-from tidegate.cache.known_apps import KnownApp
-from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide.actions import (
+from tidegate.app.act import Actor
+from tidegate.app.actions import (
     Action,
     ConfirmRecord,
     CreateDriver,
@@ -29,6 +26,10 @@ from tidegate.decide.actions import (
     SetExecutors,
     WriteStatus,
 )
+from tidegate.app.observe import observe
+from tidegate.cache.index import Index
+from tidegate.cache.known_apps import KnownApp
+from tidegate.cache.process_state import Memory, Refusal
 from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import LookAgain, Outcome
@@ -38,7 +39,6 @@ from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import collection_of, path_of
 from tidegate.metrics.figures import Figures
-from tidegate.observe.gather import observe
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import agent_secret_name, spark_secret_name
 from tidegate.pods.records.platform import Platform

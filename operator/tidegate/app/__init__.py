@@ -1,0 +1,1 @@
+"""StreamingApps: launched, upgraded, stopped and deleted. Uses what the other slices decide."""
