@@ -11,6 +11,9 @@ from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.agent.poller import AgentPoller
 from tidegate.app.act import Actor
+from tidegate.app.dry_runs.executor_dry_run import ExecutorTrials
+from tidegate.app.dry_runs.pod_dry_run import Trials
+from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.app.reconcile import Reconciler
 from tidegate.app.repartition_pods import RepartitionPods
 from tidegate.autoscaling.controller import AutoscalingPart
@@ -26,12 +29,10 @@ from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.controller import Running
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
 from tidegate.metrics.figures import Figures
 from tidegate.pods.records.platform import Platform
-from tidegate.reference_checks import ReferenceChecks
 from tidegate.running_operator import Operator
 from tidegate.settings import Settings
 from tidegate.snapshots.act import SnapshotActor
@@ -39,7 +40,6 @@ from tidegate.snapshots.controller import SnapshotPart
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate.snapshots.reconcile import SnapshotReconciler
-from tidegate.trials import Trials
 
 
 def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share

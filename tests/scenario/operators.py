@@ -26,6 +26,9 @@ from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.act import Actor
 from tidegate.app.actions import Action, Plan
+from tidegate.app.dry_runs.executor_dry_run import ExecutorTrials
+from tidegate.app.dry_runs.pod_dry_run import Trials
+from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.app.reconcile import Reconciler
 from tidegate.autoscaling.controller import AutoscalingPart
 from tidegate.autoscaling.quotas import Quotas
@@ -42,16 +45,13 @@ from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import Outcome
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError, WorkQueue
-from tidegate.executor_trials import ExecutorTrials
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.paths import collection
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
-from tidegate.reference_checks import ReferenceChecks
 from tidegate.running_operator import Operator
 from tidegate.snapshots.index import SnapshotIndex
-from tidegate.trials import Trials
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_testing.chart_rules import grant_for, grants, rules_of
 

@@ -13,10 +13,10 @@ from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Course, Result, run_course
 from tests.scenario.weather import Fault
 from tests.scenario.world import NAMESPACE, ORDERS, World
+from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.app.observation import CheckedReferences, Observation
 from tidegate.cache.pods.start_events import Delays, StartEvents
 from tidegate.decide.upgrades import gate
-from tidegate.reference_checks import ReferenceChecks
 
 SEEDS = range(6)
 PATIENCE = 120.0
@@ -229,7 +229,7 @@ def test_an_operator_that_does_not_check_what_an_edit_names_is_noticed(monkeypat
 
 @pytest.mark.usefixtures("quiet_log")
 def test_an_operator_that_asks_once_for_what_is_missing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.reference_checks.MISSING_LASTS", 86400.0)
+    monkeypatch.setattr("tidegate.app.dry_runs.reference_checks.MISSING_LASTS", 86400.0)
     assert any("is_under_way" in text for text in run_course(0, named).violations)
 
 

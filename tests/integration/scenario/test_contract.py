@@ -12,11 +12,11 @@ from devcluster.apiserver import ApiServer
 from devcluster.site import LocalSite
 from tests.scenario.contract_api import Api, ApiServerContract
 from tests.scenario.contract_store import ObjectStoreContract, Place
+from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import connect
 from tidegate.kube.failures import Invalid, NotFound
 from tidegate.metrics.figures import Figures
-from tidegate.reference_checks import ReferenceChecks
 from tidegate_spark.contract.protocol import Storage
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.observations import observe

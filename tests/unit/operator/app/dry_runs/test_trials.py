@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
+from tidegate.app.dry_runs.pod_dry_run import LASTS, MISSING_LASTS, UNKNOWN_LASTS, Trials
 from tidegate.app.observation import Unfit
 from tidegate.cache.index import Index
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, Unavailable
-from tidegate.trials import LASTS, MISSING_LASTS, UNKNOWN_LASTS, Trials
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.limit_ranges import Floored
 from tidegate_testing.observations import app_with, deleted, launched, observe

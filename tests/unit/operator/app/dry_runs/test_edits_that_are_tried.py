@@ -6,12 +6,12 @@ import pytest
 
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.actions import DeleteDriver, Plan
+from tidegate.app.dry_runs.pod_dry_run import Trials
 from tidegate.app.reconcile import Reconciler
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.kube.failures import Invalid
 from tidegate.metrics.figures import Figures
-from tidegate.trials import Trials
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, PLATFORM, running_driver
 from tidegate_testing.plans import acts

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.executor_trials import LASTS, ExecutorTrials
+from tidegate.app.dry_runs.executor_dry_run import LASTS, ExecutorTrials
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import app_with, driver_of, launched, observe

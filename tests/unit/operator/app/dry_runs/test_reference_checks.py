@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
+from tidegate.app.dry_runs.pod_dry_run import LASTS, MISSING_LASTS
+from tidegate.app.dry_runs.reference_checks import MOST_OBJECTS, ReferenceChecks
 from tidegate.app.observation import CheckedReferences
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, TooLong, Unavailable
-from tidegate.reference_checks import MOST_OBJECTS, ReferenceChecks
-from tidegate.trials import LASTS, MISSING_LASTS
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import app_with, observe
 from tidegate_testing.upgrades import A, B, edited, new_app, old_app, stable
