@@ -28,13 +28,13 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate.app.metrics.lifecycle import Restart
 from tidegate.autoscaling.algorithm.evaluate import Evaluation
 from tidegate.autoscaling.algorithm.measured import Measured
 from tidegate.autoscaling.algorithm.past import Past
 from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.algorithm.settings import Mode
 from tidegate.metrics.figures import Figures
-from tidegate.metrics.lifecycle import Restart
 from tidegate_spark.contract.control_protocol import ChannelReport
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.contract.reasons import Reason

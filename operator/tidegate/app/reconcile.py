@@ -16,6 +16,8 @@ from tidegate.app.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.app.dry_runs.executor_dry_run import ExecutorTrials
 from tidegate.app.dry_runs.pod_dry_run import MISSING_LASTS, Trials
 from tidegate.app.dry_runs.reference_checks import ReferenceChecks
+from tidegate.app.metrics.apps import AppFigures
+from tidegate.app.metrics.lifecycle import restarts_between
 from tidegate.app.observation import Observation, pods_of, with_pods
 from tidegate.app.observe import observe
 from tidegate.app.observe_unreadable import observe_unreadable
@@ -32,8 +34,6 @@ from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import Looks
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
-from tidegate.metrics.apps import AppFigures
-from tidegate.metrics.lifecycle import restarts_between
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason

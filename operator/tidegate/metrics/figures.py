@@ -10,10 +10,10 @@ import functools
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.process_collector import ProcessCollector
 
+from tidegate.app.metrics.apps import AppFigures
 from tidegate.autoscaling.metrics import AutoscalingFigures
 from tidegate.control.metrics import ControlFigures
 from tidegate.engine.workqueue import RESULTS
-from tidegate.metrics.apps import AppFigures
 from tidegate.snapshots.metrics import SnapshotFigures
 
 # A time of creation beside every counter and histogram would double the number of series and tell nothing.

@@ -10,12 +10,12 @@ import pytest
 
 from tidegate.api.streaming_app import DriverStatus, LastExit, Phase, RestartsStatus, StreamingApp
 from tidegate.app.actions import CreateDriver, DeleteDriver, Plan, RecordLaunch, WriteStatus
+from tidegate.app.metrics.lifecycle import Restart, restarts_between
 from tidegate.app.observation import Observation
 from tidegate.cache.process_state import Memory
 from tidegate.decide.plan import decide
 from tidegate.decide.restarting import tell_cut_batch
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.metrics.lifecycle import Restart, restarts_between
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, Termination, from_json, to_json

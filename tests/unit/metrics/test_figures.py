@@ -2,9 +2,9 @@
 
 from prometheus_client import generate_latest
 
-from tidegate.metrics.apps import App
+from tidegate.app.metrics.apps import App
+from tidegate.app.metrics.lifecycle import Restart
 from tidegate.metrics.figures import Figures
-from tidegate.metrics.lifecycle import Restart
 
 ORDERS: App = ("shop", "orders")
 CLICKS: App = ("shop", "clicks")

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tidegate.api.status.status import Condition, DriverStatus, LastExit, Phase, StreamingAppStatus
-from tidegate.metrics.lifecycle import Restart, restarts_between
+from tidegate.app.metrics.lifecycle import Restart, restarts_between
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 

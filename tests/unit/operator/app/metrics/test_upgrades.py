@@ -6,8 +6,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tidegate.api.streaming_app import DriverStatus, Phase, StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradeStatus
-from tidegate.metrics.lifecycle import Restart, restarts_between
-from tidegate.metrics.upgrades import ENDS, UpgradeFigures
+from tidegate.app.metrics.lifecycle import Restart, restarts_between
+from tidegate.app.metrics.upgrades import ENDS, UpgradeFigures
 
 APP = ("shop", "orders")
 LABELS = {"namespace": "shop", "app": "orders"}

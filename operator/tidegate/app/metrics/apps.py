@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from tidegate.metrics.lifecycle import Restart
-from tidegate.metrics.rehearsals import RehearsalFigures
-from tidegate.metrics.repartitions import RepartitionFigures
-from tidegate.metrics.upgrades import UpgradeFigures
+from tidegate.app.metrics.lifecycle import Restart
+from tidegate.app.metrics.rehearsals import RehearsalFigures
+from tidegate.app.metrics.repartitions import RepartitionFigures
+from tidegate.app.metrics.upgrades import UpgradeFigures
 
 App = tuple[str, str]
 """Namespace and name of an application."""
@@ -73,7 +73,7 @@ class AppFigures:
         self._health.labels(*app, health, reason).set(1)
 
     def count_restarts(self, app: App, restarts: Iterable[Restart]) -> None:
-        """Count what :func:`tidegate.metrics.lifecycle.restarts_between` found."""
+        """Count what :func:`tidegate.app.metrics.lifecycle.restarts_between` found."""
         for restart in restarts:
             self._restart_reasons.setdefault(app, set()).add(restart.reason)
             self._restarts.labels(*app, restart.reason).inc(restart.times)

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tidegate.api.streaming_app import RepartitionStatus, StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradeStatus
-from tidegate.metrics.repartitions import RepartitionFigures
+from tidegate.app.metrics.repartitions import RepartitionFigures
 
 APP = ("shop", "orders")
 LABELS = {"namespace": "shop", "app": "orders"}

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tidegate.api.streaming_app import RehearsalStatus, StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradeStatus
-from tidegate.metrics.rehearsals import RehearsalFigures
+from tidegate.app.metrics.rehearsals import RehearsalFigures
 
 APP = ("shop", "orders")
 LABELS = {"namespace": "shop", "app": "orders"}
