@@ -24,7 +24,7 @@ from tidegate.api.stream_snapshot import (
 from tidegate.api.streaming_app import Condition, LocalReference, Metadata, Phase, QueryStatus, StreamingApp
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, fault_of, next_time, previous_time
 from tidegate.app.actions import CreateSnapshot
-from tidegate.decide.schedule import look_at_schedule
+from tidegate.app.rules.schedule import look_at_schedule
 from tidegate.snapshots.actions import DeleteSnapshot, StampRetention
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules.plan import decide_snapshot

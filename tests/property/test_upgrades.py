@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tidegate.api.streaming_app import RehearsalSpec, RollbackPolicy, UpgradeMode, UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.observation import Observation
-from tidegate.decide.plan import decide
+from tidegate.app.rules.plan import decide
 from tidegate.decide.upgrades.record import UNDER_WAY
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.observations import app_with

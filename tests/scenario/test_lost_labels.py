@@ -13,9 +13,10 @@ import pytest
 from tests.scenario.happenings import choose_among, labels, network, operators, people, pods
 from tests.scenario.schedule import misfortune, run_course
 from tidegate.app.observation import Observation
+from tidegate.app.rules import plan
+from tidegate.app.rules.verdict import Verdict
 from tidegate.cache.index import Index
-from tidegate.decide import plan, suspension
-from tidegate.decide.verdict import Verdict
+from tidegate.decide import suspension
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(25)

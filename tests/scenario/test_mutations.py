@@ -12,9 +12,10 @@ from tidegate.agent.session import Session
 from tidegate.app import reconcile
 from tidegate.app.act import Actor
 from tidegate.app.actions import CreateDriver, Plan, RecordLaunch
+from tidegate.app.rules import plan
+from tidegate.app.rules.plan import decide
 from tidegate.control.rules import dispatch
-from tidegate.decide import plan, restarting
-from tidegate.decide.plan import decide
+from tidegate.decide import restarting
 from tidegate.decide.upgrades import invalid_spec, table
 from tidegate.pods.records import names, read_pods
 from tidegate.pods.records.pod_owner import Belonging, _role_of, belonging

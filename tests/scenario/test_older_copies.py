@@ -12,9 +12,10 @@ from tests.scenario.happenings import choose_among, copies, people
 from tests.scenario.schedule import misfortune, run_course
 from tidegate.api.streaming_app import SnapshotBatch
 from tidegate.app.observation import Observation
+from tidegate.app.rules import status
 from tidegate.cache import index
 from tidegate.cache.known_apps import age_of
-from tidegate.decide import last_batch, status
+from tidegate.decide import last_batch
 from tidegate_spark.storage.claim import claiming
 from tidegate_testing.mistakes import Course, planted
 

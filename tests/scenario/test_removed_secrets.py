@@ -13,7 +13,7 @@ from tests.scenario.api_server import PODS, SECRETS
 from tests.scenario.happenings import choose_among, operators, people, pods, surroundings
 from tests.scenario.schedule import misfortune, run_course
 from tests.scenario.world import NAMESPACE, World
-from tidegate.decide import housekeeping
+from tidegate.app.rules import housekeeping
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(25)

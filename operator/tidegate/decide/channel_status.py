@@ -5,8 +5,8 @@ from __future__ import annotations
 from tidegate.api.status.status import ControlStatus
 from tidegate.api.streaming_app import ChannelType, Condition, Phase
 from tidegate.app.observation import Observation
-from tidegate.decide import messages
-from tidegate.decide.verdict import Verdict
+from tidegate.app.rules import messages
+from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.conditions import transition_time
 from tidegate_spark.contract.control_protocol import ChannelReport, MessageState
 from tidegate_spark.contract.reasons import Reason

@@ -6,10 +6,10 @@ from tidegate.api.streaming_app import Phase
 from tidegate.api.values.times import growing_pause
 from tidegate.app.actions import Action, DeleteDriver
 from tidegate.app.observation import Observation
-from tidegate.decide import messages
+from tidegate.app.rules import messages
+from tidegate.app.rules.verdict import Verdict
 from tidegate.decide.ends import ended_for_good
 from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
 from tidegate.pods.records.faults import Problem, has_unknown_termination, name_end, read_termination

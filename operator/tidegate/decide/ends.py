@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tidegate.api.streaming_app import Phase, RestartPolicy
 from tidegate.app.observation import Observation
-from tidegate.decide import messages
-from tidegate.decide.verdict import Verdict
+from tidegate.app.rules import messages
+from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import blames_version, name_end, read_termination, silent_end

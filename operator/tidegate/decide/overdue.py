@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidegate.api.streaming_app import Phase
-from tidegate.decide.verdict import Verdict
+from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.record import PodRecord

@@ -14,11 +14,12 @@ from tidegate.api.status.stops import stop_was_asked_for
 from tidegate.api.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
 from tidegate.app.actions import DeleteDriver
 from tidegate.app.observation import Observation, is_told
-from tidegate.decide import ends, messages
+from tidegate.app.rules import messages
+from tidegate.app.rules.verdict import Verdict
+from tidegate.decide import ends
 from tidegate.decide.ended_driver import ends_to_be_retried, judge_ended_driver
 from tidegate.decide.ends import ended_for_good_with, judge_exhausted_driver, obey_policy_never
 from tidegate.decide.upgrades.adoption import report_of_fenced
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records import fault_messages

@@ -8,8 +8,9 @@ from tidegate.api.status.stops import stop_was_asked_for
 from tidegate.api.streaming_app import Phase, UpgradePhase
 from tidegate.app.actions import DeleteDriver
 from tidegate.app.observation import Observation
+from tidegate.app.rules import messages
+from tidegate.app.rules.verdict import Verdict
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
-from tidegate.decide import messages
 from tidegate.decide.ended_driver import ends_to_be_retried, stalled
 from tidegate.decide.ends import ended_for_good
 from tidegate.decide.executors import (
@@ -28,7 +29,6 @@ from tidegate.decide.executors import (
 from tidegate.decide.launch import reason_not_built, starting_message, why_not_built
 from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.upgrades.record import is_pending, runs_ready
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import Problem, name_end, name_reported, name_start_problem

@@ -8,11 +8,11 @@ from tidegate.api.stream_snapshot import SnapshotPhase
 from tidegate.api.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
 from tidegate.app.actions import DeleteDriver
 from tidegate.app.observation import Observation
-from tidegate.decide import messages
+from tidegate.app.rules import messages
+from tidegate.app.rules.origin import is_usable, lacks_beginning, recorded_or_found
+from tidegate.app.rules.verdict import Verdict
 from tidegate.decide.ends import ended_for_good_with
-from tidegate.decide.origin import is_usable, lacks_beginning, recorded_or_found
 from tidegate.decide.upgrades.adoption import unproven_place
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.protocol import FINALIZER, DriverState
 from tidegate_spark.contract.reasons import Reason

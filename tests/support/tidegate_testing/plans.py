@@ -7,7 +7,7 @@ import msgspec
 from tidegate.api.streaming_app import Phase, StreamingApp, StreamingAppStatus
 from tidegate.app.actions import Plan, RecordLaunch, WriteStatus
 from tidegate.app.observation import Observation
-from tidegate.decide.plan import decide
+from tidegate.app.rules.plan import decide
 from tidegate_testing.observations import NOW
 
 

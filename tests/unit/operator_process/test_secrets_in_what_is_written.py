@@ -14,11 +14,11 @@ from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import Answer
 from tidegate.api.streaming_app import StreamingApp, encode_status
 from tidegate.app.observation import Unfit
+from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.known_apps import UnreadableApp
 from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.kube.failures import Forbidden, Invalid, failure_from_response

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from tidegate.api.streaming_app import StreamingAppStatus, UpgradeMode, UpgradeStatus
 from tidegate.app.observation import Observation
-from tidegate.decide import messages
+from tidegate.app.rules import messages
+from tidegate.app.rules.origin import lacks_beginning
 from tidegate.decide.ends import ended_for_good_with
-from tidegate.decide.origin import lacks_beginning
 from tidegate.decide.upgrades import messages as upgrade_messages
 from tidegate.decide.upgrades.record import Step, change, ids_of, with_obsolete
 from tidegate.engine.rules.actions import PublishEvent

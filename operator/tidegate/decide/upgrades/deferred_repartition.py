@@ -21,11 +21,11 @@ from tidegate.api.streaming_app import (
     UpgradeStatus,
 )
 from tidegate.app.observation import Observation
+from tidegate.app.rules.verdict import Verdict
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.record import Step
 from tidegate.decide.upgrades.repartition import is_another_asked_for, wanted_repartition
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.reasons import Reason

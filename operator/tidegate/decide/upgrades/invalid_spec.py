@@ -13,9 +13,10 @@ import msgspec
 
 from tidegate.api.streaming_app import Phase, StableSpec, UpgradeStatus
 from tidegate.app.observation import CheckedReferences, Observation
+from tidegate.app.rules.origin import lineage_of
+from tidegate.app.rules.verdict import Verdict
 from tidegate.decide.ends import ended_for_good, obey_policy_never
 from tidegate.decide.launch import reason_not_built, why_not_built
-from tidegate.decide.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_rolled_back
 from tidegate.decide.upgrades.launched import has_finished, is_in_time, never_began
@@ -23,7 +24,6 @@ from tidegate.decide.upgrades.record import UNDER_TEST, Step, change, is_pending
 from tidegate.decide.upgrades.repartition import not_repartitioned
 from tidegate.decide.upgrades.repartition_dry_run import why_not_repartitioned
 from tidegate.decide.upgrades.rollback import rolled_back
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records.fault_messages import sentence
 from tidegate.pods.records.faults import Problem, name_end

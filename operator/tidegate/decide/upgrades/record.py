@@ -22,7 +22,7 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.api.values.plain_secrets import SecretGoneError, without_secrets
 from tidegate.app.observation import Observation
-from tidegate.decide.origin import lineage_of
+from tidegate.app.rules.origin import lineage_of
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.protocol import DriverState, QueryReport
 from tidegate_spark.contract.reasons import AnyReason, Reason

@@ -25,7 +25,8 @@ from tidegate.api.streaming_app import (
     UpgradeStatus,
 )
 from tidegate.app.observation import Observation
-from tidegate.decide.origin import lineage_of
+from tidegate.app.rules.origin import lineage_of
+from tidegate.app.rules.verdict import Verdict
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.record import (
@@ -48,7 +49,6 @@ from tidegate.decide.upgrades.repartition_pod import (
     report_of,
     seconds_in_attempt,
 )
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.faults import Problem
 from tidegate.pods.records.read_pods import time_from_seconds

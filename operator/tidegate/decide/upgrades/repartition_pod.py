@@ -11,6 +11,7 @@ from tidegate.api.streaming_app import Phase, RepartitionStatus, UpgradePhase, U
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action, ConfirmDriverGone, ConfirmRecord, CreateRepartition, DeleteRepartition
 from tidegate.app.observation import Observation, lacks_access
+from tidegate.app.rules.verdict import Verdict
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.record import (
@@ -21,7 +22,6 @@ from tidegate.decide.upgrades.record import (
     seconds_to_hear,
 )
 from tidegate.decide.upgrades.rehearsal import DEADLINE, Kept, refused_pod_waits
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest

@@ -6,6 +6,7 @@ import dataclasses
 
 from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.app.observation import Observation
+from tidegate.app.rules.verdict import Verdict
 from tidegate.decide.executor_ends import END_REASONS
 from tidegate.decide.executors import lacks_key, name_silence
 from tidegate.decide.upgrades import messages
@@ -32,7 +33,6 @@ from tidegate.decide.upgrades.record import (
 from tidegate.decide.upgrades.rehearsal import find_pod, limit_of
 from tidegate.decide.upgrades.repartition import starts_again
 from tidegate.decide.upgrades.rollback import lost_snapshot_condition, why_ignored
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest

@@ -8,7 +8,7 @@ from tidegate.api.spec_hash import recorded_version, version_of
 from tidegate.api.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.api.values.plain_secrets import plain_secrets, without_secrets
 from tidegate.app.observation import Observation
-from tidegate.decide.origin import lineage_of
+from tidegate.app.rules.origin import lineage_of
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.record import Step, change, next_lineage, runs_ready, secret_gone
 from tidegate.pods.records.faults import Problem, read_termination

@@ -14,8 +14,8 @@ from aiohttp import web
 
 from tidegate.agent import client
 from tidegate.agent.client import AgentClient, Unanswered
+from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import TimedReport
-from tidegate.decide.plan import decide
 from tidegate_spark.contract.protocol import AgentReport
 from tidegate_spark.contract.secret_shapes import bytes_without_shapes
 from tidegate_spark.contract.snapshot_protocol import SnapshotReports

@@ -27,10 +27,10 @@ from tidegate.app.actions import (
     WriteStatus,
 )
 from tidegate.app.observe import observe
+from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.engine.resource_key import Key

@@ -10,8 +10,8 @@ from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.act import Actor
 from tidegate.app.observe import observe
+from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
-from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
 from tidegate.metrics.figures import Figures
 from tidegate_testing.limit_ranges import NOT_GRANTED, Floored

@@ -10,8 +10,8 @@ from tidegate.api.streaming_app import DriverStatus, LastExit, Phase, StreamingA
 from tidegate.app.actions import CreateDriver
 from tidegate.app.observation import Observation
 from tidegate.app.observe import observe
+from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
-from tidegate.decide.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import Exit, PodRecord

@@ -5,11 +5,11 @@ import msgspec
 from tidegate.api.control_message import ControlMessage, ControlMessageStatus, MessagePhase
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshotStatus
 from tidegate.api.streaming_app import LocalReference, Phase
+from tidegate.app.rules.verdict import Verdict
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.control.index import ControlIndex
 from tidegate.control.observe import observe_control
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.health import Health
 from tidegate.snapshots.index import SnapshotIndex

@@ -12,9 +12,9 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.act import Actor
 from tidegate.app.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan, RestoreLabels
 from tidegate.app.observe import observe
+from tidegate.app.rules.housekeeping import UNLABELLED_SECONDS
+from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
-from tidegate.decide.housekeeping import UNLABELLED_SECONDS
-from tidegate.decide.plan import decide
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.kube.failures import Forbidden

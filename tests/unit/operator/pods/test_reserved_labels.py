@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tidegate.api.values.errors import SpecError
-from tidegate.decide.plan import decide
+from tidegate.app.rules.plan import decide
 from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.builders.executor import build_executor_to_try
 from tidegate.resources.driver import build_driver_pod

@@ -15,7 +15,7 @@ from tidegate.api.stream_snapshot import (
     StreamSnapshotSpec,
 )
 from tidegate.api.streaming_app import DeletionPolicy, LocalReference
-from tidegate.decide.origin import is_usable
+from tidegate.app.rules.origin import is_usable
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.snapshots.actions import CreateSnapshotPod
 from tidegate.snapshots.observation import PodRefusal, SnapshotMemory

@@ -9,8 +9,8 @@ import pytest
 from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.stream_snapshot import SnapshotApp, SnapshotManifest, SnapshotPhase, SnapshotQuery, SnapshotVersion
 from tidegate.api.streaming_app import Phase
+from tidegate.app.rules.verdict import Verdict
 from tidegate.cache.process_state import PodProgress
-from tidegate.decide.verdict import Verdict
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.health import Health

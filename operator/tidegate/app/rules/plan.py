@@ -1,0 +1,208 @@
+"""decide(observation, now) -> Plan: the operator's whole policy, as two tables of rules that read from top to bottom.
+
+Pure: no I/O, no clock, no randomness; the same observation and time give the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tidegate.api.streaming_app import StreamingAppStatus, UpgradePhase
+from tidegate.app.actions import Action, Plan, RecordLaunch, WriteStatus
+from tidegate.app.observation import Observation
+from tidegate.app.rules.housekeeping import (
+    HOUSEKEEPING,
+    look_after_configuration_in,
+    look_after_labels_in,
+    restore_labels,
+)
+from tidegate.app.rules.schedule import look_at_schedule
+from tidegate.app.rules.status import build_status, write_is_due_in
+from tidegate.app.rules.verdict import Verdict
+from tidegate.decide import (
+    configuration,
+    deletion,
+    ends,
+    last_snapshot,
+    launch,
+    letting_go,
+    restarting,
+    running,
+    start_from,
+    suspension,
+)
+from tidegate.decide.autoscaling import tell_scaling
+from tidegate.decide.availability import works
+from tidegate.decide.ended_driver import judge_crashed_driver, judge_ended_driver, replace_lost_driver
+from tidegate.decide.executors import rescale_live
+from tidegate.decide.ignored_instances import tell_ignored_instances
+from tidegate.decide.ignored_periods import tell_ignored_periods
+from tidegate.decide.plaintext_secrets import tell_secrets
+from tidegate.decide.restarting import tell_cut_batch
+from tidegate.decide.upgrades.adoption import adoption_event
+from tidegate.decide.upgrades.deferred_repartition import (
+    about_all,
+    deferred_condition,
+    deferred_event,
+    with_kept_number,
+)
+from tidegate.decide.upgrades.effective_spec import with_effective_spec
+from tidegate.decide.upgrades.invalid_spec import failing_version_condition, leave_ended_version, standstill_condition
+from tidegate.decide.upgrades.rehearsal import NOTHING, keep_rehearsal
+from tidegate.decide.upgrades.repartition import kept_condition, kept_event
+from tidegate.decide.upgrades.repartition_pod import hold_for_repartition, keep_repartition
+from tidegate.decide.upgrades.reporting import (
+    apply_upgrade_to_condition,
+    is_told,
+    reason_of,
+    refuse_unknown_version,
+    step_events,
+)
+from tidegate.decide.upgrades.table import next_step, with_step
+from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.table import earliest, first_verdict
+
+Rule: TypeAlias = Callable[[Observation, float], Verdict | None]
+
+DELETION_RULES: tuple[Rule, ...] = (
+    deletion.leave_released_alone,
+    deletion.stop_deleted_driver,
+    deletion.remove_executors,
+    deletion.remove_rehearsals,
+    deletion.remove_repartitions,
+    letting_go.let_go_of_origin,
+    last_snapshot.take_last_snapshot,
+    deletion.wait_for_disowned_driver,
+    deletion.purge_storage,
+    deletion.release,
+)
+"""For a resource that somebody deleted."""
+
+RULES: tuple[Rule, ...] = (
+    launch.refuse_overlapping_storage,
+    restarting.stay_ended,
+    restarting.clear_earlier_driver,
+    running.wait_for_driver_to_go,
+    running.stop_driver_of_earlier_app,
+    suspension.stop_driver_of_suspended,
+    failing_version_condition,
+    running.keep_driver_of_unusable_spec,
+    leave_ended_version,
+    running.stop_driver_of_changed_spec,
+    restarting.disbelieve_old_news,
+    ends.obey_policy_never,
+    replace_lost_driver,
+    start_from.leave_empty_place,
+    restarting.adopt_lost_epoch,
+    restarting.judge_fenced_driver,
+    ends.judge_exhausted_driver,
+    restarting.start_finished_again,
+    judge_ended_driver,
+    configuration.replace_unconfigured_driver,
+    running.judge_unstarted_driver,
+    running.judge_reported_driver,
+    running.judge_ready_driver,
+    running.judge_silent_driver,
+    judge_crashed_driver,
+    running.wait_for_driver_to_start,
+    launch.leave_finished_alone,
+    suspension.stay_suspended,
+    hold_for_repartition,
+    restarting.leave_failed_alone,
+    refuse_unknown_version,
+    standstill_condition,
+    start_from.wait_for_origin,
+    launch.wait_after_refused_launch,
+    launch.wait_before_relaunch,
+    launch.launch,
+)
+"""For every other one. The first rule that applies decides; the last two always find something."""
+
+
+def decide(observation: Observation, now: float) -> Plan:
+    """Return what to do about one application.
+
+    Args:
+        observation: everything that is known.
+        now: seconds since the epoch.
+    """
+    asked, deleted = observation, observation.app.metadata.deletion_timestamp is not None
+    stored = asked if deleted else with_kept_number(asked)
+    step = None if deleted else about_all(next_step(stored, now), stored, asked)
+    # From here on everything is about the version that is in force, as the step leaves it.
+    observation = stored if deleted else with_effective_spec(with_step(stored, step), asked.spec_hash)
+    name, verdict = first_verdict(DELETION_RULES if deleted else RULES, observation, now)
+    before = (*restore_labels(observation), *verdict.before)
+    if verdict.silent:
+        return Plan(name, verdict.reason, verdict.message, before + verdict.after, verdict.wake_after)
+    runs = works(verdict)
+    if not deleted:
+        coloured = apply_upgrade_to_condition(observation, stored.spec_hash, verdict, now)
+        verdict = deferred_condition(asked, kept_condition(observation, coloured))
+    status = build_status(observation, verdict, now, runs=runs)
+    due = write_is_due_in(stored, status, now)
+    waiting = () if deleted else deferred_event(asked)
+    told = _tell(stored, verdict, status, (*adoption_event(stored, step), *step_events(stored, step), *waiting))
+    actions: tuple[Action, ...] = before
+    if not deleted:
+        actions += (*tell_cut_batch(observation, now), *tell_scaling(observation, now))
+        actions += (*tell_ignored_instances(observation, now), *tell_ignored_periods(observation))
+        actions += tell_secrets(observation)
+    if verdict.launch:
+        # Nothing that can wait is to come before the pod.
+        kept = kept_event(observation, status)
+        actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *told, *kept)
+    else:
+        # Told before the status is written, which is what keeps it from being told again: told twice is told once,
+        # because an event's name follows from what it says, but what a later action's conflict cut off would never be.
+        written = (WriteStatus(status),) if due == 0.0 else ()
+        actions = (*actions, *told, *written, *verdict.after)
+    schedule = look_at_schedule(observation, now)
+    # About the spec's version, whichever is in force.
+    rehearsal = NOTHING if deleted else keep_rehearsal(with_step(stored, step), now)
+    repartition = NOTHING if deleted else keep_repartition(with_step(stored, step), now)
+    if not deleted:
+        actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
+        actions += (*rehearsal.actions, *repartition.actions)
+        actions += () if verdict.launch else schedule.actions
+        # Last of all, because it is given up and tried again: an agent that does not take it keeps nothing else back.
+        actions += rescale_live(observation, now)
+    # Nobody else wakes for what was written here, and after a step there may be another one to take.
+    again = 0.0 if step is not None else None
+    pods_wake_after = (rehearsal.wake_after, repartition.wake_after, look_after_configuration_in(observation, now))
+    labels_wake_after = look_after_labels_in(observation)
+    wake_after = earliest(
+        verdict.wake_after, due or None, again, *pods_wake_after, labels_wake_after, schedule.wake_after
+    )
+    return Plan(name, verdict.reason, verdict.message, actions, wake_after, observation.spec_hash)
+
+
+def _tell(
+    observation: Observation, verdict: Verdict, status: StreamingAppStatus, of_step: tuple[PublishEvent, ...]
+) -> tuple[Action, ...]:
+    """Return the events about the verdict and about a step of an upgrade; the same thing is said once."""
+    told = _announce(observation, verdict, status)
+    return of_step if any(event.reason == verdict.reason for event in of_step) else (*of_step, *told)
+
+
+def _is_told_of_upgrade(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> bool:
+    """Return whether a verdict repeats what was told with the step of an upgrade: something else came in between."""
+    upgrade = status.upgrade
+    if upgrade is None or upgrade.phase is UpgradePhase.GATE or verdict.reason != reason_of(upgrade):
+        return False  # the gate is no step's: a launch leads to it
+    return is_told(upgrade, observation.app.status.upgrade)
+
+
+def _announce(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
+    old, new = observation.app.status.condition(Health.READY.value), status.condition(Health.READY.value)
+    assert new is not None
+    same = old is not None and old.reason == new.reason and observation.app.status.epoch == status.epoch
+    if same or _is_told_of_upgrade(observation, verdict, status):
+        return ()
+    # Since when it was otherwise, as stored: what recurs is told again, what is only decided again, later, is not.
+    since = old.last_transition_time.timestamp() if old is not None else 0.0
+    occasion = f"{status.epoch}/{new.status}/{since:.0f}"
+    warning = verdict.warning or verdict.health is Health.STALLED
+    return (PublishEvent(verdict.reason, verdict.message, warning, occasion),)

@@ -1,0 +1,297 @@
+"""The status that follows from an observation and a verdict, and whether it is worth a write. No I/O.
+
+An application that commits nothing costs no write. Progress is written at most once a minute: fresh figures are in the
+metrics and in the agent. What people and programs wait for (phase, conditions, epoch, the first committed batch) is
+written at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+
+from tidegate.api.streaming_app import (
+    DriverStatus,
+    ExecutorsStatus,
+    LastExit,
+    QueryStatus,
+    RepartitionResult,
+    StreamingAppStatus,
+    UpgradePhase,
+)
+from tidegate.app.observation import Observation
+from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found
+from tidegate.app.rules.schedule import look_at_schedule
+from tidegate.app.rules.verdict import Verdict
+from tidegate.decide.autoscaling import autoscaling_status
+from tidegate.decide.availability import available_condition
+from tidegate.decide.channel_status import channel_condition, control_status
+from tidegate.decide.executors import running_executors, wanted_executors
+from tidegate.decide.ignored_instances import instances_condition
+from tidegate.decide.ignored_periods import periods_condition
+from tidegate.decide.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
+from tidegate.decide.plaintext_secrets import secrets_condition
+from tidegate.decide.restarting import count_restarts
+from tidegate.decide.start_from import build_beginning, build_last_snapshot
+from tidegate.decide.upgrades.record import adopted, recorded
+from tidegate.decide.upgrades.repartition import with_progress, without_progress
+from tidegate.decide.upgrades.table import at_launch
+from tidegate.engine.rules.conditions import build_conditions
+from tidegate.engine.rules.pauses import FIGURES_INTERVAL, time_left
+from tidegate.pods.records.faults import read_termination
+from tidegate.pods.records.metadata import executor_selector
+from tidegate.pods.records.names import driver_pod_name
+from tidegate.pods.records.read_pods import time_from_seconds
+from tidegate.pods.records.record import PodRecord
+from tidegate_spark.contract.protocol import FIRST_LINEAGE, AgentReport, QueryReport, store_identity
+
+_ABSURD_RATE = 1e12
+EXECUTORS_INTERVAL = 5.0
+"""Seconds between two writes of a changed number of executors: whoever scales wants to see it."""
+
+
+def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = False) -> StreamingAppStatus:
+    """Return what the status should be.
+
+    Args:
+        o: everything that is known.
+        verdict: what is said of the application.
+        now: seconds since the epoch.
+        runs: whether its queries run, whatever the verdict says of the spec.
+    """
+    in_other = verdict.adopt[1] not in (0, o.app.status.lineage)
+    if any(verdict.adopt):
+        stored = adopted(o.app.status, *verdict.adopt, verdict.adopt_opening)
+        o = dataclasses.replace(o, app=msgspec.structs.replace(o.app, status=stored))
+    old, report = o.app.status, o.agent.report if o.agent else None
+    epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0)
+    # Of a driver whose agent was not heard yet it is not known in which one it runs.
+    lineage = lineage_to_launch(o) if verdict.launch else old.lineage
+    told = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
+    known = tuple(_at_the_end(query, o.driver) for query in told) if lineage == old.lineage else told
+    queries = () if verdict.launch else known
+    listed = listed_queries(queries)
+    is_new = bool(report and report.queries) or not queries
+    unlisted = len(queries) - len(listed) if is_new else old.more_queries
+    upgrade = at_launch(old.upgrade, verdict.launch, now) if verdict.launch else with_progress(o)
+    if upgrade is not None and upgrade.previous is not None:
+        upgrade = msgspec.structs.replace(upgrade, previous=recorded(o.app.spec, upgrade.previous))
+    return StreamingAppStatus(
+        phase=verdict.phase,
+        conditions=(
+            *build_conditions(old.conditions, verdict, o.app.metadata.generation, now),
+            available_condition(o, verdict, upgrade, now, runs=runs),
+            *channel_condition(o, verdict, now),
+            *instances_condition(o, now),
+            *periods_condition(o, now),
+            *secrets_condition(o, now),
+        ),
+        observed_generation=o.app.metadata.generation,
+        epoch=epoch,
+        lineage=lineage,
+        state_partitions=_state_partitions(o, verdict, lineage),
+        applied_spec_hash=_applied_hash(o, verdict),
+        store=_store(o) if verdict.launch else old.store,
+        driver=_driver(o, verdict),
+        last_exit=_last_exit(o.driver) or old.last_exit,
+        restarts=count_restarts(o, verdict, now),
+        queries=listed,
+        more_queries=unlisted,
+        # What the driver's last words tell is of the lineage that it was to run in.
+        batch=None if in_other else last_batch(o, queries, lineage),
+        batches=() if in_other else last_batches(o, lineage),
+        input_rows_per_second=_rows_per_second(report) if report and report.queries else None,
+        executors=_executors(o),
+        selector=executor_selector(o.app.metadata.name),
+        start_from=build_beginning(o, verdict),
+        last_snapshot=build_last_snapshot(o),
+        last_stable=recorded(o.app.spec, old.last_stable),
+        upgrade=upgrade,
+        snapshots=look_at_schedule(o, now).status,
+        control=control_status(o),
+        autoscaling=autoscaling_status(o),
+    )
+
+
+def write_is_due_in(o: Observation, new: StreamingAppStatus, now: float) -> float | None:
+    """Return in how many seconds the new status is to be written: 0 is now, None is never."""
+    old = o.app.status
+    if _core(old) != _core(new):
+        return 0.0
+    if old.executors != new.executors or _advised(old) != _advised(new):
+        return time_left(o.memory.status_written_at, EXECUTORS_INTERVAL, now)
+    if _progress(old) != _progress(new):
+        return time_left(o.memory.status_written_at, FIGURES_INTERVAL, now)
+    return None
+
+
+def _core(status: StreamingAppStatus) -> tuple[object, ...]:
+    last = status.last_exit
+    return (
+        status.phase,
+        tuple((c.type, c.status, c.reason, c.observed_generation) for c in status.conditions),
+        status.observed_generation,
+        status.epoch,
+        status.lineage,
+        status.state_partitions,
+        status.applied_spec_hash,
+        status.selector,
+        # The first committed batch of a driver is the sign of life that people wait for.
+        any(query.batch_id is not None for query in status.queries),
+        # Each end is told once: its event and its count depend on its being written at once.
+        (last.reason, last.exception, last.exit_code, last.completion_time) if last else None,
+        status.restarts,
+        status.start_from,
+        status.last_snapshot,
+        status.last_stable,
+        without_progress(status.upgrade),
+        status.snapshots,
+        # The target is written before the driver hears of it; an edit is told from what the spec said before.
+        (status.autoscaling.target, status.autoscaling.last_scale, status.autoscaling.basis)
+        if status.autoscaling
+        else None,
+    )
+
+
+def _advised(status: StreamingAppStatus) -> tuple[object, ...]:
+    known = status.autoscaling
+    return (known.mode, known.recommended, known.reason) if known is not None else ()
+
+
+def _progress(status: StreamingAppStatus) -> tuple[object, ...]:
+    repartition = status.upgrade.repartition if status.upgrade is not None else None
+    # Rates change with every look; only a committed batch makes them worth telling.
+    return (
+        tuple((q.name, q.batch_id) for q in status.queries),
+        tuple(c.message for c in status.conditions),
+        status.driver.restarts if status.driver else 0,
+        status.last_exit,
+        status.control,
+        repartition.progress if repartition is not None else None,
+    )
+
+
+def _executors(o: Observation) -> ExecutorsStatus:
+    wanted, running = wanted_executors(o), running_executors(o)
+    leaving = o.agent.report.executors_leaving if o.agent is not None else 0
+    return ExecutorsStatus(
+        wanted=wanted, running=running, summary=f"{running}/{wanted}", leaving=leaving or msgspec.UNSET
+    )
+
+
+def _state_partitions(o: Observation, verdict: Verdict, lineage: int) -> int:
+    """Return how many partitions the lineage's state has, 0 as long as that is not known.
+
+    By the word of the queries that read it; before they have told, what it was to have when the lineage was opened.
+    """
+    known, wanted = o.app.status, o.app.spec.state.partitions
+    if not lineage:
+        return 0
+    told = _told_partitions(o) if not verdict.launch else set()
+    if told:
+        return known.state_partitions if known.state_partitions in told else max(told)
+    repartition = known.upgrade.repartition if known.upgrade is not None else None
+    found = repartition is not None and repartition.result == RepartitionResult.NOT_NEEDED
+    pin = known.upgrade.rollback_snapshot if known.upgrade is not None else None
+    if verdict.launch and lineage != known.lineage and _is_rollback(known) and pin is not None and pin.partitions:
+        return pin.partitions
+    if _is_filled_by_another(o, lineage):
+        return known.state_partitions  # the snapshot's, whatever the spec says
+    nothing_yet = known.last_stable is None and known.batch is None
+    if verdict.launch and (lineage != known.lineage or found or nothing_yet):
+        return wanted
+    return known.state_partitions or wanted  # which an earlier operator did not write down, and nobody could change
+
+
+def _told_partitions(o: Observation) -> set[int]:
+    """Return the numbers of partitions of the queries' state, of those that have committed a batch by now."""
+    # What a late watch shows of an earlier epoch may be of another lineage.
+    if o.agent is None or o.driver is None or o.driver.epoch < o.app.status.epoch:
+        return set()
+    return {query.state_partitions for query in o.agent.report.queries if query.state_partitions > 0}
+
+
+def _is_filled_by_another(o: Observation, lineage: int) -> bool:
+    """Return whether the lineage began with a snapshot that was not made for it."""
+    began = recorded_or_found(o)
+    if began is None:
+        start = o.app.spec.start_from  # the status that said so may be lost
+        return lineage == FIRST_LINEAGE and start is not None and bool(start.snapshot_name)
+    return began.lineage == lineage and not began.undone_lineage
+
+
+def _is_rollback(known: StreamingAppStatus) -> bool:
+    return known.upgrade is not None and known.upgrade.phase is UpgradePhase.ROLLING_BACK
+
+
+def _applied_hash(o: Observation, verdict: Verdict) -> str:
+    if verdict.launch:
+        return o.spec_hash
+    # What a late watch shows of an earlier epoch is not what was launched last.
+    told = o.driver is not None and o.driver.spec_hash and o.driver.epoch >= o.app.status.epoch
+    return o.driver.spec_hash if o.driver is not None and told else o.app.status.applied_spec_hash
+
+
+def _store(o: Observation) -> str:
+    storage = o.app.spec.storage
+    return store_identity(storage.endpoint, storage.region)
+
+
+def _driver(o: Observation, verdict: Verdict) -> DriverStatus | None:
+    if o.driver is None:
+        return DriverStatus(pod_name=driver_pod_name(o.app.metadata.name)) if verdict.launch else None
+    return DriverStatus(
+        pod_name=o.driver.name, restarts=o.driver.restarts, start_time=time_from_seconds(o.driver.start_time)
+    )
+
+
+def _last_exit(driver: PodRecord | None) -> LastExit | None:
+    ended = driver.ended if driver else None
+    if driver is None or ended is None:
+        return None
+    told = read_termination(ended)
+    return LastExit(
+        reason=told.reason if told else driver.reason or ended.reason,
+        exception=told.exception if told else "",
+        message=told.message if told else driver.message,
+        exit_code=ended.exit_code,
+        completion_time=time_from_seconds(ended.completion_time),
+    )
+
+
+def listed_queries(queries: tuple[QueryStatus, ...]) -> tuple[QueryStatus, ...]:
+    """Return those that a status has room for: a driver can have thousands, and its program gives them their names."""
+    named = {query.name: query for query in queries if len(query.name) <= LONGEST_QUERY_NAME}
+    return tuple(named[name] for name in (named if len(named) <= MOST_QUERIES else sorted(named)[:MOST_QUERIES]))
+
+
+def _query(report: QueryReport) -> QueryStatus:
+    return QueryStatus(
+        name=report.name,
+        batch_id=report.batch_id if report.batch_id >= 0 else None,
+        starts_empty=report.starts_empty,
+        input_rows_per_second=round(_plausible(report.input_rows_per_second), 1),
+        processed_rows_per_second=round(_plausible(report.processed_rows_per_second), 1),
+        state_rows=report.state_rows,
+        state_bytes=report.state_bytes,
+        last_commit_time=time_from_seconds(report.last_commit_time),
+    )
+
+
+def _at_the_end(query: QueryStatus, driver: PodRecord | None) -> QueryStatus:
+    """Return the query with the batch that its driver's last words tell: nobody asks an agent that has ended."""
+    # Of one that the kubelet started again it is not known yet whether it commits: its first batch is news.
+    told = read_termination(driver.ended) if driver and not driver.running else None
+    last = told.batches.get(query.name, -1) if told else -1
+    seen = -1 if query.batch_id is None else query.batch_id
+    return msgspec.structs.replace(query, batch_id=last) if last > seen else query
+
+
+def _rows_per_second(report: AgentReport) -> int:
+    return round(sum(_plausible(q.input_rows_per_second) for q in report.queries))
+
+
+def _plausible(rate: float) -> float:
+    # An agent is the application's own process: a rate that is no number must not keep the operator from deciding.
+    return rate if 0.0 <= rate < _ABSURD_RATE else 0.0

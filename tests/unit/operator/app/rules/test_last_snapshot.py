@@ -1,0 +1,125 @@
+"""The snapshot of an application that is deleted: when it is taken, and what is done about one that fails. Pure."""
+
+import dataclasses
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
+from tidegate.api.streaming_app import Condition, Phase, QueryStatus, StreamingApp
+from tidegate.app.actions import CreateSnapshot
+from tidegate.app.observation import Observation
+from tidegate.app.rules.plan import decide
+from tidegate.cache.process_state import Memory, SnapshotRefusal
+from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
+from tidegate.snapshots.rules.plan import decide_snapshot
+from tidegate_spark.contract.reasons import Reason
+from tidegate_testing import snapshot_observations as snapshots
+from tidegate_testing.observations import (
+    NOW,
+    app_with,
+    deleted,
+    executor_of,
+    launched,
+    observe,
+    running_driver,
+)
+from tidegate_testing.snapshot_observations import TIME, begun, ready_snapshot, snapshot
+
+NAME = "orders-last-u1"
+TAKE = {"snapshots": {"finalSnapshot": True}}
+
+
+def doomed(change: dict[str, Any] | None = None, **status: Any) -> StreamingApp:
+    fields = {"queries": (QueryStatus(name="main", batch_id=9),), **status}
+    return deleted(launched(app_with(TAKE if change is None else change), phase=Phase.DELETING, **fields))
+
+
+def last(**status: Any) -> StreamSnapshot:
+    found = snapshot(begun(**status), name=NAME)
+    metadata = msgspec.structs.replace(found.metadata, labels={"tidegate.dev/at-deletion": "true"})
+    return msgspec.structs.replace(found, metadata=metadata)
+
+
+def names(o: Observation) -> list[str]:
+    return [type(action).__name__ for action in decide(o, NOW).actions]
+
+
+def test_it_is_made_when_nothing_writes_any_more_and_waited_for() -> None:
+    app = doomed()
+    assert "CreateSnapshot" not in names(observe(app, driver=running_driver(app)))
+    assert "CreateSnapshot" not in names(observe(app, executors=(executor_of(app, 1),)))
+    (create,) = [a for a in decide(observe(app), NOW).actions if isinstance(a, CreateSnapshot)]
+    assert create.manifest["metadata"]["name"] == NAME
+    assert create.manifest["metadata"]["labels"]["tidegate.dev/at-deletion"] == "true"
+    assert create.manifest["spec"] == {"appRef": {"name": "orders"}, "deletionPolicy": "Retain"}
+    waiting = observe(app, snapshots=(last(),))
+    assert (decide(waiting, NOW).reason, "RemoveFinalizer" in names(waiting)) == ("FinalSnapshot", False)
+
+
+def test_the_application_goes_when_it_is_complete() -> None:
+    plan = decide(observe(doomed(), snapshots=(last(phase=SnapshotPhase.READY),)), NOW)
+    assert [type(a) for a in plan.actions if isinstance(a, RemoveFinalizer | PublishEvent)] == [RemoveFinalizer]
+
+
+def test_one_that_failed_is_told_and_does_not_keep_the_application() -> None:
+    ready = Condition(type="Ready", status="False", reason="x", message="No batch.", last_transition_time=TIME)
+    plan = decide(observe(doomed(), snapshots=(last(phase=SnapshotPhase.FAILED, conditions=(ready,)),)), NOW)
+    told = [action for action in plan.actions if isinstance(action, PublishEvent)]
+    assert [event.reason for event in told] == ["FinalSnapshotMissing"]
+    assert "No batch." in told[0].message
+    assert "RemoveFinalizer" in [type(action).__name__ for action in plan.actions]
+
+
+def test_one_that_can_not_go_on_says_how_to_do_without() -> None:
+    stalled = Condition(type="Stalled", status="True", reason="x", message="No answer.", last_transition_time=TIME)
+    plan = decide(observe(doomed(), snapshots=(last(conditions=(stalled,)),)), NOW)
+    assert "No answer." in plan.message
+    assert "spec.snapshots.finalSnapshot to false" in plan.message
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        doomed({"snapshots": {"schedule": "0 * * * *"}}),
+        deleted(app_with(TAKE)),
+        doomed({**TAKE, "storage.deletionPolicy": "Delete"}),
+    ],
+    ids=["nobody asks for it", "it never ran", "its storage goes, too"],
+)
+def test_there_may_be_no_need(app: StreamingApp) -> None:
+    assert "CreateSnapshot" not in names(observe(app))
+    assert "FinalSnapshotMissing" not in str(decide(observe(app), NOW).actions)
+
+
+def test_it_is_taken_also_if_the_newest_seems_to_have_all_batches() -> None:
+    app = doomed(queries=(QueryStatus(name="main", batch_id=7),))
+    assert "CreateSnapshot" in names(observe(app, last_snapshot=ready_snapshot()))
+
+
+def test_a_namespace_that_goes_takes_none_and_one_that_refuses_says_so() -> None:
+    refusal = SnapshotRefusal(NAME, Reason.NAMESPACE_TERMINATING, "goes", NOW)
+    o = observe(doomed(), memory=Memory(snapshot_refusal=refusal))
+    assert "RemoveFinalizer" in names(o)
+    assert "FinalSnapshotMissing" in str(decide(o, NOW).actions)
+    quota = dataclasses.replace(refusal, reason=Reason.SNAPSHOT_REFUSED, message="quota")
+    plan = decide(dataclasses.replace(o, memory=Memory(snapshot_refusal=quota)), NOW)
+    assert ("quota" in plan.message, plan.wake_after) == (True, 300.0)
+
+
+# --- the snapshot's own side ---
+
+
+def test_a_pod_takes_it_while_its_application_is_deleted() -> None:
+    fresh = msgspec.structs.replace(last(), status=snapshot().status)
+    gone = snapshots.observe(fresh, app=doomed())
+    assert "CreateSnapshotPod" in snapshots.kinds(decide_snapshot(gone, NOW))
+    stopping = dataclasses.replace(gone, driver=running_driver(doomed(), delete_by=NOW + 9))
+    assert "CreateSnapshotPod" not in snapshots.kinds(decide_snapshot(stopping, NOW))
+
+
+def test_one_of_an_application_that_is_not_deleted_waits() -> None:
+    fresh = msgspec.structs.replace(last(), status=snapshot().status)
+    back = launched(app_with(TAKE), phase=Phase.SUSPENDED)
+    assert "CreateSnapshotPod" not in snapshots.kinds(decide_snapshot(snapshots.observe(fresh, app=back), NOW))

@@ -1,0 +1,171 @@
+"""An edit of which no driver pod can be made, in each phase of an upgrade: nothing stands still for it. Pure."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tidegate.api.spec_hash import spec_hash
+from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradePhase
+from tidegate.app import actions as do
+from tidegate.app.rules.plan import decide
+from tidegate_spark.contract.reasons import Reason
+from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting
+from tidegate_testing.plans import acts, status_of, verdict_of, written
+from tidegate_testing.upgrades import (
+    IMAGE,
+    PIN,
+    A,
+    B,
+    C,
+    edited,
+    events,
+    launch_of,
+    made_unusable,
+    new_app,
+    old_app,
+    record,
+    runs,
+    version_launched,
+)
+
+
+@pytest.mark.parametrize("mode", list(UpgradeMode))
+@pytest.mark.parametrize("edited_to_last", [True, False])
+def test_between_stop_and_launch_the_version_before_goes_on_at_once_where_it_stopped(
+    mode: UpgradeMode, edited_to_last: bool
+) -> None:
+    lineage = 2 if mode is UpgradeMode.STATELESS else 1
+    app = new_app(UpgradePhase.STOPPING, mode=mode, lineage=lineage)
+    bad = made_unusable(app, mode=mode if edited_to_last else UpgradeMode.SNAPSHOT)
+    plan = decide(observe(bad), NOW)
+    upgrade, config = record(plan), launch_of(plan)
+    assert (upgrade.phase, upgrade.reason, upgrade.to_spec_hash) == (
+        UpgradePhase.REFUSED,
+        "InvalidSpec",
+        spec_hash(bad),
+    )
+    assert version_launched(plan) == spec_hash(old_app())
+    assert (config.lineage, config.pin, config.start_from) == (1, None, None)
+    assert "UpgradeRefused" in events(plan)
+    assert "spec.driver.podTemplate" in upgrade.message
+
+
+def test_the_version_before_is_stalled_with_the_field_and_the_upgrade_begins_anew_when_the_spec_is_mended() -> None:
+    bad = made_unusable(new_app(UpgradePhase.STOPPING))
+    running = runs(old_app())
+    refused = written(observe(bad))
+    stalled = status_of(decide(observe(refused, **running), NOW)).condition("Stalled")
+    assert stalled is not None
+    assert (stalled.status, stalled.reason) == ("True", "UpgradeRefused")
+    assert "spec.driver.podTemplate" in stalled.message
+    for image in (B, C):
+        mended = record(decide(observe(edited(refused, {IMAGE: image}), **running), NOW))
+        assert (mended.phase, mended.number) == (UpgradePhase.COPYING, 2)
+    back = record(decide(observe(edited(refused, {IMAGE: A}), **running), NOW))
+    assert back.phase is UpgradePhase.WITHDRAWN
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.FAILED, UpgradePhase.STOPPING])
+def test_after_a_launch_the_version_before_goes_on_with_the_pin(phase: UpgradePhase) -> None:
+    app = new_app(phase, epoch=2)
+    bad = made_unusable(app)
+    plan = decide(observe(bad), NOW)
+    upgrade, config = record(plan), launch_of(plan)
+    assert (upgrade.phase, upgrade.reason, upgrade.to_spec_hash) == (
+        UpgradePhase.ROLLING_BACK,
+        "InvalidSpec",
+        spec_hash(bad),
+    )
+    assert version_launched(plan) == spec_hash(old_app())
+    assert config.start_from is not None
+    assert (config.lineage, config.start_from.snapshot) == (2, PIN)
+    assert "spec.driver.podTemplate" in upgrade.message
+
+
+@pytest.mark.parametrize("image", [B, C])
+def test_after_a_rollback_for_an_unusable_edit_the_mended_spec_is_an_upgrade(image: str) -> None:
+    bad = made_unusable(new_app(UpgradePhase.GATE))
+    launched = written(observe(bad))
+    back = edited(launched, {IMAGE: A})
+    rolled_back = written(observe(launched, **runs(back)))
+    assert rolled_back.status.upgrade is not None
+    assert rolled_back.status.upgrade.phase is UpgradePhase.ROLLED_BACK
+    mended = record(decide(observe(edited(rolled_back, {IMAGE: image}), **runs(back)), NOW))
+    assert (mended.phase, mended.number) == (UpgradePhase.COPYING, 2)
+
+
+@pytest.mark.parametrize(
+    "phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING, UpgradePhase.COMPLETED, UpgradePhase.REFUSED]
+)
+def test_a_stable_version_that_runs_is_not_touched(phase: UpgradePhase) -> None:
+    bad = made_unusable(new_app(phase))
+    plan = decide(observe(bad, **runs(old_app())), NOW)
+    assert not acts(plan, do.DeleteDriver)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        UpgradePhase.COPYING,
+        UpgradePhase.REHEARSING,
+        UpgradePhase.REFUSED,
+        UpgradePhase.ROLLING_BACK,
+        UpgradePhase.ROLLED_BACK,
+    ],
+)
+def test_in_every_other_phase_the_stable_version_is_launched_as_well(phase: UpgradePhase) -> None:
+    plan = decide(observe(made_unusable(new_app(phase, epoch=0))), NOW)
+    assert version_launched(plan) == spec_hash(old_app())
+
+
+def test_what_runs_at_the_gate_keeps_running() -> None:
+    new = new_app(UpgradePhase.GATE)
+    plan = decide(observe(made_unusable(new), **runs(new, 9)), NOW)
+    assert not acts(plan, do.DeleteDriver)
+    assert record(plan) == new.status.upgrade
+    assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "InvalidSpec")
+
+
+@pytest.mark.parametrize(("seconds", "phase"), [(100, UpgradePhase.GATE), (130, UpgradePhase.ROLLING_BACK)])
+def test_what_does_not_start_at_the_gate_is_taken_back_as_without_the_edit(seconds: float, phase: UpgradePhase) -> None:
+    new = new_app(UpgradePhase.GATE)
+    driver = running_driver(new, running=False, waiting=waiting("ImagePullBackOff"))
+    plan = decide(observe(made_unusable(new), driver=driver), NOW - 10 + seconds)
+    assert record(plan).phase is phase
+    assert acts(plan, do.DeleteDriver) == (phase is UpgradePhase.ROLLING_BACK)
+
+
+@pytest.mark.parametrize(("seconds", "phase"), [(60, UpgradePhase.ROLLING_BACK), (86400, UpgradePhase.GATE)])
+def test_what_fails_beside_the_edit_is_taken_back_within_the_time_of_the_gate(
+    seconds: float, phase: UpgradePhase
+) -> None:
+    new = new_app(UpgradePhase.GATE)
+    driver = running_driver(new, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"))
+    plan = decide(observe(made_unusable(new), driver=driver), NOW + seconds)
+    assert record(plan).phase is phase
+
+
+@pytest.mark.parametrize(
+    ("fields", "spec"),
+    [
+        ({}, {"rollback_policy": RollbackPolicy.NEVER}),
+        ({"rollback_snapshot": None, "mode": UpgradeMode.LAST_STATE}, {"mode": UpgradeMode.LAST_STATE}),
+    ],
+)
+def test_what_is_not_taken_back_by_itself_is_not_for_an_edit_either_and_says_so(
+    fields: dict[str, Any], spec: dict[str, Any]
+) -> None:
+    plan = decide(observe(made_unusable(new_app(UpgradePhase.GATE, **fields), **spec)), NOW)
+    assert record(plan).phase is UpgradePhase.GATE
+    assert verdict_of(plan) == (Phase.PENDING, "Stalled", "InvalidSpec")
+    assert "spec.driver.podTemplate" in plan.message
+    assert "does not continue by itself" in plan.message
+
+
+def test_a_suspended_application_stands_still_for_another_reason() -> None:
+    app = made_unusable(new_app(UpgradePhase.STOPPING))
+    suspended = msgspec.structs.replace(app, spec=msgspec.structs.replace(app.spec, suspend=True))
+    plan = decide(observe(suspended), NOW)
+    assert (record(plan).phase, verdict_of(plan)) == (UpgradePhase.STOPPING, (Phase.SUSPENDED, "Ready", "Suspended"))
