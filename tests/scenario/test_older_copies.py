@@ -13,9 +13,9 @@ from tests.scenario.schedule import misfortune, run_course
 from tidegate.api.streaming_app import SnapshotBatch
 from tidegate.app.observation import Observation
 from tidegate.app.rules import status
+from tidegate.app.rules.pods import last_batch
 from tidegate.cache import index
 from tidegate.cache.known_apps import age_of
-from tidegate.decide import last_batch
 from tidegate_spark.storage.claim import claiming
 from tidegate_testing.mistakes import Course, planted
 

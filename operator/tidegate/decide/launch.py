@@ -25,9 +25,9 @@ from tidegate.app.actions import (
 from tidegate.app.observation import Observation, lacks_access
 from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lineage_to_launch, with_beginning
+from tidegate.app.rules.pods.executors import target_executors
 from tidegate.app.rules.verdict import Verdict
 from tidegate.cache.process_state import Refusal
-from tidegate.decide.executors import target_executors
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import LONGEST_REFUSED_PAUSE, refused_for, time_left

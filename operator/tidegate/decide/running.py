@@ -9,11 +9,8 @@ from tidegate.api.streaming_app import Phase, UpgradePhase
 from tidegate.app.actions import DeleteDriver
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
-from tidegate.app.rules.verdict import Verdict
-from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
-from tidegate.decide.ended_driver import ends_to_be_retried, stalled
-from tidegate.decide.ends import ended_for_good
-from tidegate.decide.executors import (
+from tidegate.app.rules.pods.ends import ended_for_good
+from tidegate.app.rules.pods.executors import (
     is_short,
     look_again_in,
     name_lingering,
@@ -26,8 +23,11 @@ from tidegate.decide.executors import (
     shortage_reason,
     target_executors,
 )
+from tidegate.app.rules.pods.overdue import OVERDUE
+from tidegate.app.rules.verdict import Verdict
+from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
+from tidegate.decide.ended_driver import ends_to_be_retried, stalled
 from tidegate.decide.launch import reason_not_built, starting_message, why_not_built
-from tidegate.decide.overdue import OVERDUE
 from tidegate.decide.upgrades.record import is_pending, runs_ready
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.pods.records import fault_messages

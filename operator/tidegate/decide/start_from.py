@@ -10,8 +10,8 @@ from tidegate.app.actions import DeleteDriver
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.origin import is_usable, lacks_beginning, recorded_or_found
+from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.ends import ended_for_good_with
 from tidegate.decide.upgrades.adoption import unproven_place
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.protocol import FINALIZER, DriverState

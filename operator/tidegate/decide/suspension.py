@@ -6,8 +6,8 @@ from tidegate.api.streaming_app import Phase
 from tidegate.app.actions import ConfirmDriverGone, DeleteDriver
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
+from tidegate.app.rules.pods.overdue import wait_for_end
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.overdue import wait_for_end
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records.faults import read_termination
 from tidegate.pods.records.names import driver_pod_name

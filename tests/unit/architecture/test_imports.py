@@ -45,7 +45,7 @@ MISTAKES = {
     "a cycle inside a package, by an import inside a function": Mistake(
         DIRECTION,
         "No cycles are allowed in tidegate.decide.\n",
-        {"tidegate.decide.ends": "def late() -> None:\n    import tidegate.app.rules.plan"},
+        {"tidegate.app.rules.pods.ends": "def late() -> None:\n    import tidegate.app.rules.plan"},
     ),
     "a cycle of a module and a package": Mistake(
         DIRECTION,

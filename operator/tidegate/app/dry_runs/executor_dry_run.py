@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidegate.app.observation import Observation
-from tidegate.decide.executors import executor_to_try
+from tidegate.app.rules.pods.executors import executor_to_try
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import Forbidden, Invalid
 from tidegate.kube.paths import collection_of

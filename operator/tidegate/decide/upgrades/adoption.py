@@ -10,7 +10,7 @@ from tidegate.api.streaming_app import StreamingAppStatus, UpgradeMode, UpgradeS
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lacks_beginning
-from tidegate.decide.ends import ended_for_good_with
+from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.decide.upgrades import messages as upgrade_messages
 from tidegate.decide.upgrades.record import Step, change, ids_of, with_obsolete
 from tidegate.engine.rules.actions import PublishEvent

@@ -6,9 +6,9 @@ import dataclasses
 
 from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradePhase, UpgradeStatus
 from tidegate.app.observation import Observation
+from tidegate.app.rules.pods.executor_ends import END_REASONS
+from tidegate.app.rules.pods.executors import lacks_key, name_silence
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.executor_ends import END_REASONS
-from tidegate.decide.executors import lacks_key, name_silence
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.copying import ORDER_PAUSE, PATIENCE
 from tidegate.decide.upgrades.effective_spec import STABLE_PHASES

@@ -8,7 +8,7 @@ import pytest
 from tidegate.api.streaming_app import Phase
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.decide.executor_ends import name_executor_end
+from tidegate.app.rules.pods.executor_ends import name_executor_end
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_testing.observations import NOW, app_with, executor_of, launched, observe, report_of, running_driver
 from tidegate_testing.plans import verdict_of

@@ -10,9 +10,15 @@ from tidegate.api.streaming_app import AutoscalingStatus, Phase, RepartitionStat
 from tidegate.app.actions import DeleteDriver, SetExecutors, WriteStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
+from tidegate.app.rules.pods.executors import (
+    LINGER_SECONDS,
+    ORDERS_STAND_SECONDS,
+    SILENT_SECONDS,
+    executor_to_try,
+    lacks_pods,
+)
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS, Quota
 from tidegate.cache.process_state import Memory
-from tidegate.decide.executors import LINGER_SECONDS, ORDERS_STAND_SECONDS, SILENT_SECONDS, executor_to_try, lacks_pods
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState

@@ -13,11 +13,11 @@ from tidegate.api.streaming_app import StreamingApp, UpgradePhase
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action, SetExecutors
 from tidegate.app.observation import Observation, has_other_key
+from tidegate.app.rules.pods import executor_end_messages, executor_messages
+from tidegate.app.rules.pods.executor_ends import END_REASONS, last_end
 from tidegate.autoscaling.algorithm.quota_messages import quota_message
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.autoscaling.rules.inputs import is_autoscaled
-from tidegate.decide import executor_end_messages, executor_messages
-from tidegate.decide.executor_ends import END_REASONS, last_end
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.builders.driver_config import app_storage

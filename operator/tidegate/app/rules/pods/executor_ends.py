@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tidegate.api.foreign_text import last_lines, names_full_disk
 from tidegate.app.observation import Observation
-from tidegate.decide import executor_end_messages as messages
+from tidegate.app.rules.pods import executor_end_messages as messages
 from tidegate.pods.records.faults import (
     KILLED_BY_MEMORY,
     SIGKILL,

@@ -1,0 +1,1 @@
+"""What an application's pods say: how a driver ended, what keeps executors away. No I/O."""
