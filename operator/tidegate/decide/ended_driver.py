@@ -7,9 +7,9 @@ from tidegate.api.values.times import growing_pause
 from tidegate.app.actions import Action, DeleteDriver
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
+from tidegate.app.rules.launch.launch import FIRST_PAUSE, LONGEST_PAUSE
 from tidegate.app.rules.pods.ends import ended_for_good
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.launch import FIRST_PAUSE, LONGEST_PAUSE
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
 from tidegate.pods.records.faults import Problem, has_unknown_termination, name_end, read_termination

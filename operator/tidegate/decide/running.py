@@ -9,6 +9,7 @@ from tidegate.api.streaming_app import Phase, UpgradePhase
 from tidegate.app.actions import DeleteDriver
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
+from tidegate.app.rules.launch.launch import reason_not_built, starting_message, why_not_built
 from tidegate.app.rules.pods.ends import ended_for_good
 from tidegate.app.rules.pods.executors import (
     is_short,
@@ -27,7 +28,6 @@ from tidegate.app.rules.pods.overdue import OVERDUE
 from tidegate.app.rules.verdict import Verdict
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.decide.ended_driver import ends_to_be_retried, stalled
-from tidegate.decide.launch import reason_not_built, starting_message, why_not_built
 from tidegate.decide.upgrades.record import is_pending, runs_ready
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.pods.records import fault_messages

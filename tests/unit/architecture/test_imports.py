@@ -83,12 +83,12 @@ MISTAKES = {
         CLIENT, "tidegate_spark.driver.driver -> kubernetes", {"tidegate_spark.driver.driver": "import kubernetes"}
     ),
     "I/O where things are decided": Mistake(
-        PURE, "tidegate.decide.launch -> socket", {"tidegate.decide.launch": "import socket"}
+        PURE, "tidegate.app.rules.launch.launch -> socket", {"tidegate.app.rules.launch.launch": "import socket"}
     ),
     "a clock below what is decided": Mistake(
         PURE,
-        "tidegate.decide.launch -> tidegate.news",
-        {"tidegate.decide.launch": "import tidegate.news", "tidegate.news": "import time"},
+        "tidegate.app.rules.launch.launch -> tidegate.news",
+        {"tidegate.app.rules.launch.launch": "import tidegate.news", "tidegate.news": "import time"},
     ),
     "a watch below what is built, two modules away": Mistake(
         PURE,

@@ -17,28 +17,19 @@ from tidegate.app.rules.housekeeping import (
     look_after_labels_in,
     restore_labels,
 )
+from tidegate.app.rules.launch import configuration, launch
+from tidegate.app.rules.launch.plaintext_secrets import tell_secrets
 from tidegate.app.rules.pods import ends
 from tidegate.app.rules.pods.executors import rescale_live
 from tidegate.app.rules.schedule import look_at_schedule
 from tidegate.app.rules.status import build_status, write_is_due_in
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide import (
-    configuration,
-    deletion,
-    last_snapshot,
-    launch,
-    letting_go,
-    restarting,
-    running,
-    start_from,
-    suspension,
-)
+from tidegate.decide import deletion, last_snapshot, letting_go, restarting, running, start_from, suspension
 from tidegate.decide.autoscaling import tell_scaling
 from tidegate.decide.availability import works
 from tidegate.decide.ended_driver import judge_crashed_driver, judge_ended_driver, replace_lost_driver
 from tidegate.decide.ignored_instances import tell_ignored_instances
 from tidegate.decide.ignored_periods import tell_ignored_periods
-from tidegate.decide.plaintext_secrets import tell_secrets
 from tidegate.decide.restarting import tell_cut_batch
 from tidegate.decide.upgrades.adoption import adoption_event
 from tidegate.decide.upgrades.deferred_repartition import (

@@ -21,6 +21,7 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
 )
 from tidegate.app.observation import Observation
+from tidegate.app.rules.launch.plaintext_secrets import secrets_condition
 from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found
 from tidegate.app.rules.pods.executors import running_executors, wanted_executors
 from tidegate.app.rules.pods.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
@@ -31,7 +32,6 @@ from tidegate.decide.availability import available_condition
 from tidegate.decide.channel_status import channel_condition, control_status
 from tidegate.decide.ignored_instances import instances_condition
 from tidegate.decide.ignored_periods import periods_condition
-from tidegate.decide.plaintext_secrets import secrets_condition
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.start_from import build_beginning, build_last_snapshot
 from tidegate.decide.upgrades.record import adopted, recorded

@@ -7,8 +7,8 @@ import msgspec
 from tidegate.api.spec_hash import has_same_store
 from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.app.observation import Observation
+from tidegate.app.rules.launch.launch import refusal_of, words_of_refusal
 from tidegate.app.rules.pods.executor_ends import name_failing_executors
-from tidegate.decide.launch import refusal_of, words_of_refusal
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.launched import (
     committed_nothing,

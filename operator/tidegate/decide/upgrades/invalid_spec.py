@@ -13,10 +13,10 @@ import msgspec
 
 from tidegate.api.streaming_app import Phase, StableSpec, UpgradeStatus
 from tidegate.app.observation import CheckedReferences, Observation
+from tidegate.app.rules.launch.launch import reason_not_built, why_not_built
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.pods.ends import ended_for_good, obey_policy_never
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.launch import reason_not_built, why_not_built
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_rolled_back
 from tidegate.decide.upgrades.launched import has_finished, is_in_time, never_began

@@ -15,7 +15,7 @@ from tidegate.api.streaming_app import RehearsalSpec, RehearsalStatus, Rehearsed
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal
 from tidegate.app.observation import Observation
-from tidegate.decide.launch import provide
+from tidegate.app.rules.launch.launch import provide
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.record import Step, change, seconds_since, with_obsolete
 from tidegate.engine.rules.actions import EnsureAccess

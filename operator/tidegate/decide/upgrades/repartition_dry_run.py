@@ -14,7 +14,7 @@ import msgspec
 from tidegate.api.streaming_app import RepartitionStatus, UpgradePhase
 from tidegate.api.values.errors import SpecError
 from tidegate.app.observation import Observation
-from tidegate.decide.launch import pods_to_try, why_not_built
+from tidegate.app.rules.launch.launch import pods_to_try, why_not_built
 from tidegate.decide.upgrades import repartition_messages as texts
 from tidegate.decide.upgrades.deferred_repartition import is_deferred
 from tidegate.decide.upgrades.record import (

@@ -17,9 +17,9 @@ from tidegate.api.streaming_app import (
     UpgradeStatus,
 )
 from tidegate.app.observation import Observation
+from tidegate.app.rules.launch.launch import pods_to_try, reason_not_built
 from tidegate.app.rules.messages import named_in, references_unchecked
 from tidegate.app.rules.origin import lineage_of
-from tidegate.decide.launch import pods_to_try, reason_not_built
 from tidegate.decide.upgrades import messages
 from tidegate.decide.upgrades.effective_spec import with_effective_spec
 from tidegate.decide.upgrades.gate import is_stable_again, why_not_rolled_back

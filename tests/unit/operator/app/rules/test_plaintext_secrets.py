@@ -10,8 +10,8 @@ from tidegate.api.spec_hash import recorded_version, spec_hash, version_of
 from tidegate.api.streaming_app import Phase, StableSpec, StreamingApp, UpgradePhase, encode_status
 from tidegate.app.actions import Plan, RecordLaunch, WriteStatus
 from tidegate.app.observation import Observation
+from tidegate.app.rules.launch.plaintext_secrets import PLAINTEXT_SECRETS
 from tidegate.app.rules.plan import decide
-from tidegate.decide.plaintext_secrets import PLAINTEXT_SECRETS
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, ended_with, launched, observe, report_of, running_driver

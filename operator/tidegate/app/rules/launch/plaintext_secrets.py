@@ -12,7 +12,7 @@ from tidegate.api.spec_hash import version_of
 from tidegate.api.streaming_app import Condition, StreamingApp
 from tidegate.api.values.plain_secrets import ARGUMENTS, CHANNEL, SETTINGS, STORAGE, PlainSecret, plain_secrets
 from tidegate.app.observation import Observation
-from tidegate.decide import secret_messages as messages
+from tidegate.app.rules.launch import secret_messages as messages
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 

@@ -10,8 +10,8 @@ from tidegate.api.streaming_app import Phase
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action, DeleteDriver, ProvideConfiguration
 from tidegate.app.observation import Observation
+from tidegate.app.rules.launch.launch import build_launch
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.launch import build_launch
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import lacks_configuration

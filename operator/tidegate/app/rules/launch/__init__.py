@@ -1,0 +1,1 @@
+"""The next driver: its epoch, its pod, its configuration. No I/O."""
