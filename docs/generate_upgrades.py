@@ -12,8 +12,8 @@ from pathlib import Path
 
 from docs.generated_page import replace_between, write_or_check
 from tidegate.api.streaming_app import UpgradePhase
-from tidegate.decide.upgrades.record import UNDER_TEST
-from tidegate.decide.upgrades.table import LAUNCHES, OPEN, RECORDED, REPLACEABLE, TABLE, Rule
+from tidegate.app.rules.upgrade.record import UNDER_TEST
+from tidegate.app.rules.upgrade.table import LAUNCHES, OPEN, RECORDED, REPLACEABLE, TABLE, Rule
 
 PAGE = Path(__file__).with_name("design") / "upgrades.md"
 BEGIN, END = "<!-- phases: from docs/generate_upgrades.py -->", "<!-- phases: end -->"

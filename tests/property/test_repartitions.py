@@ -11,7 +11,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.app import actions as do
 from tidegate.app.observation import Observation
-from tidegate.decide.upgrades.record import UNDER_WAY, is_pending, version_held
+from tidegate.app.rules.upgrade.record import UNDER_WAY, is_pending, version_held
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.observations import app_with

@@ -9,7 +9,7 @@ from tidegate.api.streaming_app import RehearsalSpec, RollbackPolicy, UpgradeMod
 from tidegate.app import actions as do
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.decide.upgrades.record import UNDER_WAY
+from tidegate.app.rules.upgrade.record import UNDER_WAY
 from tidegate_testing.cluster_simulation import DRIVER
 from tidegate_testing.observations import app_with
 from tidegate_testing.upgrade_simulation import UpgradeCluster

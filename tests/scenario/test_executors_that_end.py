@@ -14,7 +14,7 @@ from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Course, Result, run_course
 from tests.scenario.weather import Fault
 from tests.scenario.world import NAMESPACE, ORDERS, World
-from tidegate.decide.upgrades import gate
+from tidegate.app.rules.upgrade import gate
 from tidegate_spark.executors.executor_back_off import LONGEST_PAUSE, BackOff
 
 SEEDS = range(4)

@@ -15,8 +15,8 @@ from tests.scenario.weather import Fault
 from tests.scenario.world import NAMESPACE, ORDERS, World
 from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.app.observation import CheckedReferences, Observation
+from tidegate.app.rules.upgrade import gate
 from tidegate.cache.pods.start_events import Delays, StartEvents
-from tidegate.decide.upgrades import gate
 
 SEEDS = range(6)
 PATIENCE = 120.0

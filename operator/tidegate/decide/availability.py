@@ -10,8 +10,8 @@ from __future__ import annotations
 from tidegate.api.streaming_app import Condition, Phase, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
+from tidegate.app.rules.upgrade.record import UNDER_WAY
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.upgrades.record import UNDER_WAY
 from tidegate.engine.rules.conditions import transition_time
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.reasons import AnyReason, Reason

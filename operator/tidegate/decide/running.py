@@ -25,10 +25,10 @@ from tidegate.app.rules.pods.executors import (
     target_executors,
 )
 from tidegate.app.rules.pods.overdue import OVERDUE
+from tidegate.app.rules.upgrade.record import is_pending, runs_ready
 from tidegate.app.rules.verdict import Verdict
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.decide.ended_driver import ends_to_be_retried, stalled
-from tidegate.decide.upgrades.record import is_pending, runs_ready
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import Problem, name_end, name_reported, name_start_problem

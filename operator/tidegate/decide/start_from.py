@@ -11,8 +11,8 @@ from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.origin import is_usable, lacks_beginning, recorded_or_found
 from tidegate.app.rules.pods.ends import ended_for_good_with
+from tidegate.app.rules.upgrade.adoption import unproven_place
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.upgrades.adoption import unproven_place
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.protocol import FINALIZER, DriverState
 from tidegate_spark.contract.reasons import Reason

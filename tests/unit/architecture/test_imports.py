@@ -50,7 +50,7 @@ MISTAKES = {
     "a cycle of a module and a package": Mistake(
         DIRECTION,
         "No cycles are allowed in tidegate.decide.\n",
-        {"tidegate.decide.upgrades.gate": "from tidegate.decide import restarting"},
+        {"tidegate.app.rules.upgrade.gate": "from tidegate.decide import restarting"},
     ),
     "a cycle of packages of the runtime": Mistake(
         DIRECTION,

@@ -14,9 +14,9 @@ from tidegate.api import foreign_text
 from tidegate.api.streaming_app import Resources
 from tidegate.api.values.times import growing_pause
 from tidegate.app.observation import Observation, Unfit
+from tidegate.app.rules.upgrade.repartition_dry_run import all_pods_to_try
 from tidegate.cache.index import Index
 from tidegate.cache.pods.limit_ranges import learn_floors
-from tidegate.decide.upgrades.repartition_dry_run import all_pods_to_try
 from tidegate.engine.resource_key import Key
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import TRANSIENT, AlreadyExists, Failure, Forbidden, Invalid, is_about_object

@@ -18,7 +18,7 @@ import structlog
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.dry_runs.pod_dry_run import LASTS, MISSING_LASTS
 from tidegate.app.observation import CheckedReferences, Observation
-from tidegate.decide.upgrades.start_upgrade import references_to_check
+from tidegate.app.rules.upgrade.start_upgrade import references_to_check
 from tidegate.engine.resource_key import Key
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, AlreadyExists, Failure, NotFound

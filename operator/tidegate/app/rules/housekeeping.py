@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.app.actions import Action, DeleteExecutor, EnsureLaunchSecrets, RememberTold, RestoreLabels
 from tidegate.app.observation import Observation, has_other_key, lacks_access, pods_of
 from tidegate.app.rules.launch.configuration import provide_again
-from tidegate.decide.upgrades.copying import order_copies
+from tidegate.app.rules.upgrade.copying import order_copies
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate.pods.records.record import PodRecord, of_driver
 from tidegate_spark.contract.protocol import FINALIZER, MOST_NOTICES

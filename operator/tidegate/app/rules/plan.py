@@ -23,6 +23,26 @@ from tidegate.app.rules.pods import ends
 from tidegate.app.rules.pods.executors import rescale_live
 from tidegate.app.rules.schedule import look_at_schedule
 from tidegate.app.rules.status import build_status, write_is_due_in
+from tidegate.app.rules.upgrade.adoption import adoption_event
+from tidegate.app.rules.upgrade.deferred_repartition import (
+    about_all,
+    deferred_condition,
+    deferred_event,
+    with_kept_number,
+)
+from tidegate.app.rules.upgrade.effective_spec import with_effective_spec
+from tidegate.app.rules.upgrade.invalid_spec import failing_version_condition, leave_ended_version, standstill_condition
+from tidegate.app.rules.upgrade.rehearsal import NOTHING, keep_rehearsal
+from tidegate.app.rules.upgrade.repartition import kept_condition, kept_event
+from tidegate.app.rules.upgrade.repartition_pod import hold_for_repartition, keep_repartition
+from tidegate.app.rules.upgrade.reporting import (
+    apply_upgrade_to_condition,
+    is_told,
+    reason_of,
+    refuse_unknown_version,
+    step_events,
+)
+from tidegate.app.rules.upgrade.table import next_step, with_step
 from tidegate.app.rules.verdict import Verdict
 from tidegate.decide import deletion, last_snapshot, letting_go, restarting, running, start_from, suspension
 from tidegate.decide.autoscaling import tell_scaling
@@ -31,26 +51,6 @@ from tidegate.decide.ended_driver import judge_crashed_driver, judge_ended_drive
 from tidegate.decide.ignored_instances import tell_ignored_instances
 from tidegate.decide.ignored_periods import tell_ignored_periods
 from tidegate.decide.restarting import tell_cut_batch
-from tidegate.decide.upgrades.adoption import adoption_event
-from tidegate.decide.upgrades.deferred_repartition import (
-    about_all,
-    deferred_condition,
-    deferred_event,
-    with_kept_number,
-)
-from tidegate.decide.upgrades.effective_spec import with_effective_spec
-from tidegate.decide.upgrades.invalid_spec import failing_version_condition, leave_ended_version, standstill_condition
-from tidegate.decide.upgrades.rehearsal import NOTHING, keep_rehearsal
-from tidegate.decide.upgrades.repartition import kept_condition, kept_event
-from tidegate.decide.upgrades.repartition_pod import hold_for_repartition, keep_repartition
-from tidegate.decide.upgrades.reporting import (
-    apply_upgrade_to_condition,
-    is_told,
-    reason_of,
-    refuse_unknown_version,
-    step_events,
-)
-from tidegate.decide.upgrades.table import next_step, with_step
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest, first_verdict

@@ -26,6 +26,9 @@ from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found
 from tidegate.app.rules.pods.executors import running_executors, wanted_executors
 from tidegate.app.rules.pods.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
 from tidegate.app.rules.schedule import look_at_schedule
+from tidegate.app.rules.upgrade.record import adopted, recorded
+from tidegate.app.rules.upgrade.repartition import with_progress, without_progress
+from tidegate.app.rules.upgrade.table import at_launch
 from tidegate.app.rules.verdict import Verdict
 from tidegate.decide.autoscaling import autoscaling_status
 from tidegate.decide.availability import available_condition
@@ -34,9 +37,6 @@ from tidegate.decide.ignored_instances import instances_condition
 from tidegate.decide.ignored_periods import periods_condition
 from tidegate.decide.restarting import count_restarts
 from tidegate.decide.start_from import build_beginning, build_last_snapshot
-from tidegate.decide.upgrades.record import adopted, recorded
-from tidegate.decide.upgrades.repartition import with_progress, without_progress
-from tidegate.decide.upgrades.table import at_launch
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.pauses import FIGURES_INTERVAL, time_left
 from tidegate.pods.records.faults import read_termination

@@ -11,8 +11,8 @@ from tidegate.api.streaming_app import Phase, RehearsalStatus, RepartitionStatus
 from tidegate.app import actions as do
 from tidegate.app.observation import Observation, Unfit
 from tidegate.app.rules.plan import decide
+from tidegate.app.rules.upgrade.repartition_dry_run import all_pods_to_try
 from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide.upgrades.repartition_dry_run import all_pods_to_try
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, driver_of, launched, observe
 from tidegate_testing.plans import acts, verdict_of

@@ -4,8 +4,8 @@ import pytest
 
 from docs import generate_upgrades as page
 from tidegate.api.streaming_app import UpgradePhase
-from tidegate.decide.upgrades.record import OLD_RUNS, UNDER_TEST, UNDER_WAY
-from tidegate.decide.upgrades.table import LAUNCHES, RECORDED, TABLE, Rule
+from tidegate.app.rules.upgrade.record import OLD_RUNS, UNDER_TEST, UNDER_WAY
+from tidegate.app.rules.upgrade.table import LAUNCHES, RECORDED, TABLE, Rule
 
 
 def ways(phase: UpgradePhase | None) -> set[UpgradePhase]:

@@ -15,9 +15,9 @@ from tidegate.api.streaming_app import RepartitionStatus, UpgradePhase
 from tidegate.api.values.errors import SpecError
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import pods_to_try, why_not_built
-from tidegate.decide.upgrades import repartition_messages as texts
-from tidegate.decide.upgrades.deferred_repartition import is_deferred
-from tidegate.decide.upgrades.record import (
+from tidegate.app.rules.upgrade import repartition_messages as texts
+from tidegate.app.rules.upgrade.deferred_repartition import is_deferred
+from tidegate.app.rules.upgrade.record import (
     BEFORE_A_LAUNCH,
     OLD_RUNS,
     UNDER_TEST,
@@ -25,8 +25,8 @@ from tidegate.decide.upgrades.record import (
     next_lineage,
     version_held,
 )
-from tidegate.decide.upgrades.repartition import state_of_newer, wanted_repartition
-from tidegate.decide.upgrades.repartition_pod import find_pod
+from tidegate.app.rules.upgrade.repartition import state_of_newer, wanted_repartition
+from tidegate.app.rules.upgrade.repartition_pod import find_pod
 from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.records.names import repartition_pod_name
 from tidegate.resources.repartition_pod import build_attempt

@@ -16,14 +16,14 @@ from tidegate.app.observation import CheckedReferences, Observation
 from tidegate.app.rules.launch.launch import reason_not_built, why_not_built
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.pods.ends import ended_for_good, obey_policy_never
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_rolled_back
+from tidegate.app.rules.upgrade.launched import has_finished, is_in_time, never_began
+from tidegate.app.rules.upgrade.record import UNDER_TEST, Step, change, is_pending, runs_ready, version_held
+from tidegate.app.rules.upgrade.repartition import not_repartitioned
+from tidegate.app.rules.upgrade.repartition_dry_run import why_not_repartitioned
+from tidegate.app.rules.upgrade.rollback import rolled_back
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_rolled_back
-from tidegate.decide.upgrades.launched import has_finished, is_in_time, never_began
-from tidegate.decide.upgrades.record import UNDER_TEST, Step, change, is_pending, runs_ready, version_held
-from tidegate.decide.upgrades.repartition import not_repartitioned
-from tidegate.decide.upgrades.repartition_dry_run import why_not_repartitioned
-from tidegate.decide.upgrades.rollback import rolled_back
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records.fault_messages import sentence
 from tidegate.pods.records.faults import Problem, name_end

@@ -16,8 +16,8 @@ from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import provide
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.record import Step, change, seconds_since, with_obsolete
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade.record import Step, change, seconds_since, with_obsolete
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.pauses import refused_for, time_left
 from tidegate.pods.records.fault_messages import reported, with_remedy

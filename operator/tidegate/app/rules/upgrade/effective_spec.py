@@ -9,7 +9,7 @@ import msgspec
 from tidegate.api.spec_hash import has_same_store, spec_hash
 from tidegate.api.streaming_app import UpgradePhase
 from tidegate.app.observation import CheckedReferences, Observation
-from tidegate.decide.upgrades.record import version_held
+from tidegate.app.rules.upgrade.record import version_held
 
 STABLE_PHASES = frozenset(
     {

@@ -9,15 +9,9 @@ from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, Upgra
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import refusal_of, words_of_refusal
 from tidegate.app.rules.pods.executor_ends import name_failing_executors
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.launched import (
-    committed_nothing,
-    ends_as_kept,
-    has_not_begun,
-    is_in_time,
-    never_began,
-)
-from tidegate.decide.upgrades.record import (
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade.launched import committed_nothing, ends_as_kept, has_not_begun, is_in_time, never_began
+from tidegate.app.rules.upgrade.record import (
     UNDER_WAY,
     Step,
     active_queries,
@@ -35,7 +29,7 @@ from tidegate.decide.upgrades.record import (
     unstarted_queries,
     with_complete_snapshot,
 )
-from tidegate.decide.upgrades.rollback import rolled_back
+from tidegate.app.rules.upgrade.rollback import rolled_back
 from tidegate.engine.rules.pauses import time_left
 from tidegate.pods.records.fault_messages import reported
 from tidegate.pods.records.faults import (

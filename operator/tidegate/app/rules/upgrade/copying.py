@@ -5,10 +5,10 @@ from __future__ import annotations
 from tidegate.api.streaming_app import RehearsalStatus, UpgradePhase, UpgradeStatus
 from tidegate.app.actions import Action, OrderSnapshots
 from tidegate.app.observation import Observation
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.record import Step, change, find_report, is_pending, seconds_to_hear, takes_orders
-from tidegate.decide.upgrades.rehearsal import left_out
-from tidegate.decide.upgrades.repartition import judge_copy
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade.record import Step, change, find_report, is_pending, seconds_to_hear, takes_orders
+from tidegate.app.rules.upgrade.rehearsal import left_out
+from tidegate.app.rules.upgrade.repartition import judge_copy
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import PodRecord, process_of
 from tidegate_spark.contract.reasons import Reason

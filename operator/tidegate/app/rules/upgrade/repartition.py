@@ -26,10 +26,9 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.app.observation import Observation
 from tidegate.app.rules.origin import lineage_of
-from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades import repartition_messages as texts
-from tidegate.decide.upgrades.record import (
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade import repartition_messages as texts
+from tidegate.app.rules.upgrade.record import (
     BEFORE_A_LAUNCH,
     Step,
     change,
@@ -40,7 +39,7 @@ from tidegate.decide.upgrades.record import (
     with_complete_snapshot,
     with_obsolete,
 )
-from tidegate.decide.upgrades.repartition_pod import (
+from tidegate.app.rules.upgrade.repartition_pod import (
     NotRepartitioned,
     Outcome,
     Repartitioned,
@@ -49,6 +48,7 @@ from tidegate.decide.upgrades.repartition_pod import (
     report_of,
     seconds_in_attempt,
 )
+from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.faults import Problem
 from tidegate.pods.records.read_pods import time_from_seconds

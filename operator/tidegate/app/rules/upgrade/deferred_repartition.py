@@ -21,11 +21,11 @@ from tidegate.api.streaming_app import (
     UpgradeStatus,
 )
 from tidegate.app.observation import Observation
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade import repartition_messages as texts
+from tidegate.app.rules.upgrade.record import Step
+from tidegate.app.rules.upgrade.repartition import is_another_asked_for, wanted_repartition
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades import repartition_messages as texts
-from tidegate.decide.upgrades.record import Step
-from tidegate.decide.upgrades.repartition import is_another_asked_for, wanted_repartition
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.reasons import Reason

@@ -11,8 +11,8 @@ from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lacks_beginning
 from tidegate.app.rules.pods.ends import ended_for_good_with
-from tidegate.decide.upgrades import messages as upgrade_messages
-from tidegate.decide.upgrades.record import Step, change, ids_of, with_obsolete
+from tidegate.app.rules.upgrade import messages as upgrade_messages
+from tidegate.app.rules.upgrade.record import Step, change, ids_of, with_obsolete
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, DriverState, Termination
 from tidegate_spark.contract.reasons import Reason

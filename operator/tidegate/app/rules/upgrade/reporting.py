@@ -8,13 +8,12 @@ from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradePhase, U
 from tidegate.app.observation import Observation
 from tidegate.app.rules.pods.executor_ends import END_REASONS
 from tidegate.app.rules.pods.executors import lacks_key, name_silence
-from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.copying import ORDER_PAUSE, PATIENCE
-from tidegate.decide.upgrades.effective_spec import STABLE_PHASES
-from tidegate.decide.upgrades.gate import idle_in, is_idle, waits_for_input
-from tidegate.decide.upgrades.launched import seconds_in_time
-from tidegate.decide.upgrades.record import (
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade.copying import ORDER_PAUSE, PATIENCE
+from tidegate.app.rules.upgrade.effective_spec import STABLE_PHASES
+from tidegate.app.rules.upgrade.gate import idle_in, is_idle, waits_for_input
+from tidegate.app.rules.upgrade.launched import seconds_in_time
+from tidegate.app.rules.upgrade.record import (
     REHEARSAL_REASONS,
     UPGRADE_REASONS,
     Step,
@@ -30,9 +29,10 @@ from tidegate.decide.upgrades.record import (
     seconds_under_test,
     version_held,
 )
-from tidegate.decide.upgrades.rehearsal import find_pod, limit_of
-from tidegate.decide.upgrades.repartition import starts_again
-from tidegate.decide.upgrades.rollback import lost_snapshot_condition, why_ignored
+from tidegate.app.rules.upgrade.rehearsal import find_pod, limit_of
+from tidegate.app.rules.upgrade.repartition import starts_again
+from tidegate.app.rules.upgrade.rollback import lost_snapshot_condition, why_ignored
+from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest

@@ -14,7 +14,7 @@ import msgspec
 
 from tidegate.api.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.app.observation import Observation
-from tidegate.decide.upgrades import (
+from tidegate.app.rules.upgrade import (
     adoption,
     copying,
     gate,
@@ -25,7 +25,7 @@ from tidegate.decide.upgrades import (
     rollback,
     start_upgrade,
 )
-from tidegate.decide.upgrades.record import OLD_RUNS, UNDER_TEST, Step, applied
+from tidegate.app.rules.upgrade.record import OLD_RUNS, UNDER_TEST, Step, applied
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
 

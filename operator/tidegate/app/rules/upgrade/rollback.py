@@ -9,8 +9,8 @@ from tidegate.api.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.api.values.plain_secrets import plain_secrets, without_secrets
 from tidegate.app.observation import Observation
 from tidegate.app.rules.origin import lineage_of
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.record import Step, change, next_lineage, runs_ready, secret_gone
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade.record import Step, change, next_lineage, runs_ready, secret_gone
 from tidegate.pods.records.faults import Problem, read_termination
 from tidegate_spark.contract.reasons import Reason, reason_from
 

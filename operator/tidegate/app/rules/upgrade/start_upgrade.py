@@ -20,12 +20,12 @@ from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import pods_to_try, reason_not_built
 from tidegate.app.rules.messages import named_in, references_unchecked
 from tidegate.app.rules.origin import lineage_of
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades.effective_spec import with_effective_spec
-from tidegate.decide.upgrades.gate import is_stable_again, why_not_rolled_back
-from tidegate.decide.upgrades.invalid_spec import can_go_on
-from tidegate.decide.upgrades.launched import ends_as_kept, has_finished, is_in_time
-from tidegate.decide.upgrades.record import (
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade.effective_spec import with_effective_spec
+from tidegate.app.rules.upgrade.gate import is_stable_again, why_not_rolled_back
+from tidegate.app.rules.upgrade.invalid_spec import can_go_on
+from tidegate.app.rules.upgrade.launched import ends_as_kept, has_finished, is_in_time
+from tidegate.app.rules.upgrade.record import (
     MOST_OBSOLETE,
     UNDER_TEST,
     Step,
@@ -35,9 +35,9 @@ from tidegate.decide.upgrades.record import (
     takes_orders,
     version_held,
 )
-from tidegate.decide.upgrades.rehearsal import left_out
-from tidegate.decide.upgrades.repartition import starts_again, state_of_newer, wanted_repartition
-from tidegate.decide.upgrades.repartition_dry_run import why_not_launchable
+from tidegate.app.rules.upgrade.rehearsal import left_out
+from tidegate.app.rules.upgrade.repartition import starts_again, state_of_newer, wanted_repartition
+from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.resources.references import Reference, references_of, spared_by
 from tidegate_spark.contract.reasons import Reason

@@ -11,17 +11,17 @@ from tidegate.api.streaming_app import Phase, RepartitionStatus, UpgradePhase, U
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action, ConfirmDriverGone, ConfirmRecord, CreateRepartition, DeleteRepartition
 from tidegate.app.observation import Observation, lacks_access
-from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.upgrades import messages
-from tidegate.decide.upgrades import repartition_messages as texts
-from tidegate.decide.upgrades.record import (
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade import repartition_messages as texts
+from tidegate.app.rules.upgrade.record import (
     BEFORE_A_LAUNCH,
     is_pending,
     seconds_in_phase,
     seconds_since,
     seconds_to_hear,
 )
-from tidegate.decide.upgrades.rehearsal import DEADLINE, Kept, refused_pod_waits
+from tidegate.app.rules.upgrade.rehearsal import DEADLINE, Kept, refused_pod_waits
+from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
