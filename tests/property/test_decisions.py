@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tidegate.api.streaming_app import DeletionPolicy
 from tidegate.app import actions as do
 from tidegate.app.rules.launch.launch import LONGEST_PAUSE
+from tidegate.app.rules.live.ended_driver import ends_to_be_retried
 from tidegate.app.rules.plan import decide
-from tidegate.decide.ended_driver import ends_to_be_retried
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.pauses import LONGEST_REFUSED_PAUSE
 from tidegate_testing.cluster_simulation import DRIVER, PURGE, Cluster

@@ -14,9 +14,9 @@ from tests.scenario.happenings import choose_among, labels, network, operators, 
 from tests.scenario.schedule import misfortune, run_course
 from tidegate.app.observation import Observation
 from tidegate.app.rules import plan
+from tidegate.app.rules.live import suspension
 from tidegate.app.rules.verdict import Verdict
 from tidegate.cache.index import Index
-from tidegate.decide import suspension
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(25)

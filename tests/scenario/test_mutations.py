@@ -13,10 +13,10 @@ from tidegate.app import reconcile
 from tidegate.app.act import Actor
 from tidegate.app.actions import CreateDriver, Plan, RecordLaunch
 from tidegate.app.rules import plan
+from tidegate.app.rules.live import restarting
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.upgrade import invalid_spec, table
 from tidegate.control.rules import dispatch
-from tidegate.decide import restarting
 from tidegate.pods.records import names, read_pods
 from tidegate.pods.records.pod_owner import Belonging, _role_of, belonging
 from tidegate_spark.snapshots.lineages import attempts

@@ -10,8 +10,8 @@ import pytest
 
 from tests.scenario.happenings import choose_among, losses, people, places
 from tests.scenario.schedule import misfortune, run_course
+from tidegate.app.rules.live import start_from
 from tidegate.app.rules.upgrade import adoption
-from tidegate.decide import start_from
 from tidegate.pods.builders import driver_config
 from tidegate_spark.contract.protocol import EXPECTS_NOTHING
 from tidegate_testing.mistakes import Course, planted

@@ -40,7 +40,7 @@ MISTAKES = {
     "a cycle of packages of the operator": Mistake(
         DIRECTION,
         "No cycles are allowed in tidegate.\n",
-        {"tidegate.api.status.stops": "import tidegate.decide.suspension"},
+        {"tidegate.api.status.stops": "import tidegate.app.rules.live.suspension"},
     ),
     "a cycle inside a package, by an import inside a function": Mistake(
         DIRECTION,
@@ -50,7 +50,7 @@ MISTAKES = {
     "a cycle of a module and a package": Mistake(
         DIRECTION,
         "No cycles are allowed in tidegate.decide.\n",
-        {"tidegate.app.rules.upgrade.gate": "from tidegate.decide import restarting"},
+        {"tidegate.app.rules.upgrade.gate": "from tidegate.app.rules.live import restarting"},
     ),
     "a cycle of packages of the runtime": Mistake(
         DIRECTION,

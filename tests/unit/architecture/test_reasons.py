@@ -154,7 +154,7 @@ def test_every_reason_is_used_and_nothing_else_is_taken_for_one() -> None:
             "operator/tidegate/decide/upgrades",
             {Place.APP, Place.EVENT, Place.UPGRADE, Place.REHEARSAL, Place.REPARTITION},
         ),
-        ("operator/tidegate/decide/channel_status", {Place.CHANNEL}),
+        ("operator/tidegate/app/rules/live/channel_status", {Place.CHANNEL}),
         ("spark_app/tidegate_spark/control/", {Place.MESSAGE, Place.REPLY, Place.CHANNEL, Place.EVENT}),
         ("spark_app/tidegate_spark/contract/protocol", {Place.LAST_EXIT}),
         ("spark_app/tidegate_spark/contract/snapshot_protocol", {Place.SNAPSHOT, Place.EXPORT}),

@@ -19,6 +19,13 @@ from tidegate.app.rules.housekeeping import (
 )
 from tidegate.app.rules.launch import configuration, launch
 from tidegate.app.rules.launch.plaintext_secrets import tell_secrets
+from tidegate.app.rules.live import restarting, running, start_from, suspension
+from tidegate.app.rules.live.autoscaling import tell_scaling
+from tidegate.app.rules.live.availability import works
+from tidegate.app.rules.live.ended_driver import judge_crashed_driver, judge_ended_driver, replace_lost_driver
+from tidegate.app.rules.live.ignored_instances import tell_ignored_instances
+from tidegate.app.rules.live.ignored_periods import tell_ignored_periods
+from tidegate.app.rules.live.restarting import tell_cut_batch
 from tidegate.app.rules.pods import ends
 from tidegate.app.rules.pods.executors import rescale_live
 from tidegate.app.rules.schedule import look_at_schedule
@@ -44,13 +51,7 @@ from tidegate.app.rules.upgrade.reporting import (
 )
 from tidegate.app.rules.upgrade.table import next_step, with_step
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide import deletion, last_snapshot, letting_go, restarting, running, start_from, suspension
-from tidegate.decide.autoscaling import tell_scaling
-from tidegate.decide.availability import works
-from tidegate.decide.ended_driver import judge_crashed_driver, judge_ended_driver, replace_lost_driver
-from tidegate.decide.ignored_instances import tell_ignored_instances
-from tidegate.decide.ignored_periods import tell_ignored_periods
-from tidegate.decide.restarting import tell_cut_batch
+from tidegate.decide import deletion, last_snapshot, letting_go
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest, first_verdict

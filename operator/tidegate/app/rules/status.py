@@ -22,6 +22,13 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.plaintext_secrets import secrets_condition
+from tidegate.app.rules.live.autoscaling import autoscaling_status
+from tidegate.app.rules.live.availability import available_condition
+from tidegate.app.rules.live.channel_status import channel_condition, control_status
+from tidegate.app.rules.live.ignored_instances import instances_condition
+from tidegate.app.rules.live.ignored_periods import periods_condition
+from tidegate.app.rules.live.restarting import count_restarts
+from tidegate.app.rules.live.start_from import build_beginning, build_last_snapshot
 from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found
 from tidegate.app.rules.pods.executors import running_executors, wanted_executors
 from tidegate.app.rules.pods.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
@@ -30,13 +37,6 @@ from tidegate.app.rules.upgrade.record import adopted, recorded
 from tidegate.app.rules.upgrade.repartition import with_progress, without_progress
 from tidegate.app.rules.upgrade.table import at_launch
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.autoscaling import autoscaling_status
-from tidegate.decide.availability import available_condition
-from tidegate.decide.channel_status import channel_condition, control_status
-from tidegate.decide.ignored_instances import instances_condition
-from tidegate.decide.ignored_periods import periods_condition
-from tidegate.decide.restarting import count_restarts
-from tidegate.decide.start_from import build_beginning, build_last_snapshot
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.pauses import FIGURES_INTERVAL, time_left
 from tidegate.pods.records.faults import read_termination

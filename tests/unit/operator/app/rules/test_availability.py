@@ -5,8 +5,8 @@ import pytest
 
 from tidegate.api.streaming_app import Condition, Phase, StreamingApp, UpgradePhase
 from tidegate.app.actions import Plan
+from tidegate.app.rules.live.availability import AVAILABLE
 from tidegate.app.rules.plan import decide
-from tidegate.decide.availability import AVAILABLE
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe
 from tidegate_testing.plans import status_of

@@ -7,8 +7,8 @@ import pytest
 from tidegate.api.status.status import ControlStatus
 from tidegate.api.streaming_app import Phase
 from tidegate.app.observation import Observation
+from tidegate.app.rules.live.channel_status import CONTROL_CHANNEL, channel_condition, control_status
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.channel_status import CONTROL_CHANNEL, channel_condition, control_status
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.control_protocol import ChannelReport, ControlReport
 from tidegate_spark.contract.reasons import Reason

@@ -8,8 +8,8 @@ import pytest
 
 from tidegate.api.streaming_app import AutoscalingBasis, AutoscalingStatus, Condition, Phase, StreamingApp
 from tidegate.app.actions import Action, SetExecutors, WriteStatus
+from tidegate.app.rules.live.ignored_instances import INSTANCES_IGNORED
 from tidegate.app.rules.plan import decide
-from tidegate.decide.ignored_instances import INSTANCES_IGNORED
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver

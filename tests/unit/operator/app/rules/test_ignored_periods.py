@@ -7,10 +7,10 @@ import msgspec
 from tidegate.api.spec import AutoscalingSpec
 from tidegate.api.streaming_app import Condition, Phase, StreamingApp
 from tidegate.app.actions import WriteStatus
+from tidegate.app.rules.live.ignored_periods import PERIODS_IGNORED
 from tidegate.app.rules.plan import decide
 from tidegate.autoscaling.algorithm.settings import ExcludedPeriod
 from tidegate.autoscaling.rules.inputs import settings_of
-from tidegate.decide.ignored_periods import PERIODS_IGNORED
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver

@@ -12,9 +12,9 @@ from tidegate.api.streaming_app import DriverStatus, LastExit, Phase, RestartsSt
 from tidegate.app.actions import CreateDriver, DeleteDriver, Plan, RecordLaunch, WriteStatus
 from tidegate.app.metrics.lifecycle import Restart, restarts_between
 from tidegate.app.observation import Observation
+from tidegate.app.rules.live.restarting import tell_cut_batch
 from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import Memory
-from tidegate.decide.restarting import tell_cut_batch
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import Exit

@@ -11,8 +11,8 @@ import datetime
 
 from tidegate.api.streaming_app import Condition
 from tidegate.app.observation import Observation
+from tidegate.app.rules.live import autoscaling_messages
 from tidegate.autoscaling.rules.inputs import basis_of
-from tidegate.decide import autoscaling_messages
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 

@@ -11,7 +11,7 @@ import datetime
 from tidegate.api.streaming_app import Condition, StreamingApp
 from tidegate.api.values.times import fault_of
 from tidegate.app.observation import Observation
-from tidegate.decide import autoscaling_messages
+from tidegate.app.rules.live import autoscaling_messages
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 

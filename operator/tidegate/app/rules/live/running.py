@@ -10,6 +10,7 @@ from tidegate.app.actions import DeleteDriver
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.launch.launch import reason_not_built, starting_message, why_not_built
+from tidegate.app.rules.live.ended_driver import ends_to_be_retried, stalled
 from tidegate.app.rules.pods.ends import ended_for_good
 from tidegate.app.rules.pods.executors import (
     is_short,
@@ -28,7 +29,6 @@ from tidegate.app.rules.pods.overdue import OVERDUE
 from tidegate.app.rules.upgrade.record import is_pending, runs_ready
 from tidegate.app.rules.verdict import Verdict
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
-from tidegate.decide.ended_driver import ends_to_be_retried, stalled
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import Problem, name_end, name_reported, name_start_problem

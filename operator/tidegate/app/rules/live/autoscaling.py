@@ -14,13 +14,13 @@ from tidegate.api.spec import AutoscalingSpec
 from tidegate.api.status.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.api.status.autoscaling_status import AutoscalingMetrics, AutoscalingStatus, LastScale
 from tidegate.app.observation import Observation
+from tidegate.app.rules.live import autoscaling_messages
 from tidegate.autoscaling.algorithm.bounds import LIMITS
 from tidegate.autoscaling.algorithm.evaluate import usable_share
 from tidegate.autoscaling.algorithm.large_batches import usable_rate
 from tidegate.autoscaling.algorithm.past import SATURATED, Past
 from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.rules.inputs import basis_of, is_autoscaled
-from tidegate.decide import autoscaling_messages
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason, reason_from
 

@@ -15,11 +15,11 @@ from tidegate.api.streaming_app import Phase, RestartPolicy, RestartsStatus, Str
 from tidegate.app.actions import DeleteDriver
 from tidegate.app.observation import Observation, is_told
 from tidegate.app.rules import messages
+from tidegate.app.rules.live.ended_driver import ends_to_be_retried, judge_ended_driver
 from tidegate.app.rules.pods import ends
 from tidegate.app.rules.pods.ends import ended_for_good_with, judge_exhausted_driver, obey_policy_never
 from tidegate.app.rules.upgrade.adoption import report_of_fenced
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide.ended_driver import ends_to_be_retried, judge_ended_driver
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records import fault_messages
