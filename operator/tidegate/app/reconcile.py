@@ -21,6 +21,7 @@ from tidegate.app.metrics.lifecycle import restarts_between
 from tidegate.app.observation import Observation, pods_of, with_pods
 from tidegate.app.observe import observe
 from tidegate.app.observe_unreadable import observe_unreadable
+from tidegate.app.rules.deleted.deletion import release_unreadable
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.pods.executors import lacks_pods, wanted_executors
 from tidegate.autoscaling.quotas import Quotas
@@ -28,7 +29,6 @@ from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import UnreadableTeller
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.pods.start_events import StartEvents
-from tidegate.decide.deletion import release_unreadable
 from tidegate.engine.outcome import Outcome
 from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import Looks

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from tidegate.api.streaming_app import StreamingAppStatus, UpgradePhase
 from tidegate.app.actions import Action, Plan, RecordLaunch, WriteStatus
 from tidegate.app.observation import Observation
+from tidegate.app.rules.deleted import deletion, last_snapshot, origin_release
 from tidegate.app.rules.housekeeping import (
     HOUSEKEEPING,
     look_after_configuration_in,
@@ -51,7 +52,6 @@ from tidegate.app.rules.upgrade.reporting import (
 )
 from tidegate.app.rules.upgrade.table import next_step, with_step
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide import deletion, last_snapshot, letting_go
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest, first_verdict
@@ -64,7 +64,7 @@ DELETION_RULES: tuple[Rule, ...] = (
     deletion.remove_executors,
     deletion.remove_rehearsals,
     deletion.remove_repartitions,
-    letting_go.let_go_of_origin,
+    origin_release.let_go_of_origin,
     last_snapshot.take_last_snapshot,
     deletion.wait_for_disowned_driver,
     deletion.purge_storage,

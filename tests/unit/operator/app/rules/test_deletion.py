@@ -13,9 +13,9 @@ from tidegate.app.actions import (
     DeletePurge,
     Plan,
 )
+from tidegate.app.rules.deleted.deletion import release_unreadable
 from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import Memory, Refusal
-from tidegate.decide.deletion import release_unreadable
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.pods.records.record import Exit, PodRecord, Waiting
 from tidegate_spark.contract.protocol import Termination, to_json

@@ -6,9 +6,9 @@ from tidegate.api.stream_snapshot import SnapshotPhase, owner_uid
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.app.actions import CreateSnapshot
 from tidegate.app.observation import Observation
+from tidegate.app.rules.deleted import deletion_messages
 from tidegate.app.rules.schedule import REFUSED_PAUSE
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide import deletion_messages
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left

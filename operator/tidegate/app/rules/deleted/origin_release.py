@@ -10,8 +10,8 @@ from tidegate.api.streaming_app import Phase, StartedFrom
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action, CreateOriginRelease, DeleteOriginRelease
 from tidegate.app.observation import Observation, lacks_access
+from tidegate.app.rules.deleted import deletion_messages
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide import deletion_messages
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import PATIENCE, patience_left, refused_for

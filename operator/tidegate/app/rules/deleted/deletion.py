@@ -20,11 +20,11 @@ from tidegate.app.actions import (
 )
 from tidegate.app.observation import Observation, lacks_access
 from tidegate.app.rules import messages
+from tidegate.app.rules.deleted import deletion_messages
+from tidegate.app.rules.deleted.last_snapshot import tell_missing
+from tidegate.app.rules.deleted.origin_release import remove_release_pod, tell_held
 from tidegate.app.rules.pods.overdue import OVERDUE, wait_for_end
 from tidegate.app.rules.verdict import Verdict
-from tidegate.decide import deletion_messages
-from tidegate.decide.last_snapshot import tell_missing
-from tidegate.decide.letting_go import remove_release_pod, tell_held
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import refused_for
