@@ -14,9 +14,9 @@ from devcluster import tools
 from devcluster.apiserver import ApiServer
 from tests.integration.test_chart import ACCOUNT, CHART, NAMESPACE, namespace, without_owner
 from tidegate.access.builders.access import build_access
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver import build_driver_pod
 from tidegate_testing.helm import Helm
 from tidegate_testing.kubectl import Kubectl, KubectlError
 from tidegate_testing.observations import app_with

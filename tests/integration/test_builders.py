@@ -12,11 +12,11 @@ import pytest
 from tidegate.access.builders.access import build_access
 from tidegate.access.builders.launch_secrets import build_agent_secret, build_spark_secret
 from tidegate.api.streaming_app import StreamingApp, decode_app
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.purge import build_purge_pod
 from tidegate.engine.rules.event import build_event
 from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.kubectl import Kubectl
 

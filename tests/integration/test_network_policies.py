@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from devcluster import tools
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.records.metadata import labels
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.contract.protocol import COMMAND_PORT, ROLE_SNAPSHOT, STATUS_PORT
 from tidegate_testing.helm import Helm
 from tidegate_testing.policy_world import Pod, Reached, World, enforce

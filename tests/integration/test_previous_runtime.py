@@ -16,13 +16,13 @@ from tidegate.agent import client as agent_client
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import launch_of
 from tidegate.api.control_message import ControlMessage
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.control.builders.message_snapshot import build_message_snapshot
 from tidegate.pods.builders.spark_auth import spark_auth_mounts
 from tidegate.pods.records.faults import has_unknown_termination, read_termination
 from tidegate.pods.records.pod_owner import Belonging, belonging
 from tidegate.pods.records.record import Exit
 from tidegate.pods.spark.settings import CLOSED_PORTS
-from tidegate.resources.driver import build_driver_pod
 from tidegate.snapshots.rules import pods
 from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders, MessageState
 from tidegate_spark.contract.json_form import from_order, to_json

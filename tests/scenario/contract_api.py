@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.app.builders.references import secret_to_try
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import AlreadyExists, Conflict, Invalid, NotFound
 from tidegate.kube.paths import collection, item
 from tidegate.kube.watch import Changed, Listed, Removed, Watch
-from tidegate.resources.references import secret_to_try
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.observations import app_with
 

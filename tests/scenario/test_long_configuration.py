@@ -18,7 +18,7 @@ from tests.scenario.surroundings import content_of
 from tests.scenario.test_pods_that_do_not_start import create
 from tests.scenario.world import NAMESPACE, ORDERS, World
 from tidegate.access.launch_secrets import LaunchSecrets
-from tidegate.resources import configuration
+from tidegate.app.builders import configuration
 from tidegate_spark.contract import configuration_protocol
 
 SEEDS = range(30)

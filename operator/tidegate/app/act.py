@@ -16,6 +16,7 @@ from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.app import actions as do
+from tidegate.app.builders.configuration import secret_for
 from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
@@ -43,7 +44,6 @@ from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.pods.records.names import access_name, driver_pod_name, purge_pod_name
 from tidegate.pods.records.read_pods import Pod, build_record, launch_of
 from tidegate.pods.records.record import PodRecord, process_of
-from tidegate.resources.configuration import secret_for
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.protocol import FINALIZER, store_identity
 from tidegate_spark.contract.reasons import Reason

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus
+from tidegate.app.builders.references import Reference
 from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.algorithm.situation import Quota
 from tidegate.cache.process_state import Memory, TimedReport
@@ -15,7 +16,6 @@ from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import Exit, PodRecord
-from tidegate.resources.references import Reference
 
 
 @dataclass(frozen=True, slots=True)

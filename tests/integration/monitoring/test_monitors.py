@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver import build_driver_pod
 from tidegate_testing.helm import Helm
 from tidegate_testing.values import app
 

@@ -8,14 +8,14 @@ import msgspec
 
 from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshot
 from tidegate.api.streaming_app import RepartitionStatus, StartedFrom, StreamingApp, UpgradePhase
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.purge import build_purge_pod
+from tidegate.app.builders.rehearsal_pod import build_rehearsal_pod
+from tidegate.app.builders.release_pod import build_release_pod
+from tidegate.app.builders.repartition_pod import build_repartition_pod
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.purge import build_purge_pod
-from tidegate.resources.rehearsal_pod import build_rehearsal_pod
-from tidegate.resources.release_pod import build_release_pod
-from tidegate.resources.repartition_pod import build_repartition_pod
 from tidegate.snapshots.builders.export_pod import build_export_pod
 from tidegate.snapshots.builders.snapshot_pod import build_snapshot_pod
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, VerifyOrder

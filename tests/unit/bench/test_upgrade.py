@@ -4,7 +4,7 @@ import json
 
 from tests.bench.turns import turns
 from tests.bench.upgrade import BY_HAND, MODES, UPGRADE, Trial, figures, gap_at, of_the_next_epoch, samples
-from tidegate.resources.driver import build_driver_pod
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.commit_log import Batch
 from tidegate_testing.observations import PLATFORM, app_with

@@ -8,8 +8,8 @@ import msgspec
 
 from tidegate.api.control_message import ControlMessageSpec
 from tidegate.api.stream_snapshot import ExportSpec, StreamSnapshotSpec
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.control.builders.message_snapshot import build_message_snapshot
-from tidegate.resources.driver import build_driver_pod
 from tidegate.snapshots.builders.export_pod import build_export_pod
 from tidegate_testing import plain_yaml
 from tidegate_testing.control_observations import message

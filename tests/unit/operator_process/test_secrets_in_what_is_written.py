@@ -13,6 +13,7 @@ from aiohttp import web
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import Answer
 from tidegate.api.streaming_app import StreamingApp, encode_status
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.app.observation import Unfit
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
@@ -23,7 +24,6 @@ from tidegate.engine.events import EventPublisher
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.kube.failures import Forbidden, Invalid, failure_from_response
 from tidegate.pods.records.read_pods import Pod, build_record
-from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.contract.protocol import ROLE_DRIVER, AgentReport, DriverState, Fault, Termination, to_json
 from tidegate_spark.contract.reasons import ForeignReason, Reason
 from tidegate_spark.contract.secret_shapes import REDACTED

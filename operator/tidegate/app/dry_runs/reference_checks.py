@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.builders.references import SECRET, Reference, secret_to_try
 from tidegate.app.dry_runs.pod_dry_run import LASTS, MISSING_LASTS
 from tidegate.app.observation import CheckedReferences, Observation
 from tidegate.app.rules.upgrade.start_upgrade import references_to_check
@@ -23,7 +24,6 @@ from tidegate.engine.resource_key import Key
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, AlreadyExists, Failure, NotFound
 from tidegate.kube.paths import collection_of, item
-from tidegate.resources.references import SECRET, Reference, secret_to_try
 
 MOST_OBJECTS = 50
 """Objects of one version that are asked for; further ones are not checked."""

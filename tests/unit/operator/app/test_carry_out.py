@@ -26,6 +26,7 @@ from tidegate.app.actions import (
     SetExecutors,
     WriteStatus,
 )
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.app.observe import observe
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
@@ -43,7 +44,6 @@ from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import agent_secret_name, spark_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, process_of
-from tidegate.resources.driver import build_driver_pod
 from tidegate.snapshots.builders.stream_snapshot import build_scheduled
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.reasons import ForeignReason, Reason

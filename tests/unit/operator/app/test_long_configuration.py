@@ -8,10 +8,10 @@ import pytest
 
 from tests.unit.operator.app.test_carry_out import APP, World
 from tidegate.app.actions import CreateDriver, ProvideConfiguration
+from tidegate.app.builders.driver import build_driver
 from tidegate.engine.outcome import LookAgain
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Forbidden, Unavailable
-from tidegate.resources.driver import build_driver
 from tidegate_testing.observations import PLATFORM, app_with
 
 BUILT = build_driver(app_with({"application.args": ["x" * 4000] * 40}), 1, 1, PLATFORM)

@@ -11,6 +11,8 @@ from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.act import Actor
 from tidegate.app.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan, RestoreLabels
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.purge import build_purge_pod
 from tidegate.app.observe import observe
 from tidegate.app.rules.housekeeping import UNLABELLED_SECONDS
 from tidegate.app.rules.plan import decide
@@ -19,8 +21,6 @@ from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.kube.failures import Forbidden
 from tidegate.metrics.figures import Figures
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched

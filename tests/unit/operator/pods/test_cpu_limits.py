@@ -6,12 +6,12 @@ import pytest
 
 from tidegate.api.spec import Resources
 from tidegate.api.values.quantity import parse_quantity
+from tidegate.app.builders.purge import build_purge_pod
+from tidegate.app.builders.rehearsal_pod import build_rehearsal_pod
 from tidegate.pods.builders.cpu_limits import driver_limit, executor_limit
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.builders.storage_pod import hash_of_taken
-from tidegate.resources.purge import build_purge_pod
-from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 from tidegate.snapshots.builders.export_pod import hash_of_export
 from tidegate.snapshots.builders.snapshot_pod import storage_of
 from tidegate_testing.every_pod import ALL, BESIDE, Change, Pod, repartition_pod, snapshot_of

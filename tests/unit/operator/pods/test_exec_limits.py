@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tidegate.api.values.errors import TooLongError
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.reserved.exec_limits import LONGEST_ENVIRONMENT, LONGEST_SETTING, LONGEST_STRING
-from tidegate.resources.driver import build_driver_pod
 from tidegate_testing.observations import PLATFORM, app_with
 
 LONGEST = "x" * (LONGEST_STRING - len("RULES="))

@@ -3,11 +3,11 @@
 import pytest
 
 from tidegate.api.values.errors import SpecError
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_template, build_executor_to_try
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.contract.protocol import ExecutorConfig, from_json
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app

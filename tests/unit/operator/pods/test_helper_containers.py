@@ -9,12 +9,12 @@ import pytest
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.values.errors import SpecError
 from tidegate.api.values.quantity import parse_quantity
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.purge import build_purge_pod
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.builders.storage_pod import hash_of_taken
 from tidegate.pods.records.floors import Bounds, Floors
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.purge import build_purge_pod
 from tidegate_testing.every_pod import BESIDE, Change
 from tidegate_testing.observations import PLATFORM, app_with
 

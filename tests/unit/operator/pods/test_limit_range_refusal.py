@@ -2,9 +2,9 @@
 
 import pytest
 
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.admission.limit_range_refusal import containers_refused, refusal_of_helper
-from tidegate.resources.driver import build_driver_pod
 from tidegate_testing.every_pod import BESIDE
 from tidegate_testing.observations import PLATFORM, app_with
 

@@ -7,11 +7,11 @@ import pytest
 
 from tidegate.api.spec_hash import spec_hash, version_of, with_version
 from tidegate.api.streaming_app import StreamingApp, decode_app
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.purge import build_purge_pod
+from tidegate.app.builders.rehearsal_pod import build_rehearsal_pod
 from tidegate.pods.builders.driver_config import app_storage, build_driver_config
 from tidegate.pods.builders.executor import build_executor_template
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.purge import build_purge_pod
-from tidegate.resources.rehearsal_pod import build_rehearsal_pod
 from tidegate_spark.contract.protocol import MAIN_DIRECTORY, MOUNTED_MAIN_DIRECTORY
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.observations import PLATFORM

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.purge import build_purge_pod
 from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import LOG_FORMAT_VARIABLE, SECRET_VARIABLES, Storage
 from tidegate_testing.values import app
 

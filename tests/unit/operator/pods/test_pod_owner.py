@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from tidegate.api.spec_hash import spec_hash
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.purge import build_purge_pod
 from tidegate.cache.index import Index
 from tidegate.pods.records.metadata import owner_reference, reference_to
 from tidegate.pods.records.read_pods import Pod, build_record, launch_of
 from tidegate.pods.records.record import PodRecord, of_driver
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_spark.process.spark.sparkconf import executor_template
 from tidegate_testing.observations import PLATFORM, app_with, driver_of, executor_of, launched

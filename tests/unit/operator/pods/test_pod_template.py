@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tidegate.api.values.errors import SpecError
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.builders.pod_template import lay_over
-from tidegate.resources.driver import build_driver_pod
 from tidegate_testing.observations import PLATFORM, app_with
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

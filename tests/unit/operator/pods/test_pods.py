@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.read_pods import Pod, build_record
 from tidegate.pods.records.record import PodRecord, Waiting
-from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.observations import PLATFORM, app_with
 

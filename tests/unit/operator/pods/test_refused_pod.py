@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.admission.admission_error import Complaint, complaint_of
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_to_try
-from tidegate.resources.driver import build_driver_pod
 from tidegate_testing.observations import PLATFORM, app_with
 from tidegate_testing.pod_refusals import OVER_THE_LIMIT, WRONG, Wrong
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import SpecError
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.purge import build_purge_pod
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.purge import build_purge_pod
 from tidegate_testing.values import app
 
 PLATFORM = Platform("operator:1")

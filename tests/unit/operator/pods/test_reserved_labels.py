@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tidegate.api.values.errors import SpecError
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.purge import build_purge_pod
 from tidegate.app.rules.plan import decide
 from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.builders.executor import build_executor_to_try
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.spark import sparkconf

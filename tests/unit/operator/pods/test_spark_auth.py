@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tidegate.access.builders.launch_secrets import build_agent_secret, build_spark_secret
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.builders.driver_config import app_storage, build_driver_config
 from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.contract.protocol import AGENT_NUMBER_FILE, AGENT_TOKEN_FILE
 from tidegate_testing.observations import app_with
 from tidegate_testing.values import app

@@ -18,6 +18,7 @@ from tidegate.app.actions import (
     DeleteRepartition,
     Plan,
 )
+from tidegate.app.builders.purge import build_purge_pod
 from tidegate.app.observation import Observation, lacks_access
 from tidegate.app.rules import messages
 from tidegate.app.rules.deleted import deletion_messages
@@ -33,7 +34,6 @@ from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import name_end, name_start_problem, read_termination
 from tidegate.pods.records.names import driver_pod_name, purge_pod_name
 from tidegate.pods.records.record import PodRecord
-from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_spark.contract.reasons import Reason
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tidegate.api.streaming_app import Phase, StartedFrom
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action, CreateOriginRelease, DeleteOriginRelease
+from tidegate.app.builders.release_pod import build_release_pod
 from tidegate.app.observation import Observation, lacks_access
 from tidegate.app.rules.deleted import deletion_messages
 from tidegate.app.rules.verdict import Verdict
@@ -18,7 +19,6 @@ from tidegate.engine.rules.pauses import PATIENCE, patience_left, refused_for
 from tidegate.pods.builders.driver_config import fork_holder
 from tidegate.pods.records.faults import name_end, name_start_problem
 from tidegate.pods.records.names import release_pod_name
-from tidegate.resources.release_pod import build_release_pod
 from tidegate_spark.contract.reasons import Reason
 
 

@@ -22,6 +22,8 @@ from tidegate.app.actions import (
     EnsureLaunchSecrets,
     ProvideConfiguration,
 )
+from tidegate.app.builders.configuration import ConfiguredPod
+from tidegate.app.builders.driver import build_driver
 from tidegate.app.observation import Observation, lacks_access
 from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lineage_to_launch, with_beginning
@@ -35,8 +37,6 @@ from tidegate.pods.admission.admission_error import complaint_of, field_behind
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_to_try
 from tidegate.pods.records.names import driver_pod_name
-from tidegate.resources.configuration import ConfiguredPod
-from tidegate.resources.driver import build_driver
 from tidegate_spark.contract.protocol import FINALIZER, ROLE_DRIVER, ROLE_EXECUTOR, ROLE_REPARTITION
 from tidegate_spark.contract.reasons import Reason
 

@@ -14,6 +14,7 @@ import msgspec
 from tidegate.api.streaming_app import RehearsalSpec, RehearsalStatus, RehearsedQuery, UpgradePhase, UpgradeStatus
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action, ConfirmRecord, CreateRehearsal, DeleteRehearsal
+from tidegate.app.builders.rehearsal_pod import build_rehearsal, longest_seconds
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import provide
 from tidegate.app.rules.upgrade import messages
@@ -34,7 +35,6 @@ from tidegate.pods.records.faults import (
 from tidegate.pods.records.names import rehearsal_pod_name
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import PodRecord
-from tidegate.resources.rehearsal_pod import build_rehearsal, longest_seconds
 from tidegate_spark.contract.protocol import EXIT_STOPPED, Fault, Termination
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalResult

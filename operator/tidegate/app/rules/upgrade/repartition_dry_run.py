@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.api.streaming_app import RepartitionStatus, UpgradePhase
 from tidegate.api.values.errors import SpecError
+from tidegate.app.builders.repartition_pod import build_attempt
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import pods_to_try, why_not_built
 from tidegate.app.rules.upgrade import repartition_messages as texts
@@ -29,7 +30,6 @@ from tidegate.app.rules.upgrade.repartition import state_of_newer, wanted_repart
 from tidegate.app.rules.upgrade.repartition_pod import find_pod
 from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.records.names import repartition_pod_name
-from tidegate.resources.repartition_pod import build_attempt
 from tidegate_spark.contract.protocol import ROLE_REPARTITION
 
 _NOT_LAUNCHED = (*OLD_RUNS, *BEFORE_A_LAUNCH)

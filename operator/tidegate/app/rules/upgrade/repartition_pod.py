@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tidegate.api.streaming_app import Phase, RepartitionStatus, UpgradePhase, UpgradeStatus
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action, ConfirmDriverGone, ConfirmRecord, CreateRepartition, DeleteRepartition
+from tidegate.app.builders.repartition_pod import build_repartition_pod
 from tidegate.app.observation import Observation, lacks_access
 from tidegate.app.rules.upgrade import messages
 from tidegate.app.rules.upgrade import repartition_messages as texts
@@ -34,7 +35,6 @@ from tidegate.pods.records.faults import (
 )
 from tidegate.pods.records.names import driver_pod_name, repartition_pod_name
 from tidegate.pods.records.record import PodRecord, process_of
-from tidegate.resources.repartition_pod import build_repartition_pod
 from tidegate_spark.contract.protocol import Termination
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import RepartitionEnd

@@ -16,6 +16,7 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
+from tidegate.app.builders.references import Reference, references_of, spared_by
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import pods_to_try, reason_not_built
 from tidegate.app.rules.messages import named_in, references_unchecked
@@ -39,7 +40,6 @@ from tidegate.app.rules.upgrade.rehearsal import left_out
 from tidegate.app.rules.upgrade.repartition import starts_again, state_of_newer, wanted_repartition
 from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable
 from tidegate.pods.records.read_pods import time_from_seconds
-from tidegate.resources.references import Reference, references_of, spared_by
 from tidegate_spark.contract.reasons import Reason
 
 ABANDON_ANNOTATION = "tidegate.dev/abandon-state"

@@ -8,9 +8,9 @@ import pytest
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import UpgradePhase
 from tidegate.app import actions as do
+from tidegate.app.builders.references import Reference
 from tidegate.app.observation import CheckedReferences, Unfit
 from tidegate.app.rules.plan import decide
-from tidegate.resources.references import Reference
 from tidegate_testing.observations import NOW, app_with, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of, written
 from tidegate_testing.upgrades import IMAGE, A, B, C, edited, new_app, old_app, record, runs, under_test

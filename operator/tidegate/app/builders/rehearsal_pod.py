@@ -15,6 +15,8 @@ import msgspec
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Driver, RehearsalSpec, StreamingApp, StreamingAppStatus
 from tidegate.api.values.quantity import parse_quantity
+from tidegate.app.builders.configuration import ConfiguredPod, configuration_of
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.builders.cpu_limits import limited_as_driver
 from tidegate.pods.builders.driver_config import app_storage, build_driver_config
 from tidegate.pods.builders.helper_containers import of_container, raised_resources
@@ -22,8 +24,6 @@ from tidegate.pods.records.metadata import labels, owner_reference
 from tidegate.pods.records.names import DRIVER_CONTAINER, rehearsal_pod_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.spark.settings import without_secret_files
-from tidegate.resources.configuration import ConfiguredPod, configuration_of
-from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.contract.configuration_protocol import REST_DIRECTORY
 from tidegate_spark.contract.protocol import (
     AGENT_TOKEN_FILE,

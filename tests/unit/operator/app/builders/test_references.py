@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.references import references_of, spared_by
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.builders.executor import build_executor_to_try
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.references import references_of, spared_by
 from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXECUTOR
 from tidegate_testing.observations import PLATFORM, app_with
 

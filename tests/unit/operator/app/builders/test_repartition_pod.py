@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.api.streaming_app import RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.api.values.errors import SpecError
-from tidegate.resources.repartition_pod import build_repartition_pod
+from tidegate.app.builders.repartition_pod import build_repartition_pod
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, DriverConfig, from_json
 from tidegate_spark.contract.repartition_protocol import REPARTITION_VARIABLE, Repartition
 from tidegate_testing.observations import PLATFORM, app_with

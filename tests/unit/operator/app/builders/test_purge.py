@@ -10,15 +10,15 @@ import pytest
 
 import tidegate_spark
 from tidegate.api.streaming_app import decode_app
+from tidegate.app.builders.purge import build_purge_pod
 from tidegate.pods.builders.pod_parts import RUNTIME_IN_OPERATOR_IMAGE
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.purge import build_purge_pod
 from tidegate_spark.contract.protocol import DriverConfig, from_json
 from tidegate_testing.golden import assert_golden
 from tidegate_testing.values import app, body
 
 PLATFORM = Platform(operator_image="tidegate/operator:1", operator_image_pull_policy="Always")
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[5]
 
 
 def test_the_whole_pod() -> None:

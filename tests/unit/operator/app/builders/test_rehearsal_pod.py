@@ -8,8 +8,8 @@ import pytest
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RollbackSnapshot, StreamingApp
 from tidegate.api.values.errors import SpecError
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.rehearsal_pod import build_rehearsal_pod
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.rehearsal_pod import build_rehearsal_pod
 from tidegate_testing.observations import PLATFORM
 from tidegate_testing.rehearsals import ASKED, POD, config_of, rehearsing
 from tidegate_testing.upgrades import COPY

@@ -8,11 +8,11 @@ import pytest
 
 from tidegate.api.spec_hash import program_hash, spec_hash
 from tidegate.api.streaming_app import SpecError
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
-from tidegate.resources.driver import build_driver_pod
 from tidegate_spark.contract.control_protocol import ControlSettings, ModelSettings
 from tidegate_spark.contract.protocol import (
     EXPECTS_BEGINNING,

@@ -18,8 +18,8 @@ from tidegate.api.streaming_app import (
     encode_status,
 )
 from tidegate.api.values.errors import TooLongError
-from tidegate.resources.driver import build_driver_pod
-from tidegate.resources.version_limit import LONGEST_OBJECT
+from tidegate.app.builders.driver import build_driver_pod
+from tidegate.app.builders.version_limit import LONGEST_OBJECT
 from tidegate_testing.observations import PLATFORM, app_with, launched
 
 ETCD = 3 * 512 * 1024

@@ -7,6 +7,9 @@ from typing import Any
 
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RestartPolicy, StreamingApp
+from tidegate.app.builders.configuration import ConfiguredPod, configuration_of
+from tidegate.app.builders.starting_offsets import refuse_unreadable_offsets
+from tidegate.app.builders.version_limit import refuse_large_version
 from tidegate.pods.builders import pod_parts
 from tidegate.pods.builders.control_channel import mount_credentials
 from tidegate.pods.builders.cpu_limits import driver_limit
@@ -19,9 +22,6 @@ from tidegate.pods.records.names import DRIVER_CONTAINER, agent_secret_name, dri
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.reserved.accounts import refuse_others_account, service_account
 from tidegate.pods.reserved.addresses import refuse_detours
-from tidegate.resources.configuration import ConfiguredPod, configuration_of
-from tidegate.resources.starting_offsets import refuse_unreadable_offsets
-from tidegate.resources.version_limit import refuse_large_version
 from tidegate_spark.contract.protocol import (
     AGENT_TOKEN_FILE,
     ANNOTATION_APP_UID,

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from tidegate.api.values.errors import TooLongError
+from tidegate.app.builders.configuration import ConfiguredPod, secret_for
+from tidegate.app.builders.driver import build_driver
+from tidegate.app.builders.purge import build_purge_pod
+from tidegate.app.builders.rehearsal_pod import build_rehearsal
 from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.records.read_pods import Pod, build_record
 from tidegate.pods.records.record import PodRecord
-from tidegate.resources.configuration import ConfiguredPod, secret_for
-from tidegate.resources.driver import build_driver
-from tidegate.resources.purge import build_purge_pod
-from tidegate.resources.rehearsal_pod import build_rehearsal
 from tidegate_spark.contract.configuration_protocol import (
     LONGEST_IN_VARIABLE,
     REST_DIRECTORY,
