@@ -34,7 +34,7 @@ from tidegate.autoscaling.algorithm.measured import Measured
 from tidegate.autoscaling.algorithm.past import Past
 from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.algorithm.settings import Mode
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.control_protocol import ChannelReport
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.contract.reasons import Reason

@@ -27,19 +27,19 @@ from tidegate.agent.client import AgentClient
 from tidegate.api.control_message import CONTROL_PLURAL
 from tidegate.api.stream_snapshot import SNAPSHOT_PLURAL
 from tidegate.api.streaming_app import PLURAL
-from tidegate.assembly import build_operator
-from tidegate.handlers import build_registry, build_settings
 from tidegate.kube.client import KubeClient, always
 from tidegate.kube.connection import NoConfigurationError, connect
 from tidegate.kube.failures import FAILURES
 from tidegate.kube.leadership import Candidate
 from tidegate.kube.lease import Leadership, boot_clock, find_namespace, make_candidate
 from tidegate.kube.paths import GROUP_PATH
-from tidegate.logs import configure_logging
-from tidegate.metrics.figures import Figures
-from tidegate.metrics.server import serve_metrics
-from tidegate.running_operator import Operator, drain, start_parts
 from tidegate.settings import Settings, read_settings
+from tidegate.wiring.assembly import build_operator
+from tidegate.wiring.handlers import build_registry, build_settings
+from tidegate.wiring.logs import configure_logging
+from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics_server import serve_metrics
+from tidegate.wiring.running_operator import Operator, drain, start_parts
 
 DEFAULT_NAMESPACE = "default"
 """Where the agents' key is if nobody says which namespace is the operator's own: it runs outside of a pod then."""

@@ -25,7 +25,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import connect
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import collection_of
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.protocol import to_json
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_testing import audit_log

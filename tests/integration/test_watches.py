@@ -7,7 +7,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import connect
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import Changed, Listed, MetadataOnly, Removed, Watch
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.kubectl import Kubectl
 

@@ -29,7 +29,7 @@ from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.paths import item
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.control_protocol import ControlOrders
 from tidegate_spark.control_log.entries import Entry
 from tidegate_testing.agent_commands import commands

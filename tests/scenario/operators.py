@@ -50,8 +50,8 @@ from tidegate.kube.paths import collection
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
-from tidegate.running_operator import Operator
 from tidegate.snapshots.index import SnapshotIndex
+from tidegate.wiring.running_operator import Operator
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_testing.chart_rules import grant_for, grants, rules_of
 

@@ -16,8 +16,8 @@ from tidegate.agent.session import Answer
 from tidegate.kube.client import KubeClient, require
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import Failure, Unavailable, failure_from_response
-from tidegate.metrics.figures import Figures
 from tidegate.pods.records.record import PodRecord
+from tidegate.wiring.metrics import Figures
 
 T = TypeVar("T")
 Asked = tuple[str, str, bytes, str]

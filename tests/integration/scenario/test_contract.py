@@ -16,7 +16,7 @@ from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import connect
 from tidegate.kube.failures import Invalid, NotFound
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.protocol import Storage
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.observations import observe

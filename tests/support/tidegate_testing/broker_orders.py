@@ -28,9 +28,9 @@ from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
-from tidegate.metrics.figures import Figures
 from tidegate.pods.records.record import PodRecord
 from tidegate.snapshots.index import SnapshotIndex
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport
 from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.contract.protocol import AgentReport, DriverState

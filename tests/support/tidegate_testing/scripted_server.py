@@ -12,7 +12,7 @@ from kubernetes.aio.client import Configuration
 
 from tidegate.kube.client import Guard, KubeClient, always
 from tidegate.kube.connection import Connection
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 
 
 class Server:

@@ -7,7 +7,7 @@ from prometheus_client import generate_latest
 
 from tests.bench.audit import Request
 from tests.bench.hostile_figures import ALONE, ARRIVING, PRESENT, Delays, Window, figures, latencies
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 
 EDITOR, OPERATOR = "tidegate-bench", "tidegate-operator/"
 

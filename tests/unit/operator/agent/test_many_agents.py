@@ -10,8 +10,8 @@ from tidegate.agent.poller import PACES, AgentPoller
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.metrics.figures import Figures
 from tidegate.pods.records.record import PodRecord
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.observations import UID, app_with, launched, running_driver
 from tidegate_testing.virtual_time import run_in_virtual_time

@@ -18,8 +18,8 @@ from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.index import Index
 from tidegate.cache.process_state import Memory
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.metrics.figures import Figures
 from tidegate.pods.records.record import PodRecord
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport, to_json
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState

@@ -39,13 +39,13 @@ from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFina
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import collection_of, path_of
-from tidegate.metrics.figures import Figures
 from tidegate.pods.records.metadata import owner_reference
 from tidegate.pods.records.names import agent_secret_name, spark_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.snapshots.builders.stream_snapshot import build_scheduled
 from tidegate.snapshots.index import SnapshotIndex
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.reasons import ForeignReason, Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_testing.dictionary_server import ApiServer

@@ -13,7 +13,7 @@ from tidegate.app.observe import observe
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
 from tidegate.engine.events import EventPublisher
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_testing.limit_ranges import NOT_GRANTED, Floored
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched
 

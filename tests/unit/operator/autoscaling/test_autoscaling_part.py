@@ -20,7 +20,7 @@ from tidegate.autoscaling.reconcile import AutoscalingReconciler
 from tidegate.cache.index import Index
 from tidegate.cache.process_state import TimedReport
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.protocol import AgentReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import STEADY, query

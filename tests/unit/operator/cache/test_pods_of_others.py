@@ -20,7 +20,7 @@ from tidegate.cache.index import Index
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.kube.failures import Forbidden
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched

@@ -18,7 +18,7 @@ from tidegate.cache.large_apps import MOST_OF_NAMESPACE, LargeApp
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, executor_of, running_driver
 from tidegate_testing.values import body

@@ -26,8 +26,8 @@ from tidegate.control.reconcile import NO_APP, ControlReconciler
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Failure, Invalid, Unavailable
-from tidegate.metrics.figures import Figures
 from tidegate.snapshots.index import SnapshotIndex
+from tidegate.wiring.metrics import Figures
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.hostile import nested
 from tidegate_testing.observations import KEYS, NOW

@@ -22,7 +22,7 @@ from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.control_protocol import (
     AskedMessage,
     ControlOrders,

@@ -9,7 +9,7 @@ import pytest
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError, Work, WorkQueue
 from tidegate.kube.leadership import NotLeadingError
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 
 A, B = ("shop", "a"), ("shop", "b")
 

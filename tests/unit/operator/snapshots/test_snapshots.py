@@ -19,11 +19,11 @@ from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
-from tidegate.metrics.figures import Figures
 from tidegate.snapshots.act import SnapshotActor
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate.snapshots.reconcile import SnapshotReconciler
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_testing.dictionary_server import ApiServer

@@ -11,7 +11,7 @@ from tidegate.app.reconcile import Reconciler
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.kube.failures import Invalid
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, PLATFORM, running_driver
 from tidegate_testing.plans import acts

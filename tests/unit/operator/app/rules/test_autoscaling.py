@@ -19,7 +19,7 @@ from tidegate.autoscaling.algorithm.samples import KEPT_SECONDS
 from tidegate.autoscaling.algorithm.settings import ExcludedPeriod, Mode, Settings
 from tidegate.autoscaling.rules.inputs import past_of, settings_of
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.protocol import DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import measured

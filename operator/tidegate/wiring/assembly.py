@@ -31,15 +31,15 @@ from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
-from tidegate.metrics.figures import Figures
 from tidegate.pods.records.platform import Platform
-from tidegate.running_operator import Operator
 from tidegate.settings import Settings
 from tidegate.snapshots.act import SnapshotActor
 from tidegate.snapshots.controller import SnapshotPart
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate.snapshots.reconcile import SnapshotReconciler
+from tidegate.wiring.metrics import Figures
+from tidegate.wiring.running_operator import Operator
 
 
 def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share

@@ -22,14 +22,14 @@ from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.pods.pod_watch import watch_pods
 from tidegate.control.index import ControlIndex
 from tidegate.control.rules.plan import decide_control
-from tidegate.handlers import build_settings
 from tidegate.kube import watch
 from tidegate.kube.bounded_response import BoundedResponse
 from tidegate.kube.lines import LONGEST_LINE
 from tidegate.kube.watch import Changed, Listed, Watch
-from tidegate.metrics.figures import Figures
 from tidegate.pods.records.read_pods import read_record
 from tidegate.snapshots.index import SnapshotIndex
+from tidegate.wiring.handlers import build_settings
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.control_observations import observe_running

@@ -1,4 +1,4 @@
-"""The operator's metrics, in one place. No I/O: :mod:`tidegate.metrics.server` serves them.
+"""The operator's metrics, in one place. No I/O: :mod:`tidegate.wiring.metrics_server` serves them.
 
 What a driver's agent exports is not here: each metric has one owner. docs/metrics.md lists both.
 """

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.engine.supervision import LIVED, MOST_FAILURES, keep_running
 from tidegate.kube.leadership import NotLeadingError
-from tidegate.running_operator import Operator
+from tidegate.wiring.running_operator import Operator
 
 
 def operator_around(kopf: asyncio.Task[None]) -> Operator:

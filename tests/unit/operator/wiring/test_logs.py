@@ -16,7 +16,7 @@ from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.failures import Unavailable
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with, launched
 
@@ -81,7 +81,7 @@ async def test_bookkeeping_is_not_told_on_a_quiet_day() -> None:
 PROGRAM = """
 import logging
 import structlog
-from tidegate.logs import configure_logging
+from tidegate.wiring.logs import configure_logging
 configure_logging("json", "info")
 structlog.contextvars.bind_contextvars(namespace="shop", app="orders", epoch=7)
 log = structlog.get_logger()

@@ -18,7 +18,7 @@ from tidegate.cache.large_apps import LargeApp
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.bounded_response import Names, bounded_by
 from tidegate.kube.connection import Connection
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 
 _WATCH_SECONDS = 540
 _PAGE = 10

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 
 EVERY = 0.25
 """Seconds between two looks: what holds the loop up for less than this is seen in part."""

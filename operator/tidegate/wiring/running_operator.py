@@ -24,9 +24,9 @@ from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.lease import Leadership
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
-from tidegate.loop_delay import measure_delay
-from tidegate.metrics.figures import Figures
 from tidegate.settings import Settings
+from tidegate.wiring.loop_delay import measure_delay
+from tidegate.wiring.metrics import Figures
 
 DRAIN_SECONDS = 10.0
 log = structlog.get_logger()

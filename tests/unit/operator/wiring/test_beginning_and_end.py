@@ -15,8 +15,8 @@ from tidegate.access.keys import KEY_BYTES
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.metrics.figures import Figures
-from tidegate.running_operator import DRAIN_SECONDS, Operator, drain
+from tidegate.wiring.metrics import Figures
+from tidegate.wiring.running_operator import DRAIN_SECONDS, Operator, drain
 from tidegate_testing.kubectl import write_kubeconfig
 from tidegate_testing.observations import app_with
 from tidegate_testing.operator_process import OperatorProcess

@@ -10,8 +10,8 @@ from aiohttp import web
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.metrics.figures import Figures
-from tidegate.running_operator import Operator
+from tidegate.wiring.metrics import Figures
+from tidegate.wiring.running_operator import Operator
 from tidegate_testing.observations import app_with
 from tidegate_testing.scripted_server import Server, events, listing, talking_to
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tidegate.loop_delay import EVERY, LONG, measure_delay
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.loop_delay import EVERY, LONG, measure_delay
+from tidegate.wiring.metrics import Figures
 
 NAME = "tidegate_event_loop_delay_seconds"
 

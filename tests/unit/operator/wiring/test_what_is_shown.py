@@ -12,7 +12,7 @@ from tidegate.app.reconcile import Reconciler
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, PLATFORM, app_with, ended_with, launched, running_driver
 from tidegate_testing.values import body

@@ -4,7 +4,7 @@ from prometheus_client import generate_latest
 
 from tidegate.app.metrics.apps import App
 from tidegate.app.metrics.lifecycle import Restart
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 
 ORDERS: App = ("shop", "orders")
 CLICKS: App = ("shop", "clicks")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from tidegate.metrics.figures import Figures
+from tidegate.wiring.metrics import Figures
 
 
 async def serve_metrics(figures: Figures, port: int, ready: Callable[[], str]) -> web.AppRunner:

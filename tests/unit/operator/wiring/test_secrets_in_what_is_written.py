@@ -172,7 +172,7 @@ async def test_a_report_of_a_runtime_of_another_version_shows_none() -> None:
 PROGRAM = f"""
 import logging
 import structlog
-from tidegate.logs import configure_logging
+from tidegate.wiring.logs import configure_logging
 configure_logging("FORM", "info")
 log = structlog.get_logger()
 log.info("no answer from {SHAPED}", why="{SHAPED}")
