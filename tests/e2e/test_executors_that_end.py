@@ -1,6 +1,6 @@
 """Executors that end at once, on real nodes: why, with which field, after which pauses, and what an upgrade does.
 
-What the kubelet writes of ends is what tidegate.api.foreign_text and decide/executor_ends.py read: this is its contract.
+What the kubelet writes of ends, tidegate.api.foreign_text and the rules of executors' ends read: their contract.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Stands for election by means of a Lease of coordination.k8s.io/v1; :mod:`tidegate.kube.leadership` decides. Does I/O."""
+"""Stands for election by a Lease of coordination.k8s.io/v1; :mod:`tidegate.kube.leadership` decides. Does I/O."""
 
 from __future__ import annotations
 

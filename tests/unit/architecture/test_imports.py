@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 LINT = Path(sys.executable).with_name("lint-imports")
 DIRECTION = "Modules and packages beside each other import each other in one direction"
 CLIENT = "Only tidegate.kube knows the Kubernetes client"
+LAYERS = "Rooms of the operator import those below them"
 PURE = "What decides and what builds is pure"
 APART = "Autoscaling knows nothing of Kubernetes, nor of the operator around it"
 PROTOCOL = "The operator knows only the protocol of the runtime"
@@ -37,20 +38,26 @@ class Mistake:
 
 
 MISTAKES = {
+    "a slice that imports another one beside it": Mistake(
+        LAYERS,
+        "tidegate.control is not allowed to import tidegate.autoscaling",
+        {"tidegate.control.rules.waiting": "import tidegate.autoscaling.algorithm.samples"},
+    ),
+    "a module that stands in no room": Mistake(LAYERS, "news", {"tidegate.news": "import enum"}),
     "a cycle of packages of the operator": Mistake(
         DIRECTION,
-        "No cycles are allowed in tidegate.\n",
-        {"tidegate.api.status.stops": "import tidegate.app.rules.live.suspension"},
+        "No cycles are allowed in tidegate.app.\n",
+        {"tidegate.app.builders.driver": "import tidegate.app.rules.messages"},
     ),
     "a cycle inside a package, by an import inside a function": Mistake(
         DIRECTION,
-        "No cycles are allowed in tidegate.decide.\n",
+        "No cycles are allowed in tidegate.app.rules.\n",
         {"tidegate.app.rules.pods.ends": "def late() -> None:\n    import tidegate.app.rules.plan"},
     ),
     "a cycle of a module and a package": Mistake(
         DIRECTION,
-        "No cycles are allowed in tidegate.decide.\n",
-        {"tidegate.app.rules.upgrade.gate": "from tidegate.app.rules.live import restarting"},
+        "No cycles are allowed in tidegate.app.rules.\n",
+        {"tidegate.app.rules.messages": "from tidegate.app.rules.pods import ends"},
     ),
     "a cycle of packages of the runtime": Mistake(
         DIRECTION,
@@ -69,15 +76,15 @@ MISTAKES = {
     ),
     "a cycle in a package that nobody has named": Mistake(
         DIRECTION,
-        "No cycles are allowed in tidegate.news.\n",
+        "No cycles are allowed in tidegate.engine.news.\n",
         {
-            "tidegate.news.__init__": '"""New."""',
-            "tidegate.news.one": "import tidegate.news.two",
-            "tidegate.news.two": "import tidegate.news.one",
+            "tidegate.engine.news.__init__": '"""New."""',
+            "tidegate.engine.news.one": "import tidegate.engine.news.two",
+            "tidegate.engine.news.two": "import tidegate.engine.news.one",
         },
     ),
     "the Kubernetes client in a new module of the operator": Mistake(
-        CLIENT, "tidegate.news -> kubernetes", {"tidegate.news": "from kubernetes import client"}
+        CLIENT, "tidegate.engine.news -> kubernetes", {"tidegate.engine.news": "from kubernetes import client"}
     ),
     "the Kubernetes client in the runtime": Mistake(
         CLIENT, "tidegate_spark.driver.driver -> kubernetes", {"tidegate_spark.driver.driver": "import kubernetes"}
@@ -87,16 +94,16 @@ MISTAKES = {
     ),
     "a clock below what is decided": Mistake(
         PURE,
-        "tidegate.app.rules.launch.launch -> tidegate.news",
-        {"tidegate.app.rules.launch.launch": "import tidegate.news", "tidegate.news": "import time"},
+        "tidegate.app.rules.launch.launch -> tidegate.engine.news",
+        {"tidegate.app.rules.launch.launch": "import tidegate.engine.news", "tidegate.engine.news": "import time"},
     ),
     "a watch below what is built, two modules away": Mistake(
         PURE,
-        "tidegate.pods.records.names -> tidegate.news",
+        "tidegate.pods.records.names -> tidegate.engine.news",
         {
-            "tidegate.pods.records.names": "import tidegate.news",
-            "tidegate.news": "import tidegate.older_news",
-            "tidegate.older_news": "import tidegate.kube.watch",
+            "tidegate.pods.records.names": "import tidegate.engine.news",
+            "tidegate.engine.news": "import tidegate.engine.older_news",
+            "tidegate.engine.older_news": "import tidegate.kube.watch",
         },
     ),
     "the operator below autoscaling": Mistake(

@@ -148,10 +148,10 @@ def test_every_reason_is_used_and_nothing_else_is_taken_for_one() -> None:
     ("folder", "places"),
     [
         ("operator/tidegate/autoscaling", {Place.AUTOSCALING}),
-        ("operator/tidegate/decide/control", {Place.MESSAGE, Place.REPLY}),
-        ("operator/tidegate/decide/snapshots", {Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT, Place.EVENT}),
+        ("operator/tidegate/control/rules", {Place.MESSAGE, Place.REPLY}),
+        ("operator/tidegate/snapshots/rules", {Place.SNAPSHOT, Place.VERIFIED, Place.EXPORT, Place.EVENT}),
         (
-            "operator/tidegate/decide/upgrades",
+            "operator/tidegate/app/rules/upgrade",
             {Place.APP, Place.EVENT, Place.UPGRADE, Place.REHEARSAL, Place.REPARTITION},
         ),
         ("operator/tidegate/app/rules/live/channel_status", {Place.CHANNEL}),

@@ -46,7 +46,7 @@ def named_in_code() -> set[str]:
 def unknown(text: str) -> set[str]:
     """Return the modules and folders that a text names and that no package has, at whatever depth, nor the project."""
     there = {path.with_suffix("") for package in PACKAGES for path in package.rglob("*")}
-    names = {"/".join(path.parts[-depth:]) for path in there for depth in range(1, 4)}
+    names = {"/".join(path.parts[-depth:]) for path in there for depth in range(1, 5)}
     return {name for name in _MODULE.findall(_CODE.sub("", text)) if name not in names and not (ROOT / name).exists()}
 
 
@@ -72,4 +72,4 @@ def test_a_planted_dead_link_is_found(tmp_path: Path, link: str) -> None:
 
 
 def test_a_planted_module_that_is_none_is_found() -> None:
-    assert unknown("`decide/plan` and `decide/words`") == {"decide/words"}
+    assert unknown("`rules/plan` and `rules/words`") == {"rules/words"}

@@ -207,7 +207,7 @@ class TestThisCheckout:
     def test_the_import_graph_sees_fixtures_packages_and_what_is_named(self, needs: Needs) -> None:
         inner = needs["tests/integration/spark_runtime/test_endings.py"]
         assert {"tests/conftest.py", "tests/integration/conftest.py"} <= inner
-        assert "operator/tidegate/decide/__init__.py" in needs["tests/unit/operator/app/rules/test_ends.py"]
+        assert "operator/tidegate/app/rules/__init__.py" in needs["tests/unit/operator/app/rules/test_ends.py"]
         # By the name of a module that another process imports, and by path.
         assert "spark_app/tidegate_spark/contract/protocol.py" in needs["tests/unit/architecture/test_layout.py"]
         assert "Makefile" not in needs["tests/unit/architecture/test_makefile.py"]

@@ -12,7 +12,7 @@ def _file(covered: int, lines: int) -> dict[str, dict[str, int]]:
 def test_each_package_has_its_own_percentage_over_all_of_its_lines(tmp_path: Path) -> None:
     files = {
         "operator/tidegate/a.py": _file(9, 10),
-        "operator/tidegate/decide/b.py": _file(0, 10),
+        "operator/tidegate/app/b.py": _file(0, 10),
         str(tmp_path / "spark_app/tidegate_spark/c.py"): _file(3, 4),
         "tests/d.py": _file(5, 5),
     }

@@ -18,8 +18,8 @@ DRIVER_RULES: tuple[dict[str, Any], ...] = (
         "resources": ["pods"],
         # Spark's Kubernetes backend reads its own pod, creates executors, watches and lists them, deletes single ones
         # by name, and those of a label at its end. ConfigMaps, Services and PersistentVolumeClaims are not touched
-        # with the defaults of tidegate.pods.spark.settings. RBAC knows no labels and no owners: that these are the driver's
-        # own executors alone, the chart's admission policy sees to, if it is switched on.
+        # with the defaults of tidegate.pods.spark.settings. RBAC knows no labels and no owners: that these are the
+        # driver's own executors alone, the chart's admission policy sees to, if it is switched on.
         "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"],
     },
 )

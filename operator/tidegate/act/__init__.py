@@ -1,1 +1,0 @@
-"""Carries plans out. Does I/O."""

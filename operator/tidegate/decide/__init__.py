@@ -1,1 +1,0 @@
-"""Pure decisions: an observation and the time in, a plan with reasons out. No I/O, no clock, no randomness."""

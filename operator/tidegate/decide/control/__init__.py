@@ -1,4 +1,0 @@
-"""Decisions about ControlMessages. No I/O.
-
-Design: docs/design/control-messages.md.
-"""
