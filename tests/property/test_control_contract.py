@@ -21,9 +21,9 @@ from tidegate.agent.poller import AgentPoller
 from tidegate.agent.session import launch_of
 from tidegate.api.control_message import ControlMessage, MessagePhase, decode_message
 from tidegate.cache.index import Index
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.process_state import TimedReport
-from tidegate.control.act import ControlActor
+from tidegate.control.act import ControlActionExecutor
 from tidegate.control.index import ControlIndex
 from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.events import EventPublisher
@@ -92,14 +92,14 @@ class Office:
         self.index, figures = Index(), Figures()
         nothing: Any = self.api
         events = EventPublisher(nothing)
-        actor = ControlActor(nothing, self.agents, self.index, events, figures)
+        actor = ControlActionExecutor(nothing, self.agents, self.index, events, figures)
         poller = cast(AgentPoller, type("Poller", (), {"hurry": staticmethod(lambda key: None)}))
         self.reconciler = ControlReconciler(
             self.index,
             actor,
             poller,
             figures.control,
-            UnreadableTeller(nothing, events),
+            InvalidResourceReporter(nothing, events),
             clock=self.clock,
             steady=self.clock,
         )

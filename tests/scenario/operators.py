@@ -24,21 +24,21 @@ from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.app.act import Actor
+from tidegate.app.act import ActionExecutor
 from tidegate.app.actions import Action, Plan
-from tidegate.app.dry_runs.executor_dry_run import ExecutorTrials
-from tidegate.app.dry_runs.pod_dry_run import Trials
+from tidegate.app.dry_runs.executor_dry_run import ExecutorDryRun
+from tidegate.app.dry_runs.pod_dry_run import PodDryRun
 from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.app.reconcile import Reconciler
-from tidegate.autoscaling.controller import AutoscalingPart
+from tidegate.autoscaling.controller import AutoscalingController
 from tidegate.autoscaling.quotas import Quotas
 from tidegate.autoscaling.reconcile import AutoscalingReconciler
 from tidegate.cache.index import Index
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.pods.start_events import StartEvents
-from tidegate.control.act import ControlActor
+from tidegate.control.act import ControlActionExecutor
 from tidegate.control.actions import ControlAction
-from tidegate.control.controller import ControlPart
+from tidegate.control.controller import ControlController
 from tidegate.control.index import ControlIndex
 from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.events import EventPublisher
@@ -140,11 +140,11 @@ class OperatorProcess:
         self._secrets = LaunchSecrets(self.client, _NO_KEYS, PLATFORM)
         actor = WatchedActor(self.client, agents, self.index, access, self._secrets, events, FIGURES, self.queue.wake)
         self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, POLLERS, steady, self.clock)
-        teller = UnreadableTeller(self.client, events)
+        teller = InvalidResourceReporter(self.client, events)
         self.lines = WorkQueue(self._work_on_line, FIGURES, steady)
-        self._control = ControlPart(self.client, FIGURES, self.index, self.lines)
+        self._control = ControlController(self.client, FIGURES, self.index, self.lines)
         self.scales = WorkQueue(self._work_on_scale, FIGURES, steady)
-        self._autoscaling = AutoscalingPart(self.index, self.scales)
+        self._autoscaling = AutoscalingController(self.index, self.scales)
         quotas = Quotas(self.client, steady)
         self._scale = AutoscalingReconciler(
             self.index, quotas, FIGURES.autoscaling, self.queue.wake, self.clock, steady
@@ -152,8 +152,8 @@ class OperatorProcess:
         self._reconciler = Reconciler(
             self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady, self._wake_beside
         )
-        self._reconciler.quotas, self._reconciler.trials = quotas, Trials(self.client, steady, self.index)
-        self._reconciler.executor_trials = ExecutorTrials(self.client, steady)
+        self._reconciler.quotas, self._reconciler.trials = quotas, PodDryRun(self.client, steady, self.index)
+        self._reconciler.executor_trials = ExecutorDryRun(self.client, steady)
         self._reconciler.references = ReferenceChecks(self.client, steady)
         self._reconciler.starts = StartEvents(self.client, self.clock, steady)
         messages = WatchedControlActor(self.client, agents, self.index, events, FIGURES)
@@ -401,7 +401,7 @@ def _late(act: Callable[[], object]) -> None:
         act()
 
 
-class WatchedActor(Actor):
+class WatchedActor(ActionExecutor):
     """Notes which action is being carried out, and may die before and after it."""
 
     __slots__ = ()
@@ -427,7 +427,7 @@ class WatchedActor(Actor):
         return outcome
 
 
-class WatchedControlActor(ControlActor):
+class WatchedControlActor(ControlActionExecutor):
     """Notes which action is being carried out, and may die before and after it."""
 
     __slots__ = ()

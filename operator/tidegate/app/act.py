@@ -70,7 +70,7 @@ class _Run:
 
 
 @dataclass(slots=True)
-class Actor:
+class ActionExecutor:
     """Carries out plans on a cluster."""
 
     _client: KubeClient

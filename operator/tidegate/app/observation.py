@@ -11,7 +11,7 @@ from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate.app.builders.references import Reference
 from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.algorithm.situation import Quota
-from tidegate.cache.process_state import Memory, TimedReport
+from tidegate.cache.process_state import ProcessState, TimedReport
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.read_pods import time_from_seconds
@@ -19,7 +19,7 @@ from tidegate.pods.records.record import Exit, PodRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class PodRejection:
     """What the API server finds wrong with a pod of the spec's version, which it was asked about before a launch."""
 
     role: str
@@ -84,11 +84,11 @@ class Observation:
     """For how many executors the namespace has room; looked up where pods of executors are missing, else None."""
     executor_refused: str = ""
     """The API server's words about a pod like an executor's; asked where such pods are missing, else empty."""
-    unfit: Unfit | None = None
+    unfit: PodRejection | None = None
     """What is wrong with the pods of a version that was not launched yet; asked before anything is stopped for it."""
     references: CheckedReferences = CheckedReferences()
     """What such a version refers to, and does not exist; likewise."""
-    memory: Memory = field(default_factory=Memory)
+    memory: ProcessState = field(default_factory=ProcessState)
     deciding_since: float = 0.0
     """Since when this process decides, in seconds since the epoch: others before it may have heard what it has not."""
 

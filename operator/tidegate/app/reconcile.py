@@ -11,10 +11,10 @@ import structlog
 
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.app.act import Actor
+from tidegate.app.act import ActionExecutor
 from tidegate.app.actions import OrderSnapshots, Plan, SetExecutors
-from tidegate.app.dry_runs.executor_dry_run import ExecutorTrials
-from tidegate.app.dry_runs.pod_dry_run import MISSING_LASTS, Trials
+from tidegate.app.dry_runs.executor_dry_run import ExecutorDryRun
+from tidegate.app.dry_runs.pod_dry_run import MISSING_LASTS, PodDryRun
 from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.app.metrics.apps import AppFigures
 from tidegate.app.metrics.lifecycle import restarts_between
@@ -26,12 +26,12 @@ from tidegate.app.rules.plan import decide
 from tidegate.app.rules.pods.executors import lacks_pods, wanted_executors
 from tidegate.autoscaling.quotas import Quotas
 from tidegate.cache.index import Index
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.pods.start_events import StartEvents
 from tidegate.engine.outcome import Outcome
 from tidegate.engine.resource_key import Key
-from tidegate.engine.retry_limiter import Looks
+from tidegate.engine.retry_limiter import RetryLimiter
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest
 from tidegate.pods.records.platform import Platform
@@ -47,10 +47,10 @@ class Reconciler:
 
     index: Index
     platform: Platform
-    actor: Actor
+    actor: ActionExecutor
     poller: AgentPoller
     figures: AppFigures
-    unreadable: UnreadableTeller
+    unreadable: InvalidResourceReporter
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     """Ages of what was learned go by it; nobody sets it."""
@@ -60,15 +60,15 @@ class Reconciler:
     """Has a pod asked how far it is, or none."""
     quotas: Quotas | None = None
     """Asked where pods of executors are missing."""
-    executor_trials: ExecutorTrials | None = None
+    executor_trials: ExecutorDryRun | None = None
     """Asked there, too: why the API server refuses them."""
-    trials: Trials | None = None
+    trials: PodDryRun | None = None
     """Has the API server look at the pods of a version that was not launched yet."""
     references: ReferenceChecks | None = None
     """Asked whether what such a version refers to exists."""
     starts: StartEvents | None = None
     """Asked why pods do not begin."""
-    _looks: Looks = field(default_factory=Looks)
+    _looks: RetryLimiter = field(default_factory=RetryLimiter)
 
     async def reconcile(self, key: Key) -> float | None:
         """Observe, decide, act; returns seconds until the application wants to be looked at again, or None.

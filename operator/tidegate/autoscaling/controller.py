@@ -20,7 +20,7 @@ def _known_at_once() -> asyncio.Event:
 
 
 @dataclass(slots=True)
-class AutoscalingPart:
+class AutoscalingController:
     """Has resources of no kind of its own; applications wake it, and time."""
 
     index: Index

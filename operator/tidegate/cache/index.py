@@ -15,7 +15,7 @@ import msgspec
 from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.api.values.bounded_json import decoded_size
 from tidegate.cache.executor_ends import ExecutorEnds
-from tidegate.cache.initial_sync import FirstLists
+from tidegate.cache.initial_sync import InitialSync
 from tidegate.cache.kinds.feature_index import FeatureIndex
 from tidegate.cache.kinds.raw_resource import metadata_of, ready_condition
 from tidegate.cache.kinds.versions import Departed, version_number
@@ -32,7 +32,7 @@ from tidegate.cache.known_apps import (
 )
 from tidegate.cache.large_apps import LargeApp, LargeApps
 from tidegate.cache.pod_news import as_first_seen, is_kept, is_only_placed
-from tidegate.cache.process_state import Memory, TimedReport
+from tidegate.cache.process_state import ProcessState, TimedReport
 from tidegate.cache.storage_roots import StorageRoots, held_by, holds_back
 from tidegate.engine.resource_key import Key
 from tidegate.pods.records.floors import NO_FLOORS, Floors
@@ -41,7 +41,7 @@ from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import ROLE_DRIVER
 
 F = TypeVar("F", bound=FeatureIndex)
-_NOTHING = Memory()
+_NOTHING = ProcessState()
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 """As the API server writes times."""
 
@@ -54,7 +54,7 @@ class Index:
 
         ``large`` knows how much memory large applications may take; without it, as much as by default.
         """
-        self.first_lists = FirstLists(namespaces)
+        self.first_lists = InitialSync(namespaces)
         self._apps: dict[Key, KnownApp | UnreadableApp] = {}
         self._pods: dict[Key, dict[str, PodRecord]] = {}
         self._homes: dict[Key, Key] = {}
@@ -66,7 +66,7 @@ class Index:
         self._namespaces = tuple(namespaces)
         self._features: dict[type[FeatureIndex], FeatureIndex] = {}
         self.executor_ends = ExecutorEnds()
-        self.memories: dict[Key, Memory] = {}
+        self.memories: dict[Key, ProcessState] = {}
         self.reports: dict[Key, TimedReport] = {}
         self.silences: dict[Key, str] = {}
         """Why agents do not answer that the kubelet finds ready."""
@@ -346,7 +346,7 @@ class Index:
 
     # --- what this process remembers ---
 
-    def memory(self, key: Key) -> Memory:
+    def memory(self, key: Key) -> ProcessState:
         """Return what is remembered of an application."""
         return self.memories.get(key, _NOTHING)
 

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from tidegate.cache import messages
 
 
-class FirstLists:
+class InitialSync:
     """What of the first lists is not known yet."""
 
     def __init__(self, namespaces: Collection[str]) -> None:

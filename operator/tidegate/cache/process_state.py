@@ -60,7 +60,7 @@ class SnapshotRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class ProcessState:
     """What this process remembers of an application. All of it may be lost: decisions are then slower, never wrong."""
 
     refusal: Refusal | None = None

@@ -39,7 +39,7 @@ class ControlActorFigures(ActionCounter, Protocol):
 
 
 @dataclass(slots=True)
-class ControlActor:
+class ControlActionExecutor:
     """Carries out plans on a cluster."""
 
     _client: KubeClient

@@ -19,7 +19,7 @@ from tidegate.kube.watch import EventCounter
 
 
 @dataclass(slots=True)
-class ControlPart:
+class ControlController:
     """Brings ControlMessages into the index and wakes the applications' lines of them."""
 
     client: KubeClient

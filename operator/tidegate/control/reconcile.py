@@ -11,15 +11,15 @@ import structlog
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.control_message import CONTROL_KIND
 from tidegate.cache.index import Index
-from tidegate.cache.kinds.unreadable import UnreadableTeller
-from tidegate.control.act import ControlActor
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
+from tidegate.control.act import ControlActionExecutor
 from tidegate.control.actions import ControlPlan, GiveMessages
 from tidegate.control.index import ControlIndex
 from tidegate.control.metrics import ControlFigures
 from tidegate.control.observe import FindSnapshot, observe_control
 from tidegate.control.rules.plan import decide_control
 from tidegate.engine.resource_key import Key
-from tidegate.engine.retry_limiter import Looks
+from tidegate.engine.retry_limiter import RetryLimiter
 
 NO_APP = ""
 """Name in the key of messages that cannot be read: to whom they are sent is not known."""
@@ -31,17 +31,17 @@ class ControlReconciler:
     """Brings the messages to one application a step further; they take effect in one order, so they have one key."""
 
     index: Index
-    actor: ControlActor
+    actor: ControlActionExecutor
     poller: AgentPoller
     figures: ControlFigures
-    unreadable: UnreadableTeller
+    unreadable: InvalidResourceReporter
     clock_skew: Callable[[], float] = lambda: 0.0
     """Seconds by which our clock is ahead of the API server's."""
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     find_snapshot: FindSnapshot = lambda key: None
     """Returns the StreamSnapshot of a key, None if there is none."""
-    _looks: Looks = field(default_factory=Looks)
+    _looks: RetryLimiter = field(default_factory=RetryLimiter)
 
     async def reconcile(self, app: Key) -> float | None:
         """Observe, decide, act; returns seconds until the messages want to be looked at again, or None.

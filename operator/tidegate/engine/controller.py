@@ -12,7 +12,7 @@ Running: TypeAlias = tuple[int, str, Callable[[], Awaitable[None]]]
 """How many of what are run by the leader."""
 
 
-class Part(Protocol):
+class Controller(Protocol):
     """One kind of resources: its watch, its queue, and what works on them."""
 
     name: str

@@ -15,7 +15,7 @@ log = structlog.get_logger()
 
 
 @dataclass(slots=True)
-class Looks:
+class RetryLimiter:
     """Counts by key."""
 
     _given_up: dict[Key, int] = field(default_factory=dict)

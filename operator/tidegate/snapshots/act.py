@@ -74,7 +74,7 @@ class SnapshotActorFigures(ActionCounter, Protocol):
 
 
 @dataclass(slots=True)
-class SnapshotActor:
+class SnapshotActionExecutor:
     """Carries out plans on a cluster."""
 
     _client: KubeClient

@@ -21,7 +21,7 @@ from tidegate_spark.contract.reasons import Reason
 
 
 @dataclass(slots=True)
-class SnapshotPart:
+class SnapshotController:
     """Brings StreamSnapshots into the index and wakes them, and the applications to which they matter."""
 
     client: KubeClient

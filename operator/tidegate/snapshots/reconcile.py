@@ -11,13 +11,13 @@ import structlog
 from tidegate.agent.poller import AgentPoller
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, StreamSnapshot
 from tidegate.cache.index import Index
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.pods.start_events import StartEvents
 from tidegate.engine.resource_key import Key
-from tidegate.engine.retry_limiter import Looks
+from tidegate.engine.retry_limiter import RetryLimiter
 from tidegate.engine.rules.table import earliest
 from tidegate.pods.records.platform import Platform
-from tidegate.snapshots.act import SnapshotActor
+from tidegate.snapshots.act import SnapshotActionExecutor
 from tidegate.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.metrics import SnapshotFigures
@@ -35,11 +35,11 @@ class SnapshotReconciler:
 
     index: Index
     platform: Platform
-    actor: SnapshotActor
+    actor: SnapshotActionExecutor
     poller: AgentPoller
     pods: SnapshotPods
     figures: SnapshotFigures
-    unreadable: UnreadableTeller
+    unreadable: InvalidResourceReporter
     wake_app: Callable[[Key], None]
     """Has an application looked at to which the snapshot matters."""
     wake_beside: Callable[[StreamSnapshot], None] = lambda snapshot: None
@@ -50,7 +50,7 @@ class SnapshotReconciler:
     steady: Callable[[], float] = time.monotonic
     starts: StartEvents | None = None
     """Asked why pods do not begin."""
-    _looks: Looks = field(default_factory=Looks)
+    _looks: RetryLimiter = field(default_factory=RetryLimiter)
 
     async def reconcile(self, key: Key) -> float | None:
         """Observe, decide, act; returns seconds until the snapshot wants to be looked at again, or None.

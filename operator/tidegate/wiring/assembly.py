@@ -10,21 +10,21 @@ from tidegate.access.keys import OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.agent.poller import AgentPoller
-from tidegate.app.act import Actor
-from tidegate.app.dry_runs.executor_dry_run import ExecutorTrials
-from tidegate.app.dry_runs.pod_dry_run import Trials
+from tidegate.app.act import ActionExecutor
+from tidegate.app.dry_runs.executor_dry_run import ExecutorDryRun
+from tidegate.app.dry_runs.pod_dry_run import PodDryRun
 from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.app.reconcile import Reconciler
 from tidegate.app.repartition_pods import RepartitionPods
-from tidegate.autoscaling.controller import AutoscalingPart
+from tidegate.autoscaling.controller import AutoscalingController
 from tidegate.autoscaling.quotas import Quotas
 from tidegate.autoscaling.reconcile import AutoscalingReconciler
 from tidegate.cache.index import Index
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.large_apps import MIB, LargeApps
 from tidegate.cache.pods.start_events import StartEvents
-from tidegate.control.act import ControlActor
-from tidegate.control.controller import ControlPart
+from tidegate.control.act import ControlActionExecutor
+from tidegate.control.controller import ControlController
 from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.controller import Running
 from tidegate.engine.events import EventPublisher
@@ -33,8 +33,8 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
 from tidegate.pods.records.platform import Platform
 from tidegate.settings import Settings
-from tidegate.snapshots.act import SnapshotActor
-from tidegate.snapshots.controller import SnapshotPart
+from tidegate.snapshots.act import SnapshotActionExecutor
+from tidegate.snapshots.controller import SnapshotController
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate.snapshots.reconcile import SnapshotReconciler
@@ -77,27 +77,27 @@ def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share
     pods = SnapshotPods(index, agents, snapshot_queue.wake)
     dividing = RepartitionPods(index, agents, queue.wake)
     beside: tuple[Running, ...] = ((1, "repartitions pods", dividing.run),)
-    part = SnapshotPart(client, figures, index, snapshot_queue, pods, queue.wake, beside)
-    control = ControlPart(client, figures, index, WorkQueue(work_on_messages, figures))
-    autoscaling = AutoscalingPart(index, WorkQueue(work_on_scale, figures))
+    part = SnapshotController(client, figures, index, snapshot_queue, pods, queue.wake, beside)
+    control = ControlController(client, figures, index, WorkQueue(work_on_messages, figures))
+    autoscaling = AutoscalingController(index, WorkQueue(work_on_scale, figures))
     quotas = Quotas(client)
     scale = AutoscalingReconciler(index, quotas, figures.autoscaling, queue.wake)
     platform = Platform(
         settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format, keys.id
     )
     secrets = LaunchSecrets(client, keys, platform)
-    actor = Actor(client, agents, index, access, secrets, events, figures, queue.wake)
+    actor = ActionExecutor(client, agents, index, access, secrets, events, figures, queue.wake)
     poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
-    teller = UnreadableTeller(client, events)
+    teller = InvalidResourceReporter(client, events)
     reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_beside=wake_beside)
     reconciler.follow_repartition, reconciler.quotas, reconciler.trials = (
         dividing.follow,
         quotas,
-        Trials(client, index=index),
+        PodDryRun(client, index=index),
     )
-    reconciler.executor_trials, reconciler.references = ExecutorTrials(client), ReferenceChecks(client)
+    reconciler.executor_trials, reconciler.references = ExecutorDryRun(client), ReferenceChecks(client)
     starts = StartEvents(client, lambda: time.time() - client.clock_skew())
-    snapshot_actor = SnapshotActor(client, agents, index, access, events, figures)
+    snapshot_actor = SnapshotActionExecutor(client, agents, index, access, events, figures)
     snapshots = SnapshotReconciler(
         index,
         platform,
@@ -111,7 +111,7 @@ def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share
         client.clock_skew,
     )
     reconciler.starts = snapshots.starts = starts
-    control_actor = ControlActor(client, agents, index, events, figures)
+    control_actor = ControlActionExecutor(client, agents, index, events, figures)
     messages = ControlReconciler(index, control_actor, poller, figures.control, teller, client.clock_skew)
     messages.find_snapshot = index.of(SnapshotIndex).get
     parts, leads = (part, control, autoscaling), asyncio.Event()

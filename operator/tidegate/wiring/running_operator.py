@@ -14,7 +14,7 @@ from tidegate import messages as texts
 from tidegate.agent.poller import AgentPoller
 from tidegate.cache.index import Index
 from tidegate.cache.pods.pod_watch import watch_pods
-from tidegate.engine.controller import Part, Running
+from tidegate.engine.controller import Controller, Running
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.supervision import keep_running
 from tidegate.engine.workqueue import WorkQueue
@@ -47,7 +47,7 @@ class Operator:
     """Set once this process leads; until then it only looks."""
     leadership: Leadership | None = None
     """None: it leads because it was told that it is the only one."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Controller, ...] = ()
     """What looks after the resources beside the applications; none in tests of everything else."""
     events: EventPublisher | None = None
     """None: nothing is told later than it could be."""

@@ -20,9 +20,9 @@ from tidegate.agent.poller import AgentPoller
 from tidegate.api.control_message import ControlMessage
 from tidegate.api.stream_snapshot import ExportPhase, SnapshotExport, SnapshotPhase, StreamSnapshot
 from tidegate.cache.index import Index
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.process_state import TimedReport
-from tidegate.control.act import ControlActor
+from tidegate.control.act import ControlActionExecutor
 from tidegate.control.index import ControlIndex
 from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.events import EventPublisher
@@ -238,8 +238,8 @@ class BrokerOrders:
         api: Any = self.api
         events = EventPublisher(api)
         poller = cast(AgentPoller, type("Poller", (), {"hurry": staticmethod(lambda key: None)}))
-        actor = ControlActor(api, cast(AgentClient, self), self.index, events, figures)
-        teller = UnreadableTeller(api, events)
+        actor = ControlActionExecutor(api, cast(AgentClient, self), self.index, events, figures)
+        teller = InvalidResourceReporter(api, events)
         self.reconciler = ControlReconciler(
             self.index, actor, poller, figures.control, teller, clock=self.clock, steady=self.clock
         )

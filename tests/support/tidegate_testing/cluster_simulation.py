@@ -14,7 +14,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app import actions as do
 from tidegate.app.observation import Observation
-from tidegate.cache.process_state import Memory, Refusal, TimedReport
+from tidegate.cache.process_state import ProcessState, Refusal, TimedReport
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.pods.records.record import PodRecord, Waiting
 from tidegate_spark.contract.protocol import (
@@ -47,7 +47,7 @@ class Cluster:
     executors_wanted: int = 1
     quota: bool = False
     """Pods are refused."""
-    memory: Memory = field(default_factory=Memory)
+    memory: ProcessState = field(default_factory=ProcessState)
     launches: list[int] = field(default_factory=list)
     """Epochs of all driver pods that ever were."""
     began: dict[int, float] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Cluster:
         """Carry out a plan, or only its first actions; a crash also loses what the process remembered."""
         for number, action in enumerate(plan.actions):
             if number == crash_after:
-                self.memory = Memory()
+                self.memory = ProcessState()
                 return
             if not self._carry_out_one(action):
                 return
@@ -208,7 +208,7 @@ class Cluster:
             elif pod.role == "purge" and pod.phase == "Running":
                 self.pods[name] = dataclasses.replace(pod, phase="Succeeded", running=False)
         if self.app is not None and self.app.metadata.deletion_timestamp and not self.app.metadata.finalizers:
-            self.app, self.memory = None, Memory()
+            self.app, self.memory = None, ProcessState()
         return before != self.pods
 
     def crash_driver(self) -> None:

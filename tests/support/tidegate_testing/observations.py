@@ -10,7 +10,7 @@ from tidegate.access.keys import OperatorKeys
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, decode_app
 from tidegate.app.observation import Observation
-from tidegate.cache.process_state import Memory, TimedReport
+from tidegate.cache.process_state import ProcessState, TimedReport
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import Exit, PodRecord, Waiting
@@ -107,5 +107,5 @@ def ended_with(reason: Reason, exit_code: int, exception: str = "", message: str
 
 def observe(app: StreamingApp, **fields: Any) -> Observation:
     """Return an observation of the application, with access known and nothing else around it."""
-    known: dict[str, Any] = {"access_ready": True, "memory": Memory(status_written_at=NOW - 3600)}
+    known: dict[str, Any] = {"access_ready": True, "memory": ProcessState(status_written_at=NOW - 3600)}
     return Observation(app=app, spec_hash=spec_hash(app), platform=PLATFORM, **{**known, **fields})

@@ -19,7 +19,7 @@ PATIENCE = 10.0
 
 
 @dataclass(slots=True)
-class ExecutorTrials:
+class ExecutorDryRun:
     """Has the API server look at a pod like those that a driver may not make, not too often.
 
     The operator asks, and not the driver: what the server holds against the driver's account alone, it does not say.

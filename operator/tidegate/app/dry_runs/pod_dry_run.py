@@ -13,7 +13,7 @@ import structlog
 from tidegate.api import foreign_text
 from tidegate.api.streaming_app import Resources
 from tidegate.api.values.times import growing_pause
-from tidegate.app.observation import Observation, Unfit
+from tidegate.app.observation import Observation, PodRejection
 from tidegate.app.rules.upgrade.repartition_dry_run import all_pods_to_try
 from tidegate.cache.index import Index
 from tidegate.cache.pods.limit_ranges import learn_floors
@@ -37,13 +37,13 @@ class _Answer:
     about: tuple[str, str, Resources]
     """Uid of the application, hash of the version, and what makes no version: what the pod gets that divides state."""
     until: float
-    unfit: Unfit | None
+    unfit: PodRejection | None
     unknown: int
     """How often in a row there was none: a full quota or a webhook without dry runs may be there for ever."""
 
 
 @dataclass(slots=True)
-class Trials:
+class PodDryRun:
     """Has the API server look at the pods of versions that were not launched yet, not too often."""
 
     client: KubeClient
@@ -52,7 +52,7 @@ class Trials:
     """Keeps what LimitRanges demand; None: nobody asks for that."""
     _known: dict[Key, _Answer] = field(default_factory=dict)
 
-    async def look(self, o: Observation) -> Unfit | None:
+    async def look(self, o: Observation) -> PodRejection | None:
         """Return what is wrong with a pod of the spec's version in itself.
 
         None if nothing is, if nobody has to ask, or nothing is known: then the creation of the pod will tell. What
@@ -86,7 +86,7 @@ class Trials:
 
     async def _ask(
         self, o: Observation, pods: Iterable[tuple[str, dict[str, Any]]]
-    ) -> tuple[Unfit | None, frozenset[str]]:
+    ) -> tuple[PodRejection | None, frozenset[str]]:
         """Return what is wrong with one of the pods, and the roles of those with which nothing is."""
         fine: frozenset[str] = frozenset()
         for role, manifest in pods:
@@ -96,7 +96,7 @@ class Trials:
                 return await self._ask(raised, all_pods_to_try(raised))
             missing = _missing_of(answer, o)
             if answer is not None and (missing or _is_believed(answer, role)):
-                return Unfit(role, answer.message, missing), fine
+                return PodRejection(role, answer.message, missing), fine
             # The driver's name may be taken by the driver that runs: that is looked at last of all.
             if answer is None or isinstance(answer, AlreadyExists):
                 fine |= {role}

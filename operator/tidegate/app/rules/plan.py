@@ -64,7 +64,7 @@ DELETION_RULES: tuple[Rule, ...] = (
     deletion.remove_executors,
     deletion.remove_rehearsals,
     deletion.remove_repartitions,
-    origin_release.let_go_of_origin,
+    origin_release.release_origin,
     last_snapshot.take_last_snapshot,
     deletion.wait_for_disowned_driver,
     deletion.purge_storage,

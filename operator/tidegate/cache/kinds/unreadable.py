@@ -62,7 +62,7 @@ class _Unreadable:
     reason: Reason = Reason.INVALID_SPEC
 
 
-class UnreadableTeller:
+class InvalidResourceReporter:
     """Says once of each version of a resource why nothing is done about it."""
 
     def __init__(self, client: KubeClient, events: EventPublisher) -> None:

@@ -16,7 +16,7 @@ from tidegate.agent.poller import BIRTH_SECONDS, PACES, SILENT_QUESTIONS, AgentP
 from tidegate.agent.session import launch_of
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.cache.index import Index
-from tidegate.cache.process_state import Memory
+from tidegate.cache.process_state import ProcessState
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.pods.records.record import PodRecord
 from tidegate.wiring.metrics import Figures
@@ -223,7 +223,7 @@ async def test_progress_is_told_within_a_minute_whatever_happens_to_the_clock(ju
     no_http: Any = agents
     queue: Any = SimpleNamespace(wake=lambda key: None, wake_after=lambda key, seconds: waits.append(seconds))
     index.put_pod(running_driver(APP))
-    index.memories[KEY] = Memory(status_written_at=NOW - 10)
+    index.memories[KEY] = ProcessState(status_written_at=NOW - 10)
     poller = AgentPoller(index, no_http, queue, Figures(), 1, lambda: agents.now, lambda: NOW + jump)
     poller.follow(KEY, running_driver(APP))
     while agents.answers:

@@ -12,7 +12,7 @@ from tidegate.access.keys import OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.streaming_app import DriverStatus
-from tidegate.app.act import Actor
+from tidegate.app.act import ActionExecutor
 from tidegate.app.actions import (
     Action,
     ConfirmRecord,
@@ -31,7 +31,7 @@ from tidegate.app.observe import observe
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
-from tidegate.cache.process_state import Memory, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import LookAgain, Outcome
 from tidegate.engine.resource_key import Key
@@ -65,7 +65,9 @@ class World:
         client: Any = self.client
         agents, access, self.events = AgentClient(KEYS, 1), AccessKeeper(client, self.index), EventPublisher(client)
         secrets = LaunchSecrets(client, KEYS, PLATFORM)
-        self.actor = Actor(client, agents, self.index, access, secrets, self.events, Figures(), lambda key: None)
+        self.actor = ActionExecutor(
+            client, agents, self.index, access, secrets, self.events, Figures(), lambda key: None
+        )
 
     @property
     def told(self) -> list[str]:
@@ -207,7 +209,7 @@ async def test_what_the_api_server_refuses_before_a_launch_is_said(action: Actio
 async def test_an_epoch_that_was_refused_is_not_tried_again_once_its_pod_may_have_been_there(how: str) -> None:
     world = World()
     refusal = Refusal("orders-driver", "hash", 1, Reason.LAUNCH_REFUSED, "quota", NOW - 60, 1)
-    world.index.memories[KEY] = Memory(refusal=refusal)
+    world.index.memories[KEY] = ProcessState(refusal=refusal)
     manifest = build_driver_pod(APP, 1, 1, PLATFORM)
     if how == "it is there":
         world.api.put("/api/v1/namespaces/shop/pods/orders-driver", pod_of(manifest))
@@ -372,7 +374,7 @@ class Agent:
         return self.answer
 
 
-async def ordered(world: World, driver: PodRecord, answer: Unanswered | None) -> Memory:
+async def ordered(world: World, driver: PodRecord, answer: Unanswered | None) -> ProcessState:
     """Return what is known after both kinds of orders were given to an agent that answers so."""
     agent: Any = Agent(answer)
     world.actor._agents = agent

@@ -8,7 +8,7 @@ from tidegate.access.act import AccessKeeper
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.app.act import Actor
+from tidegate.app.act import ActionExecutor
 from tidegate.app.observe import observe
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
@@ -29,7 +29,7 @@ class World:
         client: Any = api
         access, events = AccessKeeper(client, self.index), EventPublisher(client)
         secrets, agents = LaunchSecrets(client, KEYS, PLATFORM), AgentClient(KEYS, 1)
-        self.actor = Actor(client, agents, self.index, access, secrets, events, Figures(), lambda key: None)
+        self.actor = ActionExecutor(client, agents, self.index, access, secrets, events, Figures(), lambda key: None)
         api.keep("/apis/tidegate.dev/v1alpha1/namespaces/shop/streamingapps/orders", app)
         self.index.put_app(app)
 

@@ -13,7 +13,7 @@ from tidegate.api.status.autoscaler_memory import AutoscalerMemory, write_memory
 from tidegate.api.streaming_app import AutoscalingBasis, AutoscalingStatus, StreamingApp, UpgradePhase
 from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.algorithm.settings import PERIOD
-from tidegate.autoscaling.controller import AutoscalingPart
+from tidegate.autoscaling.controller import AutoscalingController
 from tidegate.autoscaling.index import AutoscalingIndex
 from tidegate.autoscaling.quotas import QuotaMetadata, Quotas, QuotaSpec, QuotaStatus, ResourceQuota
 from tidegate.autoscaling.reconcile import AutoscalingReconciler
@@ -364,7 +364,7 @@ def test_only_applications_with_an_autoscaler_are_looked_at() -> None:
         async def work(key: tuple[str, str]) -> float | None:
             return None
 
-        part = AutoscalingPart(world.index, WorkQueue(work, world.figures))
+        part = AutoscalingController(world.index, WorkQueue(work, world.figures))
         part.wake_for(KEY)
         assert world.figures.registry.get_sample_value("tidegate_queue_depth") == depth
         assert part.complete.is_set()

@@ -9,7 +9,7 @@ from tidegate.access.act import AccessKeeper
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.app.act import Actor
+from tidegate.app.act import ActionExecutor
 from tidegate.app.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan, RestoreLabels
 from tidegate.app.builders.driver import build_driver_pod
 from tidegate.app.builders.purge import build_purge_pod
@@ -40,7 +40,7 @@ class World:
         self.index.put_app(app)
         client: Any = self.api
         agents, access, events = AgentClient(KEYS, 1), AccessKeeper(client, self.index), EventPublisher(client)
-        self.actor = Actor(
+        self.actor = ActionExecutor(
             client,
             agents,
             self.index,

@@ -9,10 +9,10 @@ from tidegate.access.act import AccessKeeper
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.app.act import Actor
+from tidegate.app.act import ActionExecutor
 from tidegate.app.reconcile import Reconciler
 from tidegate.cache.index import Index
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.large_apps import MOST_OF_NAMESPACE, LargeApp
 from tidegate.engine.events import EventPublisher
@@ -71,10 +71,10 @@ class World:
         poller: Any = Nobody()
         figures, events = Figures(), EventPublisher(client)
         access, agents = AccessKeeper(client, self.index), AgentClient(KEYS, 1)
-        actor = Actor(
+        actor = ActionExecutor(
             client, agents, self.index, access, LaunchSecrets(client, KEYS, PLATFORM), events, figures, lambda key: None
         )
-        teller = UnreadableTeller(client, events)
+        teller = InvalidResourceReporter(client, events)
         self.reconciler = Reconciler(self.index, PLATFORM, actor, poller, figures, teller, lambda: NOW)
         resource = body({"application.runtime": "Unheard"})
         resource["metadata"] |= {"finalizers": [FINALIZER, "another/one"], **metadata}

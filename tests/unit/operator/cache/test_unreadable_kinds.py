@@ -18,9 +18,9 @@ from tidegate.api.control_message import CONTROL_KIND, decode_message
 from tidegate.api.stream_snapshot import SNAPSHOT_KIND, decode_snapshot
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.resource_cache import UnreadableResource
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.kinds.watch_resources import follow
-from tidegate.control.act import ControlActor
+from tidegate.control.act import ControlActionExecutor
 from tidegate.control.index import ControlIndex
 from tidegate.control.reconcile import NO_APP, ControlReconciler
 from tidegate.engine.events import EventPublisher
@@ -73,7 +73,7 @@ class World:
         self.api = api or ApiServer()
         client: Any = self.api
         self.client, self.events = client, EventPublisher(client)
-        self.teller = UnreadableTeller(client, self.events)
+        self.teller = InvalidResourceReporter(client, self.events)
 
     def keep(self, kind: str, name: str = "odd") -> str:
         """Have a resource there, and return its path."""
@@ -151,7 +151,7 @@ class Refusing(ApiServer):
 
 def reconciler_of(world: World, index: Index) -> ControlReconciler:
     figures, agents = Figures(), AgentClient(KEYS, 1)
-    actor = ControlActor(world.client, agents, index, world.events, figures)
+    actor = ControlActionExecutor(world.client, agents, index, world.events, figures)
     poller: Any = object()
     return ControlReconciler(index, actor, poller, figures.control, world.teller, clock=lambda: NOW)
 

@@ -11,9 +11,9 @@ from tidegate.agent.client import Unanswered
 from tidegate.api.control_message import ControlMessage, MessagePhase, channel_message_name, decode_message
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.resource_cache import UnreadableResource
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.process_state import TimedReport
-from tidegate.control.act import ControlActor
+from tidegate.control.act import ControlActionExecutor
 from tidegate.control.index import ControlIndex
 from tidegate.control.reconcile import NO_APP, ControlReconciler
 from tidegate.control.rules.waiting import NOT_TAKEN_PAUSE
@@ -67,13 +67,13 @@ class World:
         events = EventPublisher(nothing)
         agents: Any = self.agent
         poller: Any = type("Poller", (), {"hurry": staticmethod(self.hurried.append)})
-        actor = ControlActor(nothing, agents, self.index, events, self.figures)
+        actor = ControlActionExecutor(nothing, agents, self.index, events, self.figures)
         self.reconciler = ControlReconciler(
             self.index,
             actor,
             poller,
             self.figures.control,
-            UnreadableTeller(nothing, events),
+            InvalidResourceReporter(nothing, events),
             clock=lambda: self.now,
             steady=lambda: self.now,
         )

@@ -13,13 +13,13 @@ from tidegate.api.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhase,
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.resource_cache import UnreadableResource
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.process_state import TimedReport
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import item
-from tidegate.snapshots.act import SnapshotActor
+from tidegate.snapshots.act import SnapshotActionExecutor
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate.snapshots.reconcile import SnapshotReconciler
@@ -84,7 +84,7 @@ class World:
         client, agents, poller = self.api, self.agent, self.poller
         nothing: Any = client
         access, events = AccessKeeper(nothing, self.index), EventPublisher(nothing)
-        actor = SnapshotActor(nothing, agents, self.index, access, events, self.figures)  # type: ignore[arg-type]
+        actor = SnapshotActionExecutor(nothing, agents, self.index, access, events, self.figures)  # type: ignore[arg-type]
         self.reconciler = SnapshotReconciler(
             self.index,
             PLATFORM,
@@ -92,7 +92,7 @@ class World:
             poller,  # type: ignore[arg-type]
             SnapshotPods(self.index, agents, self.woken.append),  # type: ignore[arg-type]
             self.figures.snapshots,
-            UnreadableTeller(nothing, events),
+            InvalidResourceReporter(nothing, events),
             self.woken.append,
             self.beside.append,
             clock=lambda: NOW,

@@ -9,7 +9,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.app.act import Actor
+from tidegate.app.act import ActionExecutor
 from tidegate.app.actions import Plan, RememberTold
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
@@ -39,7 +39,7 @@ async def lines_of(access: Access, *actions: Any) -> list[dict[str, Any]]:
     """Return what is logged when a worker carries out a plan, as the processors of the real log see it."""
     nothing: Any = None
     keeper: Any = access
-    actor = Actor(nothing, nothing, Index(), keeper, nothing, nothing, Figures(), lambda key: None)
+    actor = ActionExecutor(nothing, nothing, Index(), keeper, nothing, nothing, Figures(), lambda key: None)
 
     async def work(key: Key) -> None:
         structlog.contextvars.bind_contextvars(reason="Deleting")

@@ -14,12 +14,12 @@ from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.agent.session import Answer
 from tidegate.api.streaming_app import StreamingApp, encode_status
 from tidegate.app.builders.driver import build_driver_pod
-from tidegate.app.observation import Unfit
+from tidegate.app.observation import PodRejection
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
-from tidegate.cache.kinds.unreadable import UnreadableTeller
+from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.known_apps import UnreadableApp
-from tidegate.cache.process_state import Memory, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.kube.failures import Forbidden, Invalid, failure_from_response
@@ -107,7 +107,7 @@ async def test_the_conditions_of_a_resource_that_cannot_be_read_show_none() -> N
     known = index.app(("shop", "orders"))
     assert isinstance(known, UnreadableApp)
     quoting = dataclasses.replace(known, problem=f"spec.application.runtime: Invalid enum value '{SHAPED}'")
-    await UnreadableTeller(api, EventPublisher(api)).tell(quoting, NOW)
+    await InvalidResourceReporter(api, EventPublisher(api)).tell(quoting, NOW)
     assert PASSWORD not in api.text
     assert len(api.documents) == 2
 
@@ -143,8 +143,8 @@ def test_the_status_shows_none_of_a_refusal_that_is_remembered() -> None:
     failure = failure_from_response(422, json.dumps({"message": f"spec.x: {SHAPED}"}).encode(), {})
     refusal = Refusal("orders-driver", "h", 0, Reason.LAUNCH_REFUSED, failure.message, NOW, 1, words=failure.message)
     for o in (
-        observe(APP, memory=Memory(refusal=refusal)),
-        observe(launched(APP), unfit=Unfit(ROLE_DRIVER, failure.message)),
+        observe(APP, memory=ProcessState(refusal=refusal)),
+        observe(launched(APP), unfit=PodRejection(ROLE_DRIVER, failure.message)),
     ):
         plan = decide(o, NOW)
         assert PASSWORD not in json.dumps(encode_status(written(o).status)) + plan.message

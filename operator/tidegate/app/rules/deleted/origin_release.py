@@ -22,7 +22,7 @@ from tidegate.pods.records.names import release_pod_name
 from tidegate_spark.contract.reasons import Reason
 
 
-def let_go_of_origin(o: Observation, now: float) -> Verdict | None:
+def release_origin(o: Observation, now: float) -> Verdict | None:
     """Say in the origin's catalog that its snapshot is not needed; that storage may be away, but not for ever."""
     if origin_held(o) is None:
         return None

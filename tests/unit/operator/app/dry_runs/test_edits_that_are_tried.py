@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.actions import DeleteDriver, Plan
-from tidegate.app.dry_runs.pod_dry_run import Trials
+from tidegate.app.dry_runs.pod_dry_run import PodDryRun
 from tidegate.app.reconcile import Reconciler
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
@@ -43,7 +43,7 @@ async def test_a_misspelt_field_of_a_template_stops_nothing_and_is_named(role: s
     double: Any = watcher
     client: Any = api
     reconciler = Reconciler(index, PLATFORM, double, double, Figures(), double, lambda: NOW)
-    reconciler.trials = Trials(client)
+    reconciler.trials = PodDryRun(client)
     index.put_pod(running_driver(old_app(), ready=True))
     index.put_app(edited(old_app(), {IMAGE: B, f"{role}.podTemplate": {"spec": {"tolerationz": []}}}))
     name = {"driver": "orders-driver", "executor": "orders-e2-exec-1"}[role]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.app.dry_runs.executor_dry_run import LASTS, ExecutorTrials
+from tidegate.app.dry_runs.executor_dry_run import LASTS, ExecutorDryRun
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Unavailable
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import app_with, driver_of, launched, observe
@@ -21,7 +21,7 @@ class World:
         if answer is not None:
             self.api.refusing[PODS] = answer
         client: Any = self.api
-        self.trials = ExecutorTrials(client, lambda: self.now)
+        self.trials = ExecutorDryRun(client, lambda: self.now)
 
     async def look(self, **of_driver: Any) -> str:
         return await self.trials.look(observe(APP, driver=driver_of(APP, **of_driver)))

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from tidegate.api.streaming_app import StreamingApp, UpgradePhase
-from tidegate.app.dry_runs.pod_dry_run import LASTS, MISSING_LASTS, UNKNOWN_LASTS, Trials
-from tidegate.app.observation import Unfit
+from tidegate.app.dry_runs.pod_dry_run import LASTS, MISSING_LASTS, UNKNOWN_LASTS, PodDryRun
+from tidegate.app.observation import PodRejection
 from tidegate.cache.index import Index
 from tidegate.kube.failures import Failure, Forbidden, Invalid, Throttled, Unavailable
 from tidegate_testing.dictionary_server import ApiServer
@@ -29,13 +29,13 @@ class World:
         self.api: ApiServer = ApiServer()
         self.now = 1000.0
         client: Any = self.api
-        self.trials = Trials(client, lambda: self.now)
+        self.trials = PodDryRun(client, lambda: self.now)
 
     @property
     def tried(self) -> list[str]:
         return [manifest["metadata"]["name"] for manifest in self.api.tried]
 
-    async def look(self, app: StreamingApp) -> Unfit | None:
+    async def look(self, app: StreamingApp) -> PodRejection | None:
         return await self.trials.look(observe(app))
 
 
@@ -81,10 +81,10 @@ async def test_what_is_wrong_with_a_pod_is_told_with_its_role() -> None:
     world = World()
     app = edited(old_app(), {IMAGE: B, **TEMPLATE})
     world.api.refusing[f"{PODS}/orders-e2-exec-1"] = TYPO
-    assert await world.look(app) == Unfit("executor", TYPO.message)
+    assert await world.look(app) == PodRejection("executor", TYPO.message)
     world = World()
     world.api.refusing[PODS] = TYPO
-    assert await world.look(app) == Unfit("driver", TYPO.message)
+    assert await world.look(app) == PodRejection("driver", TYPO.message)
     assert world.tried == ["orders-driver"]
 
 
@@ -115,7 +115,7 @@ async def test_what_is_no_fault_of_the_pod_itself_is_left_to_its_creation(failur
     assert len(world.tried) == 1
     world.now += UNKNOWN_LASTS
     world.api.refusing[PODS] = TYPO
-    assert await world.look(app) == Unfit("driver", TYPO.message)
+    assert await world.look(app) == PodRejection("driver", TYPO.message)
 
 
 MISSING = {
@@ -137,7 +137,7 @@ async def test_an_account_or_class_that_does_not_exist_is_known_before_anything_
     world = World()
     app = edited(old_app(), {IMAGE: B, "serviceAccountName": "team"})
     world.api.refusing[PODS] = forbidden(words)
-    assert await world.look(app) == Unfit("driver", forbidden(words).message, missing)
+    assert await world.look(app) == PodRejection("driver", forbidden(words).message, missing)
     del world.api.refusing[PODS]
     assert (await world.look(app)) is not None
     world.now += MISSING_LASTS
@@ -177,7 +177,7 @@ async def test_a_limit_range_is_believed_of_the_pod_for_which_the_application_wo
     over = Forbidden(OVER_THE_LIMIT, limit_range=True)
     world = World()
     world.api.refusing[DIVIDING] = over
-    assert await world.look(divided()) == Unfit("repartition", over.message)
+    assert await world.look(divided()) == PodRejection("repartition", over.message)
     assert world.tried == ["orders-driver", "orders-repartition-2"]
     world = World()
     world.api.refusing[f"{PODS}/orders-driver"] = over
@@ -191,7 +191,7 @@ async def test_a_pod_is_tried_again_at_once_with_what_a_limit_range_demands() ->
     world = World()
     api = world.api = Floored()
     client: Any = api
-    world.trials = Trials(client, lambda: world.now, Index())
+    world.trials = PodDryRun(client, lambda: world.now, Index())
     assert await world.look(divided()) is None
     assert world.tried == ["orders-driver", "orders-repartition-2"]
     for pod in api.tried:
@@ -212,14 +212,14 @@ async def test_an_answer_counts_for_a_while_and_only_for_its_version() -> None:
     world = World()
     world.api.refusing[PODS] = TYPO
     bad, mended = edited(old_app(), {IMAGE: B}), edited(old_app(), {IMAGE: C})
-    assert await world.look(bad) == await world.look(bad) == Unfit("driver", TYPO.message)
+    assert await world.look(bad) == await world.look(bad) == PodRejection("driver", TYPO.message)
     assert len(world.tried) == 1
     del world.api.refusing[PODS]
     assert await world.look(mended) is None
     world.api.refusing[PODS] = TYPO
     assert await world.look(mended) is None
     world.now += LASTS
-    assert await world.look(mended) == Unfit("driver", TYPO.message)
+    assert await world.look(mended) == PodRejection("driver", TYPO.message)
 
 
 @pytest.mark.parametrize("failure", [Unavailable("TimeoutError"), Forbidden("exceeded quota")])
@@ -227,10 +227,10 @@ async def test_a_pod_that_is_wrong_stays_so_while_nothing_is_known(failure: Fail
     world = World()
     app = edited(old_app(), {IMAGE: B})
     world.api.refusing[PODS] = TYPO
-    assert await world.look(app) == Unfit("driver", TYPO.message)
+    assert await world.look(app) == PodRejection("driver", TYPO.message)
     world.now += LASTS
     world.api.refusing[PODS] = failure
-    assert await world.look(app) == Unfit("driver", TYPO.message)
+    assert await world.look(app) == PodRejection("driver", TYPO.message)
     assert await world.look(edited(old_app(), {IMAGE: C})) is None, "of another version nothing is known"
 
 
@@ -243,7 +243,7 @@ async def test_a_pod_that_is_wrong_stays_so_whichever_application_is_looked_at_b
     world.now += LASTS
     world.api.refusing[PODS] = Unavailable("no answer")
     await world.look(other)
-    assert await world.look(app) == Unfit("driver", TYPO.message)
+    assert await world.look(app) == PodRejection("driver", TYPO.message)
 
 
 async def test_a_pod_that_is_right_by_now_is_right() -> None:
@@ -259,7 +259,7 @@ async def test_a_pod_that_is_right_by_now_is_so_although_nothing_is_known_of_ano
     world = World()
     app = edited(old_app(), {IMAGE: B, **TEMPLATE})
     world.api.refusing[f"{PODS}/orders-driver"] = TYPO
-    assert await world.look(app) == Unfit("driver", TYPO.message)
+    assert await world.look(app) == PodRejection("driver", TYPO.message)
     world.now += LASTS
     world.api.refusing = {f"{PODS}/orders-e2-exec-1": Forbidden("exceeded quota")}
     assert await world.look(app) is None

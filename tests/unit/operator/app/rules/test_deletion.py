@@ -15,7 +15,7 @@ from tidegate.app.actions import (
 )
 from tidegate.app.rules.deleted.deletion import release_unreadable
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.pods.records.record import Exit, PodRecord, Waiting
 from tidegate_spark.contract.protocol import Termination, to_json
@@ -99,13 +99,13 @@ def test_a_purge_waits_for_those_who_need_a_snapshot_and_names_them() -> None:
 
 def test_a_refused_purge_is_tried_again_later() -> None:
     refusal = Refusal("orders-purge", "", 1, Reason.LAUNCH_REFUSED, "quota", NOW - 1, 1)
-    plan = decide(observe(EMPTIED, memory=Memory(refusal=refusal)), NOW)
+    plan = decide(observe(EMPTIED, memory=ProcessState(refusal=refusal)), NOW)
     assert (plan.reason, destructive(plan), plan.wake_after) == ("LaunchRefused", [], 4.0)
 
 
 def test_a_refused_purge_gets_back_the_service_account_that_it_may_miss() -> None:
     refusal = Refusal("orders-purge", "", 1, Reason.LAUNCH_REFUSED, "no service account", NOW - 60, 1)
-    world = observe(EMPTIED, memory=Memory(refusal=refusal), access_ready=False)
+    world = observe(EMPTIED, memory=ProcessState(refusal=refusal), access_ready=False)
     kinds = [type(action) for action in decide(world, NOW).actions]
     assert kinds.index(EnsureAccess) < kinds.index(CreatePurge)
 
@@ -136,7 +136,7 @@ def test_a_purge_whose_image_is_not_there_names_tidegates_image() -> None:
 
 def test_a_namespace_that_is_being_deleted_keeps_the_storage_and_lets_the_resource_go() -> None:
     refusal = Refusal("orders-purge", "", 1, Reason.NAMESPACE_TERMINATING, "takes no pod", NOW - 1, 1)
-    plan = decide(observe(EMPTIED, memory=Memory(refusal=refusal)), NOW)
+    plan = decide(observe(EMPTIED, memory=ProcessState(refusal=refusal)), NOW)
     assert destructive(plan) == [DeleteLaunchSecrets, RemoveFinalizer]
     (told,) = [action for action in plan.actions if isinstance(action, PublishEvent)]
     assert (told.reason, told.warning, "s3://streams/apps/shop/orders" in told.message) == (

@@ -9,7 +9,7 @@ from tidegate.api.streaming_app import Phase
 from tidegate.app.actions import DeleteDriver, WriteStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory
+from tidegate.cache.process_state import ProcessState
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import DriverState
@@ -135,7 +135,7 @@ def test_storage_that_may_become_usable_is_tried_again_with_growing_pauses(reaso
 def test_storage_is_tried_again_after_its_pause_although_a_clock_is_wrong(off: float) -> None:
     late = dataclasses.replace(ended_with(Reason.STORAGE_OWNED, 0), completion_time=NOW + off)
     driver = driver_of(APP, phase="Succeeded", ended=late)
-    o = settled(observe(APP, driver=driver, memory=Memory(launched_at=NOW - 4)))
+    o = settled(observe(APP, driver=driver, memory=ProcessState(launched_at=NOW - 4)))
     assert (decide(o, NOW).actions, decide(o, NOW).wake_after) == ((), 6.0)
     assert DeleteDriver(driver) in decide(o, NOW + 6).actions
 

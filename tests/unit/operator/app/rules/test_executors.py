@@ -18,7 +18,7 @@ from tidegate.app.rules.pods.executors import (
     lacks_pods,
 )
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS, Quota
-from tidegate.cache.process_state import Memory
+from tidegate.cache.process_state import ProcessState
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
@@ -217,7 +217,7 @@ REFUSED = "HTTP 422: ExecutorTarget.cores: not a known field"
 
 def test_a_number_of_executors_that_the_agent_refuses_is_named_until_it_is_wanted_no_more() -> None:
     driver = running_driver(EIGHT, ready=True)
-    refused = Memory(executors_refused=(process_of(driver), REFUSED))
+    refused = ProcessState(executors_refused=(process_of(driver), REFUSED))
     report = report_of(driver, executors_wanted=5, executors_running=5)
     plan = decide(observe(EIGHT, driver=driver, agent=report, memory=refused), NOW)
     assert verdict_of(plan) == (Phase.RUNNING, "Ready", "OrderRefused")
@@ -237,7 +237,7 @@ def test_orders_about_snapshots_that_this_very_driver_refuses_are_named_while_th
 ) -> None:
     driver = running_driver(EIGHT, ready=True)
     process = process_of(driver)
-    refused = Memory(orders_given=(NOW - ago, process), orders_refused=(process, REFUSED))
+    refused = ProcessState(orders_given=(NOW - ago, process), orders_refused=(process, REFUSED))
     now = running_driver(EIGHT, ready=True, restarts=restarts)
     report = report_of(now, executors_wanted=8, executors_running=8)
     assert verdict_of(decide(observe(EIGHT, driver=now, agent=report, memory=refused), NOW))[2] == reason

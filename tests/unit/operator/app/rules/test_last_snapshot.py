@@ -11,7 +11,7 @@ from tidegate.api.streaming_app import Condition, Phase, QueryStatus, StreamingA
 from tidegate.app.actions import CreateSnapshot
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory, SnapshotRefusal
+from tidegate.cache.process_state import ProcessState, SnapshotRefusal
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.reasons import Reason
@@ -100,11 +100,11 @@ def test_it_is_taken_also_if_the_newest_seems_to_have_all_batches() -> None:
 
 def test_a_namespace_that_goes_takes_none_and_one_that_refuses_says_so() -> None:
     refusal = SnapshotRefusal(NAME, Reason.NAMESPACE_TERMINATING, "goes", NOW)
-    o = observe(doomed(), memory=Memory(snapshot_refusal=refusal))
+    o = observe(doomed(), memory=ProcessState(snapshot_refusal=refusal))
     assert "RemoveFinalizer" in names(o)
     assert "FinalSnapshotMissing" in str(decide(o, NOW).actions)
     quota = dataclasses.replace(refusal, reason=Reason.SNAPSHOT_REFUSED, message="quota")
-    plan = decide(dataclasses.replace(o, memory=Memory(snapshot_refusal=quota)), NOW)
+    plan = decide(dataclasses.replace(o, memory=ProcessState(snapshot_refusal=quota)), NOW)
     assert ("quota" in plan.message, plan.wake_after) == (True, 300.0)
 
 

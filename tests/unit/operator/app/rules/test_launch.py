@@ -13,7 +13,7 @@ from tidegate.app.actions import (
 )
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe
@@ -24,9 +24,9 @@ def kinds(plan: Plan) -> list[str]:
     return [type(action).__name__ for action in plan.actions]
 
 
-def refused(o: Observation, **fields: object) -> Memory:
+def refused(o: Observation, **fields: object) -> ProcessState:
     refusal = Refusal("orders-driver", o.spec_hash, o.app.status.epoch, Reason.LAUNCH_REFUSED, "quota", NOW - 1, 1)
-    return Memory(refusal=dataclasses.replace(refusal, **fields))  # type: ignore[arg-type] # names checked at run time
+    return ProcessState(refusal=dataclasses.replace(refusal, **fields))  # type: ignore[arg-type] # names checked at run time
 
 
 def test_a_new_application_gets_everything_in_the_order_that_survives_a_crash() -> None:
@@ -64,14 +64,14 @@ def test_a_lost_driver_gets_a_new_epoch_after_a_live_look_that_it_is_gone() -> N
 
 
 def test_a_driver_lost_again_and_again_is_replaced_after_a_pause() -> None:
-    memory = Memory(launched_at=NOW - 5, quick_relaunches=2)
+    memory = ProcessState(launched_at=NOW - 5, quick_relaunches=2)
     plan = decide(observe(launched(app_with()), memory=memory), NOW)
     assert (plan.rule, plan.reason, plan.wake_after) == ("wait_before_relaunch", "RelaunchDelayed", 15.0)
 
 
 def test_a_pod_that_the_api_server_could_not_create_is_not_called_lost() -> None:
     words = "Internal error occurred: failed calling webhook"
-    memory = Memory(launched_at=NOW - 5, quick_relaunches=2, not_created=words)
+    memory = ProcessState(launched_at=NOW - 5, quick_relaunches=2, not_created=words)
     plan = decide(observe(launched(app_with()), memory=memory), NOW)
     assert (verdict_of(plan), plan.wake_after) == ((Phase.PENDING, "Stalled", "LaunchRefused"), 15.0)
     assert words in plan.message
@@ -79,7 +79,7 @@ def test_a_pod_that_the_api_server_could_not_create_is_not_called_lost() -> None
 
 def test_a_launch_somebody_asked_for_does_not_pause() -> None:
     changed = launched(app_with(), applied_spec_hash="another")
-    plan = decide(observe(changed, memory=Memory(launched_at=NOW - 5, quick_relaunches=6)), NOW)
+    plan = decide(observe(changed, memory=ProcessState(launched_at=NOW - 5, quick_relaunches=6)), NOW)
     assert plan.rule == "launch"
 
 
@@ -97,7 +97,7 @@ def test_a_refused_pod_is_shown_and_tried_again_later() -> None:
 
 
 def test_nobody_waits_for_a_time_that_was_noted_before_the_clock_was_set_back() -> None:
-    lost = observe(launched(app_with()), memory=Memory(launched_at=NOW + 3600, quick_relaunches=2))
+    lost = observe(launched(app_with()), memory=ProcessState(launched_at=NOW + 3600, quick_relaunches=2))
     assert decide(lost, NOW).rule == "launch"
     o = observe(launched(app_with()))
     plan = decide(dataclasses.replace(o, memory=refused(o, at=NOW + 3600)), NOW)

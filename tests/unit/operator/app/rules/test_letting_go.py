@@ -8,7 +8,7 @@ from tidegate.api.streaming_app import StartedFrom, StreamingApp
 from tidegate.app.actions import CreateOriginRelease, DeleteOriginRelease
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.pauses import PATIENCE
 from tidegate.pods.records.record import PodRecord
@@ -104,12 +104,12 @@ def test_a_clock_that_is_behind_the_api_servers_gives_nothing_up() -> None:
 
 def test_a_namespace_that_goes_takes_no_pod_and_the_application_goes() -> None:
     refusal = Refusal("variant-release", "", 1, Reason.NAMESPACE_TERMINATING, "", NOW, 1)
-    plan = decide(observe(doomed(), memory=Memory(refusal=refusal)), NOW)
+    plan = decide(observe(doomed(), memory=ProcessState(refusal=refusal)), NOW)
     assert any(isinstance(action, RemoveFinalizer) for action in plan.actions)
 
 
 def test_a_pod_that_the_api_server_refuses_is_tried_again() -> None:
     refusal = Refusal("variant-release", "", 1, Reason.LAUNCH_REFUSED, "quota", NOW, 1)
-    o = observe(doomed(), memory=Memory(refusal=refusal, status_written_at=NOW))
+    o = observe(doomed(), memory=ProcessState(refusal=refusal, status_written_at=NOW))
     assert decide(o, NOW).wake_after == 5.0
     assert "CreateOriginRelease" in [type(a).__name__ for a in decide(o, NOW + 5).actions]

@@ -9,7 +9,7 @@ from tidegate.api.streaming_app import Phase
 from tidegate.app.actions import CreateDriver, DeleteDriver, ProvideConfiguration
 from tidegate.app.rules.housekeeping import VOLUME_PATIENCE
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory
+from tidegate.cache.process_state import ProcessState
 from tidegate.pods.records.faults import is_named, name_end, name_start_problem
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate.pods.records.start_delay import Obstacle, StartDelay
@@ -102,9 +102,9 @@ def test_a_driver_that_lacks_something_else_is_left(named: str) -> None:
 def test_a_driver_that_found_another_configuration_is_replaced_after_a_pause() -> None:
     ended = ended_with(Reason.CONFIGURATION_CHANGED, 0)
     driver = driver_of(APP, phase="Succeeded", ended=ended, configuration_secret=secret_name())
-    soon = decide(observe(APP, driver=driver, memory=Memory(launched_at=NOW - 1)), NOW)
+    soon = decide(observe(APP, driver=driver, memory=ProcessState(launched_at=NOW - 1)), NOW)
     assert (soon.reason, acts(soon, DeleteDriver)) == ("ConfigurationChanged", False)
-    later = decide(observe(APP, driver=driver, memory=Memory(launched_at=NOW - 1)), NOW + 60)
+    later = decide(observe(APP, driver=driver, memory=ProcessState(launched_at=NOW - 1)), NOW + 60)
     assert acts(later, DeleteDriver)
 
 

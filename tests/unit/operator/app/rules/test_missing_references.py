@@ -9,13 +9,13 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.builders.references import Reference
-from tidegate.app.observation import CheckedReferences, Unfit
+from tidegate.app.observation import CheckedReferences, PodRejection
 from tidegate.app.rules.plan import decide
 from tidegate_testing.observations import NOW, app_with, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of, written
 from tidegate_testing.upgrades import IMAGE, A, B, C, edited, new_app, old_app, record, runs, under_test
 
-MISSING = Unfit(
+MISSING = PodRejection(
     "driver",
     'pods "orders-driver" is forbidden: error looking up service account shop/team: serviceaccount "team" not found',
     "ServiceAccount team",
@@ -171,7 +171,9 @@ def test_an_application_without_a_stable_version_waits_and_says_for_what() -> No
 
 def test_a_spec_of_which_no_pod_can_be_made_is_not_tried_again_by_itself() -> None:
     app = edited(old_app(), ACCOUNT)
-    wrong = Unfit("driver", 'Pod "orders-driver" is invalid: spec.tolerations[0].operator: Unsupported value: "Exist"')
+    wrong = PodRejection(
+        "driver", 'Pod "orders-driver" is invalid: spec.tolerations[0].operator: Unsupported value: "Exist"'
+    )
     seen = observe(app, unfit=wrong, **runs(old_app()))
     refused = written(seen)
     assert msgspec.structs.asdict(refused.status)["upgrade"].reason == "InvalidSpec"

@@ -9,10 +9,10 @@ import pytest
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RehearsalStatus, RepartitionStatus, StreamingApp, UpgradePhase
 from tidegate.app import actions as do
-from tidegate.app.observation import Observation, Unfit
+from tidegate.app.observation import Observation, PodRejection
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.upgrade.repartition_dry_run import all_pods_to_try
-from tidegate.cache.process_state import Memory, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, driver_of, launched, observe
 from tidegate_testing.plans import acts, verdict_of
@@ -40,7 +40,7 @@ WANTED = RepartitionStatus(partitions=8, previous_partitions=4)
 ATTEMPT = RepartitionStatus(
     partitions=8, previous_partitions=4, snapshot_id=PIN, epoch=2, lineage=2, attempts=1, start_time=BEGUN
 )
-UNFIT = Unfit("repartition", OVER_THE_LIMIT)
+UNFIT = PodRejection("repartition", OVER_THE_LIMIT)
 AGAIN = (
     "Then change spec.restartNonce to try again; to cancel, set spec.state.partitions back to the number in "
     "status.statePartitions."
@@ -73,7 +73,7 @@ def refused(app: StreamingApp, words: str, seconds: float = 1.0) -> Observation:
     """Return the observation with the attempt's pod refused."""
     message = f"The API server refuses pod {POD}: {words or 'exceeded quota'}. Correct what it names; Tidegate retries."
     known = Refusal(POD, spec_hash(app), 2, Reason.LAUNCH_REFUSED, message, NOW - seconds, 1, words=words)
-    return dataclasses.replace(observe(app), memory=Memory(refusal=known))
+    return dataclasses.replace(observe(app), memory=ProcessState(refusal=known))
 
 
 def test_what_a_limit_range_keeps_out_is_refused_before_anything_is_copied_or_stopped() -> None:

@@ -9,9 +9,9 @@ import pytest
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RehearsalStatus, RollbackPolicy, StreamingApp, UpgradePhase
 from tidegate.app import actions as do
-from tidegate.app.observation import Observation, Unfit
+from tidegate.app.observation import Observation, PodRejection
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, app_with, launched, observe, running_driver
 from tidegate_testing.plans import acts, status_of, verdict_of, written
@@ -36,8 +36,8 @@ TYPO_OF_EXECUTORS: dict[str, Any] = {IMAGE: B, "executor.podTemplate": {"spec": 
 WORDS = WRONG["unknown field"].words
 
 
-def unfit(role: str) -> Unfit:
-    return Unfit(role, WORDS)
+def unfit(role: str) -> PodRejection:
+    return PodRejection(role, WORDS)
 
 
 def refused(o: Observation, words: str = WORDS, **fields: Any) -> Observation:
@@ -46,7 +46,7 @@ def refused(o: Observation, words: str = WORDS, **fields: Any) -> Observation:
     known = Refusal(
         "orders-driver", o.spec_hash, o.app.status.epoch, Reason.LAUNCH_REFUSED, told, NOW - 1, 1, words=words
     )
-    return dataclasses.replace(o, memory=Memory(refusal=dataclasses.replace(known, **fields)))
+    return dataclasses.replace(o, memory=ProcessState(refusal=dataclasses.replace(known, **fields)))
 
 
 def driver_is_created(plan: do.Plan) -> do.CreateDriver:
@@ -76,7 +76,7 @@ def test_a_pod_whose_list_has_an_item_without_a_name_is_refused_like_any_other()
     proxy = {"name": "proxy", "image": "x", "ports": [{"name": "http"}]}
     bad = edited(old_app(), {IMAGE: B, "driver.podTemplate": {"spec": {"containers": [proxy]}}})
     words = 'Pod "orders-driver" is invalid: spec.containers[1].ports[0].containerPort: Required value'
-    plan = decide(observe(bad, unfit=Unfit("driver", words), **runs(old_app())), NOW)
+    plan = decide(observe(bad, unfit=PodRejection("driver", words), **runs(old_app())), NOW)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
     assert "spec.driver.podTemplate.spec.containers[0].ports[0].containerPort: Required value" in record(plan).message
 
@@ -141,7 +141,7 @@ def test_the_first_driver_of_a_version_has_no_field_that_no_pod_has_and_one_that
     assert driver_is_created(tried_again).strict
     by_another_operator = observe(msgspec.structs.replace(known, status=status_of(tried_again)))
     assert driver_is_created(decide(by_another_operator, NOW)).strict
-    not_answered = dataclasses.replace(lost, memory=Memory(not_created="no answer"))
+    not_answered = dataclasses.replace(lost, memory=ProcessState(not_created="no answer"))
     assert driver_is_created(decide(not_answered, NOW)).strict
 
 

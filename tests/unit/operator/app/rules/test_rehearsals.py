@@ -9,7 +9,7 @@ import pytest
 from tidegate.api.streaming_app import RehearsalStatus, StreamingApp, UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.engine.rules.actions import EnsureAccess, RemoveFinalizer
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
@@ -316,7 +316,7 @@ def test_a_pod_that_finds_no_node_says_nothing_of_the_version() -> None:
 def test_a_pod_that_the_api_server_refuses_is_tried_again_and_given_up_in_the_end() -> None:
     app = rehearsing()
     refusal = Refusal(POD, "x", 1, Reason.LAUNCH_REFUSED, "exceeded quota: small", NOW, 1)
-    memory = Memory(refusal=refusal, status_written_at=NOW - 3600)
+    memory = ProcessState(refusal=refusal, status_written_at=NOW - 3600)
     soon = decide(observe(app, **old_runs(), memory=memory), NOW + 1)
     assert not acts(soon, do.CreateRehearsal)
     assert soon.wake_after == pytest.approx(4)

@@ -18,7 +18,7 @@ from tidegate.api.streaming_app import (
 from tidegate.app import actions as do
 from tidegate.app.actions import Plan
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory, PodProgress
+from tidegate.cache.process_state import PodProgress, ProcessState
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import Termination, from_json, to_json
@@ -222,7 +222,7 @@ def test_the_old_version_that_goes_on_after_it_was_not_lost() -> None:
 def test_how_far_the_pod_is_stands_in_the_condition(files: int, rows: int, words: str) -> None:
     app = dividing()
     report = SnapshotReport(PIN, SnapshotState.COPYING, files=files, of_files=9, rows=rows)
-    memory = Memory(dividing=PodProgress("r-1/0", report))
+    memory = ProcessState(dividing=PodProgress("r-1/0", report))
     plan = decide(observe(app, repartitions=(pod_of(app),), memory=memory), NOW)
     assert words in condition(plan, "Reconciling").message
 
@@ -234,7 +234,7 @@ def test_how_far_the_pod_is_is_written_to_the_record_once_a_minute(written: floa
     pod = pod_of(app)
     first = status_of(decide(observe(app, repartitions=(pod,)), NOW))
     seen = msgspec.structs.replace(app, status=first)
-    memory = Memory(dividing=PodProgress("r-1/0", report), status_written_at=written)
+    memory = ProcessState(dividing=PodProgress("r-1/0", report), status_written_at=written)
     plan = decide(observe(seen, repartitions=(pod,), memory=memory), NOW)
     assert any(isinstance(action, do.WriteStatus) for action in plan.actions) is due
     if not due:

@@ -14,7 +14,7 @@ from tidegate.app.metrics.lifecycle import Restart, restarts_between
 from tidegate.app.observation import Observation
 from tidegate.app.rules.live.restarting import tell_cut_batch
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory
+from tidegate.cache.process_state import ProcessState
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import Exit
@@ -295,7 +295,7 @@ def test_a_stop_whose_wish_was_taken_back_is_not_counted_nor_is_the_launch_after
         gone = replace(stops, running=False, ended=ended(Reason.STOPPED, 143))
         back = written(observe(back, driver=gone))
         assert (back.status.conditions[0].reason, back.status.last_exit is None) == ("Resuming", False)
-    plan = decide(observe(back, memory=Memory(launched_at=NOW - 60, quick_relaunches=3)), NOW)
+    plan = decide(observe(back, memory=ProcessState(launched_at=NOW - 60, quick_relaunches=3)), NOW)
     (record,) = [a for a in plan.actions if isinstance(a, RecordLaunch)]
     assert (record.unplanned, record.status.restarts) == (False, None)
     assert restarts_between(back.status, record.status) == (Restart("Resumed", 1),)
@@ -327,7 +327,7 @@ def test_a_driver_that_vanished_is_counted_when_it_is_replaced() -> None:
 def test_a_driver_that_vanished_is_counted_once_although_its_replacement_has_to_wait() -> None:
     started = datetime.datetime.fromtimestamp(int(NOW - 50), datetime.UTC)
     app = launched(app_with(), phase=Phase.RUNNING, driver=DriverStatus(pod_name="orders-driver", start_time=started))
-    waits = observe(app, memory=Memory(launched_at=NOW - 5, quick_relaunches=2))
+    waits = observe(app, memory=ProcessState(launched_at=NOW - 5, quick_relaunches=2))
     assert decide(waits, NOW).reason == "RelaunchDelayed"
     later = replace(waits, app=written(waits))
     plan = decide(later, NOW + 60)

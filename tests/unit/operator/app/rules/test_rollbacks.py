@@ -10,7 +10,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, StreamingApp, UpgradeMode, UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import EarlierPin, Pin, QueryReport, StartFrom, Storage
 from tidegate_spark.contract.reasons import Reason
@@ -146,14 +146,14 @@ def test_a_launch_that_was_refused_is_tried_again_as_it_was() -> None:
     first = decide(observe(rolling_back()), NOW)
     app = msgspec.structs.replace(rolling_back(), status=status_of(first))
     refusal = Refusal("orders-driver", first.spec_hash, 3, Reason.LAUNCH_REFUSED, "quota", NOW - 60, 1)
-    again = decide(observe(app, memory=Memory(refusal=refusal)), NOW)
+    again = decide(observe(app, memory=ProcessState(refusal=refusal)), NOW)
     assert launch_of(again) == launch_of(first)
     assert again.rule == "wait_after_refused_launch"
 
 
 def test_a_refusal_of_the_version_that_failed_is_none_of_the_one_before() -> None:
     refusal = Refusal("orders-driver", spec_hash(version(B, 2)), 2, Reason.LAUNCH_REFUSED, "quota", NOW - 1, 9)
-    assert launch_of(decide(observe(rolling_back(), memory=Memory(refusal=refusal)), NOW)).epoch == 3
+    assert launch_of(decide(observe(rolling_back(), memory=ProcessState(refusal=refusal)), NOW)).epoch == 3
 
 
 def test_it_is_over_when_the_last_stable_version_runs_and_that_is_no_good_news() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tidegate.api.streaming_app import Phase, StreamingApp
 from tidegate.app.actions import DeleteDriver, DeleteExecutor, EnsureLaunchSecrets, RememberTold, SetExecutors
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory
+from tidegate.cache.process_state import ProcessState
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.control_protocol import ControlReport
@@ -273,7 +273,9 @@ def test_a_driver_of_another_key_is_stopped_when_somebody_asks_for_it(change: di
 def test_a_notice_of_the_agent_is_told_once() -> None:
     driver = running_driver(APP)
     notices = (Notice(1, "Renamed", "old"), Notice(2, "CheckpointRedirected", "new", warning=True))
-    told = settled(observe(APP, driver=driver, agent=report_of(driver, notices=notices), memory=Memory(told=(1, 1))))
+    told = settled(
+        observe(APP, driver=driver, agent=report_of(driver, notices=notices), memory=ProcessState(told=(1, 1)))
+    )
     plan = decide(told, NOW)
     assert plan.actions == (
         PublishEvent(Reason.CHECKPOINT_REDIRECTED, "new", True, "1/2"),

@@ -15,7 +15,7 @@ from tidegate.app.actions import CreateSnapshot, SetExecutors
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.schedule import look_at_schedule
-from tidegate.cache.process_state import Memory, SnapshotRefusal
+from tidegate.cache.process_state import ProcessState, SnapshotRefusal
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.contract.reasons import Reason
@@ -249,7 +249,7 @@ def test_a_schedule_of_a_day_that_never_comes_is_told_to_be_that() -> None:
 
 def test_what_the_api_server_refuses_is_tried_again_later() -> None:
     refusal = SnapshotRefusal("orders-20270115-0800", Reason.SNAPSHOT_REFUSED, "quota", NOW)
-    o = observe(app(), memory=Memory(snapshot_refusal=refusal))
+    o = observe(app(), memory=ProcessState(snapshot_refusal=refusal))
     look = look_at_schedule(o, NOW + 60)
     assert (look.actions, look.wake_after) == ((), 240.0)
     assert look.status is not None

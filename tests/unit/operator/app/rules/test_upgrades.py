@@ -10,7 +10,7 @@ from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Phase, QueryStatus, RollbackSnapshot, SnapshotBatch, UpgradeMode, UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory
+from tidegate.cache.process_state import ProcessState
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.protocol import Pin, QueryReport
 from tidegate_spark.contract.reasons import Reason
@@ -290,7 +290,7 @@ def test_what_becomes_of_the_copy_decides_whether_the_old_version_is_stopped(
 def test_an_order_that_the_agent_did_not_take_is_given_again_before_it_is_done_without_a_copy() -> None:
     old = launched(app_with({IMAGE: A}))
     new, seen = under_test(UpgradePhase.COPYING), runs(old, 9)
-    given = Memory(status_written_at=NOW, orders_given=(NOW, process_of(seen["driver"])))
+    given = ProcessState(status_written_at=NOW, orders_given=(NOW, process_of(seen["driver"])))
     plan = decide(observe(new, **seen, memory=given), NOW + 1)
     assert not acts(plan, do.OrderSnapshots)
     assert plan.wake_after == 15
@@ -301,7 +301,7 @@ def test_an_order_that_the_agent_did_not_take_is_given_again_before_it_is_done_w
 def test_a_copy_whose_order_the_agent_refuses_is_done_without_and_it_is_told_why(by_it: bool) -> None:
     seen = runs(launched(app_with({IMAGE: A})), 9)
     process = process_of(seen["driver"]) if by_it else "another process"
-    memory = Memory(orders_refused=(process, "HTTP 422: alone: not a known field"))
+    memory = ProcessState(orders_refused=(process, "HTTP 422: alone: not a known field"))
     plan = decide(observe(under_test(UpgradePhase.COPYING), **seen, memory=memory, deciding_since=NOW), NOW + 3600)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.STOPPING, "OrderRefused")
     assert ("accepts no orders (HTTP 422: alone: not a known field)." in record(plan).message) is by_it

@@ -20,7 +20,7 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import Memory, Refusal
+from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, ended_with, observe, running_driver, waiting
@@ -262,7 +262,7 @@ def test_a_version_whose_pod_was_refused_has_certainly_committed_nothing(
     mode = UpgradeMode.SNAPSHOT if pin else UpgradeMode.LAST_STATE
     app = at_gate(rollback_snapshot=pin, mode=mode)
     refusal = Refusal("orders-driver", spec_hash(app), 2, Reason.LAUNCH_REFUSED, "quota", NOW, 1)
-    plan = decide(observe(made_unusable(app, mode=mode), memory=Memory(refusal=refusal)), NOW + seconds)
+    plan = decide(observe(made_unusable(app, mode=mode), memory=ProcessState(refusal=refusal)), NOW + seconds)
     assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.ROLLING_BACK, spec_hash(old_app()))
     assert launch_of(plan).lineage == (2 if pin else 1)
 
@@ -279,7 +279,7 @@ def test_a_version_whose_pod_was_refused_has_certainly_committed_nothing(
 def test_any_other_refusal_tells_nothing_of_what_it_committed(refusal: dict[str, Any], epoch: int) -> None:
     app = with_status(at_gate(rollback_snapshot=None, mode=UpgradeMode.LAST_STATE), epoch=epoch)
     known = Refusal("orders-driver", spec_hash(app), epoch, Reason.LAUNCH_REFUSED, "quota", NOW, 1)
-    memory = Memory(refusal=dataclasses.replace(known, **refusal))
+    memory = ProcessState(refusal=dataclasses.replace(known, **refusal))
     plan = decide(observe(made_unusable(app, mode=UpgradeMode.LAST_STATE), memory=memory), NOW)
     assert (record(plan).phase, verdict_of(plan)[2]) == (UpgradePhase.GATE, "InvalidSpec")
     assert "The new version may have committed batches" in plan.message
