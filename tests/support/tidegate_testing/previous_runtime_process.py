@@ -6,7 +6,7 @@ standard input.
 """
 
 import dataclasses
-import importlib.util
+import importlib
 import json
 import os
 import sys
@@ -17,33 +17,30 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-_HAS_ROOMS = importlib.util.find_spec("tidegate_spark.contract") is not None
-"""Whether this runtime has its modules in rooms; one from before has the second name of each below."""
+
+def home_of(module: str) -> Any:
+    """Return one of the earlier runtime's modules."""
+    return importlib.import_module(f"tidegate_spark.{module}")
 
 
-def home_of(module: str, before: str) -> Any:
-    """Return a module, by what it is called in a runtime with rooms, and in one from before."""
-    return importlib.import_module(f"tidegate_spark.{module if _HAS_ROOMS else before}")
-
-
-_agent = home_of("driver.agent.agent", "agent")
-_contract = home_of("contract.protocol", "protocol")
-_snapshots = home_of("contract.snapshot_protocol", "snapshot_protocol")
-preflight, start = home_of("driver.preflight", "preflight"), home_of("driver.start", "start")
-sparkconf = home_of("process.spark.sparkconf", "sparkconf")
-checking = home_of("control.messages.validation", "control.checking")
+_agent = home_of("driver.agent.agent")
+_contract = home_of("contract.protocol")
+_snapshots = home_of("contract.snapshot_protocol")
+preflight, start = home_of("driver.preflight"), home_of("driver.start")
+sparkconf = home_of("process.spark.sparkconf")
+checking = home_of("control.messages.validation")
 Agent, Commands = _agent.Agent, _agent.Commands
-Entry: Any = home_of("control_log.entries", "control_log.entries").Entry
-Environment: Any = home_of("process.environment", "environment").Environment
+Entry: Any = home_of("control_log.entries").Entry
+Environment: Any = home_of("process.environment").Environment
 AgentReport: Any = _contract.AgentReport
 Termination: Any = _contract.Termination
 CONFIG_VARIABLE, EXIT_CODES, to_json = _contract.CONFIG_VARIABLE, _contract.EXIT_CODES, _contract.to_json
-Secrets: Any = home_of("process.redaction", "redaction").Secrets
-word_of = home_of("snapshots.service.pod", "snapshot_pod").word_of
+Secrets: Any = home_of("process.redaction").Secrets
+word_of = home_of("snapshots.service.pod").word_of
 EXPORT_FORMATS = _snapshots.EXPORT_FORMATS
 SnapshotReport: Any = _snapshots.SnapshotReport
-FaultError: Any = home_of("storage.s3_client", "storage").FaultError
-termination_text = home_of("process.termination", "termination").termination_text
+FaultError: Any = home_of("storage.s3_client").FaultError
+termination_text = home_of("process.termination").termination_text
 
 FORMATS = "FORMATS_OF_DUMPS"
 """Variable with the formats that the operator knows."""
