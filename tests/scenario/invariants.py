@@ -7,7 +7,8 @@
   batch never falls, be its storage an older copy, unless a person accepts that.
 * An epoch belongs to one pod, and is recorded before there is a pod of it; recorded epochs never go back.
 * A driver is declared lost only if it is not there.
-* An application that has a stable version does not stand still for an edit of which no pod can be made.
+* An application that has a stable version does not stand still for an edit of which no pod can be made,
+  nor for one into a place that another application has.
 * A driver runs with the configuration that the operator gave its pod.
 * Nothing is deleted that no intent covers; people's objects are never touched; the operator changes no spec.
 """
@@ -19,7 +20,12 @@ from itertools import pairwise
 
 from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, ApiServer, Body, Change
 from tests.scenario.restart_rules import RestartRules, reason_of
-from tests.scenario.versions import stands_still_for_an_edit, version_in_force, went_on_beside_an_edit
+from tests.scenario.versions import (
+    stands_still_for_a_place,
+    stands_still_for_an_edit,
+    version_in_force,
+    went_on_beside_an_edit,
+)
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import decode_app
 from tidegate_spark.contract.configuration_protocol import REST_KEY
@@ -221,6 +227,8 @@ class Invariants:
             self.violated(f"{path} waits for the snapshot that it has long started from")
         if stands_still_for_an_edit(after, self.api.clock()):
             self.violated(f"{path} stands still for an edit of which no pod can be made")
+        if stands_still_for_a_place(after):
+            self.violated(f"{path} stands still for a place that another application has")
 
     def _note_opening(self, before: Body, after: Body) -> None:
         """Note the launch of a lineage, and which one is left for it."""

@@ -4,6 +4,7 @@ import datetime
 import json
 
 from tests.scenario.api_server import Body
+from tests.scenario.restart_rules import reason_of
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import decode_app
 
@@ -43,6 +44,19 @@ def stands_still_for_an_edit(app: Body, now: float) -> bool:
         and "lostMessage" not in pin
     )
     return (by_itself and not _may_have_outlasted(app["spec"], status, now)) or not launched
+
+
+def stands_still_for_a_place(app: Body) -> bool:
+    """Return whether nothing runs because another application has the place of an edit, though the own one is free."""
+    spec, status = app["spec"], app.get("status") or {}
+    stable, upgrade = status.get("lastStable"), status.get("upgrade") or {}
+    if (reason_of(app), status.get("phase")) != ("StorageConflict", "Pending") or spec.get("suspend"):
+        return False
+    if stable is None or not status.get("epoch"):
+        return False
+    launched = "epoch" in upgrade and upgrade["phase"] in ("Stopping", "Gate", "Failed")
+    own, wanted = json.loads(stable["spec"]).get("storage.endpoint"), spec["storage"].get("endpoint")
+    return (own or "") != (wanted or "") and not launched
 
 
 def _may_have_outlasted(spec: Body, status: Body, now: float) -> bool:

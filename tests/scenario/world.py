@@ -329,7 +329,8 @@ class World(OperatorsWorld):
         prefix, snapshot = self._disposed
         if PLACES in key or is_of_nobody(key, self.store.objects, self.check.run_in):
             return
-        if snapshot and key in _files_of(prefix, snapshot):
+        # Before the bucket stands the store, if it is another one.
+        if snapshot and any(f"/{key}".endswith(f"/{file}") for file in _files_of(prefix, snapshot)):
             return
         self.check.removed(key, self._purging)
 

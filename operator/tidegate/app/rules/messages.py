@@ -97,6 +97,14 @@ def storage_conflict(rival: str) -> str:
     )
 
 
+def place_taken(rival: str) -> str:
+    return (
+        f"spec.storage names a store in which application {rival} has an overlapping place. Revert the edit of "
+        "spec.storage; or delete the other one or have it stable in another store, and the version is tried again by "
+        "itself."
+    )
+
+
 def no_pod(error: object) -> str:
     return f"No driver pod can be built from the spec: {error}"
 

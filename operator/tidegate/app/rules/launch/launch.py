@@ -42,6 +42,8 @@ from tidegate_spark.contract.reasons import Reason
 
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between launches that nobody asked for."""
+MAY_COME = frozenset({Reason.REFERENCE_MISSING, Reason.STORAGE_CONFLICT})
+"""Reasons why nothing can come of a spec that end without another edit."""
 _TAKEN_BACK = frozenset({UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK})
 
 
@@ -169,7 +171,9 @@ def _former_epochs(status: StreamingAppStatus) -> range:
 
 
 def why_not_built(o: Observation) -> str:
-    """Return in words why no driver pod can be made of the spec, or would be taken, empty if one can."""
+    """Return in words why no driver pod can be made of the spec, or be taken, or have a place; empty if one can."""
+    if o.rival:
+        return messages.place_taken(o.rival)
     epoch = o.app.status.epoch + 1
     try:
         if o.unfit is None or o.unfit.role == ROLE_REPARTITION:
@@ -188,6 +192,8 @@ def why_not_built(o: Observation) -> str:
 
 def reason_not_built(o: Observation) -> Reason:
     """Return the reason beside :func:`why_not_built`: what is missing may come without another edit."""
+    if o.rival:
+        return Reason.STORAGE_CONFLICT
     try:
         build_launch(o, o.app.status.epoch + 1)
     except TooLongError:

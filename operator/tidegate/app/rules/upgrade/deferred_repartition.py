@@ -21,6 +21,7 @@ from tidegate.api.streaming_app import (
     UpgradeStatus,
 )
 from tidegate.app.observation import Observation
+from tidegate.app.rules.launch.launch import MAY_COME
 from tidegate.app.rules.upgrade import messages
 from tidegate.app.rules.upgrade import repartition_messages as texts
 from tidegate.app.rules.upgrade.record import Step
@@ -34,7 +35,7 @@ _LAUNCHED = frozenset({UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FA
 """Phases in which a version that is not stable runs, or is followed by another such one, if one was launched."""
 _GIVEN_UP = frozenset({UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK})
 """Phases in which a version is not tried again before the spec changes."""
-_UNUSABLE = frozenset({Reason.INVALID_SPEC, Reason.CONFIGURATION_TOO_LONG, Reason.REFERENCE_MISSING})
+_UNUSABLE = frozenset({Reason.INVALID_SPEC, Reason.CONFIGURATION_TOO_LONG, *MAY_COME})
 """Reasons of an upgrade of whose version no pod can be made."""
 
 

@@ -6,10 +6,10 @@ import dataclasses
 
 import msgspec
 
-from tidegate.api.spec_hash import has_same_store, spec_hash
+from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import UpgradePhase
 from tidegate.app.observation import CheckedReferences, Observation
-from tidegate.app.rules.upgrade.record import version_held
+from tidegate.app.rules.upgrade.record import rival_of, version_held
 
 STABLE_PHASES = frozenset(
     {
@@ -44,7 +44,6 @@ def with_effective_spec(o: Observation, asked: str = "") -> Observation:
         # Nobody knows the version that runs; it is left alone, and not started again.
         return dataclasses.replace(o, spec_hash=o.app.status.applied_spec_hash)
     app = msgspec.structs.replace(o.app, spec=held)
-    # Its own store nobody else has: who has the other one is not in the way of a version that stays where it is.
-    rival = o.rival if stable is None or has_same_store(o.app.spec, stable) else ""
+    rival = rival_of(o, stable)
     unasked = CheckedReferences()
     return dataclasses.replace(o, app=app, spec_hash=spec_hash(app), rival=rival, unfit=None, references=unasked)

@@ -13,13 +13,13 @@ import msgspec
 
 from tidegate.api.streaming_app import Phase, StableSpec, UpgradeStatus
 from tidegate.app.observation import CheckedReferences, Observation
-from tidegate.app.rules.launch.launch import reason_not_built, why_not_built
+from tidegate.app.rules.launch.launch import MAY_COME, reason_not_built, why_not_built
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.pods.ends import ended_for_good, obey_policy_never
 from tidegate.app.rules.upgrade import messages
 from tidegate.app.rules.upgrade.gate import by_hand, fails_beside_an_edit, why_it_outlasts, why_not_rolled_back
 from tidegate.app.rules.upgrade.launched import has_finished, is_in_time, never_began
-from tidegate.app.rules.upgrade.record import UNDER_TEST, Step, change, is_pending, runs_ready, version_held
+from tidegate.app.rules.upgrade.record import UNDER_TEST, Step, change, is_pending, rival_of, runs_ready, version_held
 from tidegate.app.rules.upgrade.repartition import not_repartitioned
 from tidegate.app.rules.upgrade.repartition_dry_run import why_not_repartitioned
 from tidegate.app.rules.upgrade.rollback import rolled_back
@@ -76,8 +76,8 @@ def work_can_be_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> St
     if edit is None or not edit.can_go_on or _why_not_undone(o, edit.upgrade, now):
         return None
     about = edit.upgrade
-    if edit.reason is Reason.REFERENCE_MISSING:
-        # It is the version launched last that is rolled back. The spec's is tried once all is there that it names.
+    if edit.reason in MAY_COME:
+        # It is the version launched last that is rolled back. The spec's is tried once nothing is in its way.
         about = msgspec.structs.replace(about, to_spec_hash=o.app.status.applied_spec_hash)
     return rolled_back(o, about, edit.stable, Problem(edit.reason, edit.why_not + edit.remedy))
 
@@ -190,4 +190,5 @@ def can_go_on(o: Observation, stable: StableSpec) -> bool:
     if held is None:
         return False
     app = msgspec.structs.replace(o.app, spec=held)
-    return not why_not_built(dataclasses.replace(o, app=app, unfit=None, references=CheckedReferences()))
+    rival, unasked = rival_of(o, stable), CheckedReferences()
+    return not why_not_built(dataclasses.replace(o, app=app, rival=rival, unfit=None, references=unasked))

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.api.spec_hash import held_version, recorded_version
+from tidegate.api.spec_hash import has_same_store, held_version, recorded_version
 from tidegate.api.streaming_app import (
     RollbackSnapshot,
     SnapshotBatch,
@@ -196,6 +196,11 @@ def version_held(spec: StreamingAppSpec, stable: StableSpec | None) -> Streaming
         return held_version(spec, stable)
     except ValueError:
         return None  # by a newer operator, or by somebody's hand, or a secret of it is gone
+
+
+def rival_of(o: Observation, stable: StableSpec | None) -> str:
+    """Return who is in the way of a stable version: who has another store than its own is not."""
+    return o.rival if stable is None or has_same_store(o.app.spec, stable) else ""
 
 
 def secret_gone(spec: StreamingAppSpec, version: StableSpec) -> str:

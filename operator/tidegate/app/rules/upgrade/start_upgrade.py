@@ -18,7 +18,7 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.app.builders.references import Reference, references_of, spared_by
 from tidegate.app.observation import Observation
-from tidegate.app.rules.launch.launch import pods_to_try, reason_not_built
+from tidegate.app.rules.launch.launch import MAY_COME, pods_to_try, reason_not_built
 from tidegate.app.rules.messages import named_in, references_unchecked
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages
@@ -177,8 +177,8 @@ def starts_with_the_stop(o: Observation, known: UpgradeStatus | None, now: float
 
 
 def something_else_is_missing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Say what is missing now of what a refused version refers to: something of it has come, or something else goes."""
-    if upgrade.to_spec_hash != o.spec_hash or upgrade.reason != Reason.REFERENCE_MISSING:
+    """Say what is in the way of a refused version now: something of it has come, or gone, or something else is."""
+    if upgrade.to_spec_hash != o.spec_hash or upgrade.reason not in MAY_COME:
         return None
     refusal = _refusal(o)
     if refusal is None or refusal == (upgrade.reason, upgrade.message):
@@ -284,7 +284,7 @@ def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether something else than the version answers the refusal."""
     confirmed = upgrade.reason == Reason.ABANDON_STATE_UNCONFIRMED and _refusal(o) is None
     unasked = upgrade.reason == Reason.REHEARSAL_FAILED and o.app.spec.upgrade.rehearsal is None
-    come = upgrade.reason == Reason.REFERENCE_MISSING and _refusal(o) is None and not o.references.unanswered
+    come = upgrade.reason in MAY_COME and _refusal(o) is None and not o.references.unanswered
     due = starts_again(upgrade) and is_stable_again(with_effective_spec(o))
     return confirmed or unasked or come or due or o.app.spec.upgrade.mode is not upgrade.mode
 
