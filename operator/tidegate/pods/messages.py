@@ -45,11 +45,17 @@ def setting_too_long(size: int, longest: int) -> str:
     )
 
 
-def version_too_large(size: int, longest: int) -> str:
+def version_too_large(size: int, longest: int, *, new: bool) -> str:
+    """Return the text; ``new``: of an application that was never launched, as far as is known."""
+    ran = (
+        "An application that ran with it before continues with spec.startFrom.adopt: true."
+        if new
+        else "The limit is for edits: what runs with more goes on."
+    )
     return (
         f"the spec and the two records of its version that the status keeps have {size:,} bytes, and the API server "
         f"stores no more than {longest:,} of them; put what is long into a file, of a ConfigMap that spec.podTemplate "
-        "mounts or in storage, and have the program read it"
+        f"mounts or in storage, and have the program read it. {ran}"
     )
 
 

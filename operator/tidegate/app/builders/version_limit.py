@@ -15,6 +15,7 @@ from tidegate.api.spec_hash import recorded_version, spec_hash, version_of
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import TooLongError
 from tidegate.pods import messages
+from tidegate_spark.contract.protocol import FINALIZER
 
 LONGEST_OBJECT = 1344 * 1024
 """Bytes of a spec and two records of its version. The rest of what etcd takes (--max-request-bytes, 1.5 MiB) is for the
@@ -29,7 +30,8 @@ _ESCAPED_BY_API_SERVER = "<>&"
 def refuse_large_version(app: StreamingApp) -> None:
     """Raise if the API server would not store an application once this version of it is stable and was replaced.
 
-    One that has run already is let through: whatever is to be done about it, it must be possible to start it again.
+    The limit is for edits and for new applications. What has run already is let through: whatever is to be done about
+    it, it must be possible to start it again, also if its status was lost.
 
     Raises:
         TooLongError: naming the field that has most of it.
@@ -42,7 +44,8 @@ def refuse_large_version(app: StreamingApp) -> None:
     if size > LONGEST_OBJECT and not _has_run(app):
         values = json.loads(version_of(app.spec))
         largest = max(values, key=lambda path: len(json.dumps(values[path])))
-        raise TooLongError(f"spec.{largest}", messages.version_too_large(size, LONGEST_OBJECT))
+        message = messages.version_too_large(size, LONGEST_OBJECT, new=not app.status.epoch)
+        raise TooLongError(f"spec.{largest}", message)
 
 
 def _size(text: str) -> int:
@@ -51,4 +54,14 @@ def _size(text: str) -> int:
 
 def _has_run(app: StreamingApp) -> bool:
     stable = app.status.last_stable
-    return spec_hash(app) in (app.status.applied_spec_hash, stable.spec_hash if stable is not None else "")
+    known = (app.status.applied_spec_hash, stable.spec_hash if stable is not None else "")
+    return spec_hash(app) in known or _may_have_lost_its_status(app)
+
+
+def _may_have_lost_its_status(app: StreamingApp) -> bool:
+    """Return whether an application whose status knows of no launch may have run: nobody knows then with what.
+
+    The finalizer comes with a launch, and not before; and who adopts says that there is something to go on with.
+    """
+    adopts = app.spec.start_from is not None and app.spec.start_from.adopt
+    return not app.status.epoch and (FINALIZER in app.metadata.finalizers or adopts)

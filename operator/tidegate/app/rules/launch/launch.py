@@ -139,7 +139,8 @@ def launch(o: Observation, now: float) -> Verdict | None:
     if why_not:
         # What the API server found is asked again after a while: it may know more by then, or a webhook be fixed.
         again = LONGEST_REFUSED_PAUSE if o.unfit is not None or o.references.missing else None
-        finalizer, reason = _finalizer(o), reason_not_built(o)
+        # What was never launched has nothing to be cleared away, and the finalizer would say that it was.
+        finalizer, reason = _finalizer(o) if o.app.status.epoch else (), reason_not_built(o)
         return Verdict(Phase.PENDING, Health.STALLED, reason, why_not, before=finalizer, wake_after=again)
     create = _create(o, epoch)
     before: tuple[Action, ...] = _finalizer(o)

@@ -18,17 +18,24 @@ from tidegate.api.streaming_app import (
     encode_status,
 )
 from tidegate.api.values.errors import TooLongError
+from tidegate.app.actions import CreateDriver
 from tidegate.app.builders.driver import build_driver_pod
 from tidegate.app.builders.version_limit import LONGEST_OBJECT
-from tidegate_testing.observations import PLATFORM, app_with, launched
+from tidegate.app.rules.plan import decide
+from tidegate.engine.rules.actions import AddFinalizer
+from tidegate_spark.contract.protocol import FINALIZER
+from tidegate_testing.observations import NOW, PLATFORM, app_with, launched, observe
+from tidegate_testing.plans import acts
 
 ETCD = 3 * 512 * 1024
 """Bytes of an object: its --max-request-bytes, as by default."""
+LARGE: dict[str, Any] = {"application.args": ["x" * 1000] * 480}
 TEXTS = {"plain": "x", "quotes": '"', "letters": "é", "tags": "<"}
 
 
 def of_size(text: str, size: int) -> StreamingApp:
-    return app_with({"application.args": [text * 1000] * (size // len(text.encode()) // 1000)})
+    """Return a new application."""
+    return app_with({"application.args": [text * 1000] * (size // len(text.encode()) // 1000)}, finalizers=[])
 
 
 def stored_size(app: StreamingApp) -> int:
@@ -77,6 +84,28 @@ def test_what_is_too_large_is_refused_with_the_field_that_has_most_of_it_its_siz
     with pytest.raises(TooLongError, match=r"1,4\d\d,\d\d\d bytes, .* no more than 1,376,256 .* ConfigMap") as caught:
         build_driver_pod(of_size("x", 480_000), 1, 1, PLATFORM)
     assert caught.value.field == "spec.application.args"
+
+
+def test_an_edit_hears_that_what_runs_with_more_goes_on_and_a_new_application_how_it_goes_on() -> None:
+    with pytest.raises(TooLongError, match="The limit is for edits: what runs with more goes on"):
+        build_driver_pod(launched(of_size("x", 480_000), applied_spec_hash="another"), 2, 1, PLATFORM)
+    with pytest.raises(TooLongError, match=r"continues with spec\.startFrom\.adopt: true"):
+        build_driver_pod(of_size("x", 480_000), 1, 1, PLATFORM)
+
+
+@pytest.mark.parametrize(
+    "ran",
+    [app_with(LARGE, finalizers=[FINALIZER]), app_with({**LARGE, "startFrom.adopt": True}, finalizers=[])],
+    ids=["its finalizer says so", "it adopts"],
+)
+def test_an_application_that_may_have_run_with_it_goes_on_though_its_status_is_lost(ran: StreamingApp) -> None:
+    plan = decide(observe(ran), NOW)
+    assert (plan.rule, acts(plan, CreateDriver)) == ("launch", True)
+
+
+def test_a_new_application_that_is_refused_for_its_size_is_not_taken_for_one_that_ran() -> None:
+    plan = decide(observe(app_with(LARGE, finalizers=[])), NOW)
+    assert (plan.reason, acts(plan, AddFinalizer, CreateDriver)) == ("ConfigurationTooLong", False)
 
 
 def test_a_version_that_has_run_is_launched_again_whatever_its_size() -> None:
