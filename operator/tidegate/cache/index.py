@@ -38,7 +38,7 @@ from tidegate.engine.resource_key import Key
 from tidegate.pods.records.floors import NO_FLOORS, Floors
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
-from tidegate_spark.contract.protocol import ROLE_DRIVER
+from tidegate_spark.contract.protocol import FINALIZER, ROLE_DRIVER
 
 F = TypeVar("F", bound=FeatureIndex)
 _NOTHING = ProcessState()
@@ -189,7 +189,8 @@ class Index:
     def rival(self, app: StreamingApp) -> str:
         """Return the other application of the namespace that has storage which overlaps this one's, empty if none has.
 
-        That is one that was launched there, whichever is older. Among those that were not, it is the oldest.
+        That is one that was launched there, whichever is older; then one of which only the finalizer says so, because
+        its status is lost. Among the others it is the oldest.
         """
         me = (app.metadata.namespace, app.metadata.name)
         others = (self._apps[key] for key in self._roots.overlapping(me))
@@ -202,7 +203,10 @@ class Index:
         key = (app.metadata.namespace, app.metadata.name)
         lost = not app.status.store and not app.status.epoch
         launched = key in self.launching or (lost and self._has_driver(key))
-        return (not holds_back(wanted, held_by(app, launched=launched)), *age_of(app))
+        held, by_finalizer = held_by(app, launched=launched), lost and FINALIZER in app.metadata.finalizers
+        # Of one whose status is lost while it has no driver, only the finalizer tells that it was to be launched there.
+        may_hold = held_by(app, launched=True) if by_finalizer else held
+        return (not holds_back(wanted, held), not holds_back(wanted, may_hold), *age_of(app))
 
     def _has_driver(self, key: Key) -> bool:
         return any(pod.role == ROLE_DRIVER for pod in self._pods.get(key, {}).values())

@@ -11,6 +11,7 @@ import dataclasses
 
 import msgspec
 
+from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import (
     DriverStatus,
     ExecutorsStatus,
@@ -92,7 +93,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         lineage=lineage,
         state_partitions=_state_partitions(o, verdict, lineage),
         applied_spec_hash=_applied_hash(o, verdict),
-        store=_store(o) if verdict.launch else old.store,
+        store=_store(o, verdict),
         driver=_driver(o, verdict),
         last_exit=_last_exit(o.driver) or old.last_exit,
         restarts=count_restarts(o, verdict, now),
@@ -233,8 +234,13 @@ def _applied_hash(o: Observation, verdict: Verdict) -> str:
     return o.driver.spec_hash if o.driver is not None and told else o.app.status.applied_spec_hash
 
 
-def _store(o: Observation) -> str:
-    storage = o.app.spec.storage
+def _store(o: Observation, verdict: Verdict) -> str:
+    """Return the store of the last launch: of this one, as recorded, or by the version of the driver that is there."""
+    known, driver, storage = o.app.status.store, o.driver, o.app.spec.storage
+    if not verdict.launch:
+        own = driver is not None and driver.app_uid == o.app.metadata.uid
+        if known or driver is None or not own or driver.spec_hash != spec_hash(o.app):
+            return known
     return store_identity(storage.endpoint, storage.region)
 
 

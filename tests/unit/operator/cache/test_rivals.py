@@ -6,7 +6,7 @@ from tests.unit.operator.cache.test_index import elsewhere
 from tidegate.api.spec_hash import spec_hash, version_of
 from tidegate.api.streaming_app import StableSpec, StreamingApp
 from tidegate.cache.index import Index
-from tidegate_spark.contract.protocol import store_identity
+from tidegate_spark.contract.protocol import FINALIZER, store_identity
 from tidegate_testing.observations import driver_of
 
 AWS, OTHER = store_identity("", ""), "other:9000"
@@ -63,6 +63,20 @@ def test_an_application_whose_status_is_lost_has_its_place_while_its_driver_is_t
     index.put_app(YOUNGER)
     index.put_pod(driver_of(YOUNGER))
     assert (index.rival(OLDER), index.rival(YOUNGER)) == ("inner", "")
+
+
+def finalized(app: StreamingApp) -> StreamingApp:
+    """Return an application that was to be launched, and of which no status says so any more."""
+    return msgspec.structs.replace(app, metadata=msgspec.structs.replace(app.metadata, finalizers=(FINALIZER,)))
+
+
+def test_an_application_whose_status_is_lost_has_its_place_also_while_its_driver_is_gone() -> None:
+    assert rivals(OLDER, finalized(YOUNGER)) == ("inner", "")
+
+
+def test_what_a_finalizer_says_of_a_place_is_less_than_a_launch_and_no_more_than_another_finalizer_says() -> None:
+    assert rivals(finalized(OLDER), after(YOUNGER, epoch=1, store=AWS)) == ("inner", "")
+    assert rivals(finalized(OLDER), finalized(YOUNGER)) == ("", "orders")
 
 
 def test_an_application_whose_launch_is_being_recorded_has_its_place() -> None:

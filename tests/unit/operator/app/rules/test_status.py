@@ -98,6 +98,20 @@ def test_of_an_application_that_does_not_run_the_column_says_what_it_will_have()
     assert told.summary == "0/4"
 
 
+def test_a_lost_status_names_the_store_again_of_a_driver_that_has_the_version_of_the_spec() -> None:
+    app = app_with({"storage.endpoint": "http://other:9000"})
+    assert status_of(decide(observe(app, driver=running_driver(app)), NOW)).store == "other:9000"
+
+
+def test_a_driver_of_another_version_does_not_tell_which_store_it_has() -> None:
+    moved = launched(app_with({"storage.endpoint": "http://other:9000"}), applied_spec_hash="another")
+    assert status_of(decide(observe(moved, driver=running_driver(APP)), NOW)).store == ""
+
+
+def test_a_launch_names_its_store() -> None:
+    assert status_of(decide(observe(app_with({"storage.endpoint": "http://other:9000"})), NOW)).store == "other:9000"
+
+
 # --- the last committed batch ----------------------------------------------------------------------------------------
 
 
