@@ -34,6 +34,10 @@ def rabbitmq_silent(answer: str) -> str:
     return f"RabbitMQ does not answer: {answer}"
 
 
+def unconfirmed(seconds: float) -> str:
+    return f"RabbitMQ has not confirmed a reply within {seconds:.0f} s; messages are read on meanwhile"
+
+
 def too_many_asked(most: int) -> str:
     return f"{most} messages of types snapshot and dump-state are not done yet: send it again later."
 

@@ -34,11 +34,14 @@ from tidegate_spark.control.channels.transports.credentials import (
     USERNAME,
     ChannelSecret,
 )
+from tidegate_spark.control.channels.transports.reply_publisher import Outlet, ReplyPublisher, UnconfirmedError
 from tidegate_spark.process.faults import foreign_text
 
 KIND = "RabbitMQ"
 MOST_UNACKNOWLEDGED = 100
 HEARTBEAT_SECONDS, PATIENCE_SECONDS = 30, 10.0
+CONFIRM_SECONDS = 5.0
+"""For the confirmation of a reply, before messages are read again."""
 PORTS = {"amqp": 5672, "amqps": 5671}
 NOT_FOUND, REFUSALS = 404, (403, 530)
 PERSISTENT = 2
@@ -90,7 +93,7 @@ class RabbitChannel:
         self._origin = f"rabbitmq:{settings.queue}"
         self._connection: Any = None
         self._reading: Any = None
-        self._writing: Any = None
+        self._replies = ReplyPublisher(self._outlet)
         self._came: list[Received] = []
         self._tag = self._returned_tag = 0
         self._waiting = -1
@@ -126,16 +129,16 @@ class RabbitChannel:
 
     def answer(self, replies: Sequence[Reply]) -> None:
         """Put replies into the reply queue."""
-        queue = self._settings.reply_queue
-        with self._faults(f"queue {queue!r}"):
-            if self._writing is None or not self._writing.is_open:
-                self._writing = self._connection.channel()
-                self._writing.confirm_delivery()
-            for reply in replies:
-                properties = pika.BasicProperties(
-                    content_type=JSON_TYPE, delivery_mode=PERSISTENT, correlation_id=_short(reply.key)
-                )
-                self._writing.basic_publish("", queue, reply.body, properties, mandatory=True)
+        place = f"queue {self._settings.reply_queue!r}"
+        with self._faults(place):
+            try:
+                self._replies.publish(replies, CONFIRM_SECONDS)
+            except UnconfirmedError as error:
+                words = messages.at_broker(messages.unconfirmed(CONFIRM_SECONDS), place, self._settings.uri)
+                raise ChannelError(Reason.CHANNEL_UNAVAILABLE, words) from error
+
+    def _outlet(self) -> Outlet:
+        return _ReplyQueue(parameters(self._settings, self._secret, self._name), self._settings.reply_queue)
 
     def waiting(self) -> int:
         """Return how many messages were in the queue when it was opened, until they have come."""
@@ -143,6 +146,7 @@ class RabbitChannel:
 
     def close(self) -> None:
         """Give the connection up; what was not acknowledged comes again."""
+        self._replies.close()
         connection, self._connection = self._connection, None
         if connection is not None and connection.is_open:
             with contextlib.suppress(exceptions.AMQPError, OSError):
@@ -172,6 +176,32 @@ class RabbitChannel:
         except (exceptions.AMQPError, OSError) as error:
             reason, words = fault_in(error)
             raise ChannelError(reason, messages.at_broker(words, place, self._settings.uri)) from error
+
+
+class _ReplyQueue:
+    """See :class:`Outlet`; a connection of its own, because nothing else is done on one that waits."""
+
+    def __init__(self, reached: pika.ConnectionParameters, queue: str) -> None:
+        self._queue = queue
+        self._connection = pika.BlockingConnection(reached)
+        self._channel = self._connection.channel()
+        self._channel.confirm_delivery()
+
+    def publish(self, reply: Reply) -> None:
+        """Put a reply into the queue, and wait until the broker has it."""
+        properties = pika.BasicProperties(
+            content_type=JSON_TYPE, delivery_mode=PERSISTENT, correlation_id=_short(reply.key)
+        )
+        self._channel.basic_publish("", self._queue, reply.body, properties, mandatory=True)
+
+    def keep_alive(self) -> None:
+        """Answer the broker's heartbeats."""
+        self._connection.process_data_events()
+
+    def close(self) -> None:
+        """Give the connection up."""
+        with contextlib.suppress(exceptions.AMQPError, OSError):
+            self._connection.close()
 
 
 def fault_in(error: Exception) -> tuple[Reason, str]:
