@@ -7,7 +7,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.scenario.object_store import FencePort
-from tidegate_spark.contract.protocol import FENCE_FILE, Storage
+from tidegate_spark.contract.protocol import FENCE_FILE, LOG_PREFIX, Storage
+from tidegate_spark.process import logs
 from tidegate_spark.storage.claim import fence
 from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
 from tidegate_spark.storage.s3_client import create_object, read_object, replace_object, status_of, write_object_if
@@ -26,6 +27,14 @@ class Place:
     def key(self, name: str) -> str:
         """Return a key."""
         return self.storage.key(name)
+
+
+def level_of(place: Place, below: str, **more: Any) -> tuple[list[str], list[str]]:
+    """Return the folders directly below a place, and the keys there."""
+    prefix = place.key(below.rstrip("/")) + "/"
+    found = place.client.list_objects_v2(Bucket=place.storage.bucket, Prefix=prefix, Delimiter="/", **more)
+    folders, keys = found.get("CommonPrefixes", []), found.get("Contents", [])
+    return [each["Prefix"] for each in folders], [each["Key"] for each in keys]
 
 
 class ObjectStoreContract:
@@ -80,6 +89,28 @@ class ObjectStoreContract:
         keys = [each["Key"] for page in pages for each in page.get("Contents", []) if not each["Key"].endswith("/")]
         assert keys == [place.key("b/1"), place.key("b/2")]
         assert place.client.list_objects_v2(Bucket=place.storage.bucket, Prefix=place.key("d")).get("Contents") is None
+
+    def test_with_a_delimiter_what_is_at_the_level_is_listed_and_each_folder_once(self, place: Place) -> None:
+        for name in ("logs/b/1", "logs/b/2", "logs/a/deep/1", "logs/c", "logs-of-others/1"):
+            create_object(place.client, place.storage, place.key(name), b"1")
+        assert level_of(place, "logs/") == ([place.key("logs/a/"), place.key("logs/b/")], [place.key("logs/c")])
+        assert level_of(place, "logs/a/") == ([place.key("logs/a/deep/")], [])
+        assert level_of(place, "d/") == ([], [])
+
+    def test_folders_and_keys_together_are_as_many_as_are_asked_for_the_first_ones(self, place: Place) -> None:
+        for name in ("logs/b", "logs/a/1", "logs/a/2", "logs/c/1"):
+            create_object(place.client, place.storage, place.key(name), b"1")
+        assert level_of(place, "logs/", MaxKeys=2) == ([place.key("logs/a/")], [place.key("logs/b")])
+
+    def test_of_many_processes_the_logs_of_the_newest_stay(self, place: Place) -> None:
+        names = [logs.process_name(1_700_000_000.0 + number, 3) for number in range(logs.KEPT_PROCESSES + 2)]
+        for name in names:
+            logs.put_driver_log(place.client, place.storage, name, b"line")
+            logs.put_executor_log(place.client, place.storage, name, "1", b"line")
+        assert logs.prune_logs(place.client, place.storage) == 4
+        folders, _ = level_of(place, f"{LOG_PREFIX}/")
+        assert folders == [place.key(f"{LOG_PREFIX}/{name}/") for name in names[2:]]
+        assert logs.prune_logs(place.client, place.storage) == 0
 
     def test_the_fence_goes_from_one_epoch_to_the_next_and_not_back(self, place: Place) -> None:
         port = FencePort(place.client, place.storage)

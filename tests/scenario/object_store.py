@@ -90,16 +90,25 @@ class StoreClient:
             self.delete_object(Bucket=Bucket, Key=each["Key"])
         return {}
 
-    def list_objects_v2(self, *, Bucket: str, Prefix: str = "", Delimiter: str = "", **_: Any) -> dict[str, Any]:  # noqa: N803
-        """List keys, or with a delimiter also what stands before the next one."""
+    def list_objects_v2(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Prefix: str = "",  # noqa: N803
+        Delimiter: str = "",  # noqa: N803
+        MaxKeys: int | None = None,  # noqa: N803
+        **_: Any,
+    ) -> dict[str, Any]:
+        """List keys, or with a delimiter also what stands before the next one; together so many, the first ones."""
         whole = self._reach("ListObjectsV2", Bucket, Prefix)
         found = [key.removeprefix(f"{self._root}{Bucket}/") for key in self._store.keys(whole)]
         if Delimiter:
-            rest = {key: key[len(Prefix) :].partition(Delimiter) for key in found}
-            folders = sorted({Prefix + name + Delimiter for name, slash, _ in rest.values() if slash})
-            plain = [{"Key": key} for key, (_, slash, _) in rest.items() if not slash]
-            return {"Contents": plain, "CommonPrefixes": [{"Prefix": folder} for folder in folders]}
-        return {"Contents": [{"Key": key} for key in found]} if found else {}
+            rest = (key[len(Prefix) :].partition(Delimiter) for key in found)
+            found = sorted({Prefix + name + delimiter for name, delimiter, _ in rest})
+        listed = found[:MaxKeys]
+        folders = [{"Prefix": key} for key in listed if Delimiter and key.endswith(Delimiter)]
+        keys = [{"Key": key} for key in listed if not (Delimiter and key.endswith(Delimiter))]
+        return {**({"CommonPrefixes": folders} if folders else {}), **({"Contents": keys} if keys else {})}
 
     def get_paginator(self, operation: str) -> "StoreClient":
         """Return what lists page by page; here there is one."""
