@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.pods.records.fault_messages import logs, out_of_service, sentence
+from tidegate.pods.records.fault_messages import disruption, logs, out_of_service, sentence
+from tidegate.pods.records.record import PREEMPTED
 from tidegate_spark.contract.protocol import COMMAND_PORT
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of
@@ -183,6 +184,15 @@ def node_tainted(pod: str, node: str) -> str:
     return (
         f"Driver pod {pod} has to leave node {node}, which was tainted; it stops at a batch boundary, and a new one "
         f"follows. {out_of_service(node)}"
+    )
+
+
+def disrupted(pod: str, node: str, word: str) -> str:
+    """Return the text; ``word`` is that of the pod's condition DisruptionTarget."""
+    often = " If it recurs, set a higher priority in spec.podTemplate.spec.priorityClassName."
+    return (
+        f"Driver pod {pod} on node {node} {disruption(word)}; it stops at a batch boundary, and a new one follows."
+        f"{often if word == PREEMPTED else ''}"
     )
 
 

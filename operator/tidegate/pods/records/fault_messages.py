@@ -64,6 +64,19 @@ def pod_ended(pod: str, why: str, detail: str) -> str:
     return f"Pod {pod} was ended: {why}. {detail}".strip()
 
 
+_DISRUPTIONS = {
+    "PreemptionByScheduler": "was preempted by a pod of a higher priority",
+    "DeletionByTaintManager": "was deleted because its node was tainted",
+    "EvictionByEvictionAPI": "was evicted, as when a node is drained",
+    "DeletionByPodGC": "was removed because its node is gone",
+}
+
+
+def disruption(word: str) -> str:
+    """Return what the cluster did to a pod, by the word of its condition DisruptionTarget; a pod's name goes before."""
+    return _DISRUPTIONS.get(word, f"was ended from outside ({word})")
+
+
 def over_limit(pod: str, detail: str, resources: str) -> str:
     """Return the text; ``resources`` is the group of the spec that has the limit."""
     fields = f"spec.{resources}.resources.limits.ephemeral-storage, or the sizeLimit of the volume"

@@ -115,6 +115,8 @@ def name_end(pod: PodRecord) -> Problem:
     if ended is None and not pod.reason and pod.init_ended is not None:
         return _init_problem(pod, pod.init_ended)  # the main process never began
     told = read_termination(ended)
+    if told is not None and told.reason is Reason.STOPPED and pod.reason:
+        ended = told = None  # it did as it was asked to: why it was asked, the kubelet says
     if told is not None:
         return _with_remedy(told.reason, fault_messages.reported(told.exception, told.message), pod)
     if ended is not None and ended.reason in _NOT_STARTED and ended.message:

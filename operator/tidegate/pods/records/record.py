@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tidegate.pods.records.start_delay import StartDelay
 
 FINISHED = ("Succeeded", "Failed")
-DELETED_BY_TAINT = "DeletionByTaintManager"
+DELETED_BY_TAINT, PREEMPTED = "DeletionByTaintManager", "PreemptionByScheduler"
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,15 +64,8 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
     changed = driver.spec_hash != o.spec_hash
     if not changed and ends_to_be_retried(driver):
         return stalled(Phase.FAILED, name_end(driver), wake_after=overdue_at - now)
-    if driver.tainted:
-        return Verdict(
-            Phase.STOPPING,
-            Health.RECONCILING,
-            Reason.NODE_TAINTED,
-            messages.node_tainted(driver.name, driver.node),
-            wake_after=overdue_at - now,
-            warning=True,
-        )
+    if driver.disruption:
+        return _disrupted(driver, overdue_at - now)
     if changed:
         reason, then = why_another_version(o)
     else:
@@ -80,6 +73,14 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
         then = messages.NEW_POD_FOLLOWS
     message = messages.stopping_and(driver.name, then, ended=driver.finished)
     return Verdict(Phase.STOPPING, Health.RECONCILING, reason, message, wake_after=overdue_at - now)
+
+
+def _disrupted(driver: PodRecord, left: float) -> Verdict:
+    """Return the verdict about a driver that the cluster ends, which is overdue in so many seconds."""
+    reason, message = Reason.NODE_TAINTED, messages.node_tainted(driver.name, driver.node)
+    if not driver.tainted:
+        reason, message = Reason.DRIVER_LOST, messages.disrupted(driver.name, driver.node, driver.disruption)
+    return Verdict(Phase.STOPPING, Health.RECONCILING, reason, message, wake_after=left, warning=True)
 
 
 def stop_driver_of_earlier_app(o: Observation, now: float) -> Verdict | None:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import datetime
 
-from tidegate.pods.records.fault_messages import sentence
+from tidegate.pods.records.fault_messages import disruption, sentence
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of
 
 _MEMORY = "spec.executor.resources.requests.memory"
-_DISRUPTIONS = {
-    "PreemptionByScheduler": "was preempted by a pod of a higher priority",
-    "DeletionByTaintManager": "was deleted because its node was tainted",
-    "EvictionByEvictionAPI": "was evicted, as when a node is drained",
-    "DeletionByPodGC": "was removed because its node is gone",
-}
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 """Those by which a process may end; 128 is added to them in an exit code."""
 
 
 def disrupted(pod: str, node: str, word: str) -> str:
-    what = _DISRUPTIONS.get(word, f"was ended from outside ({word})")
-    return _remedied(f"Executor pod {pod}{_on(node)} {what}.", Reason.EXECUTORS_LOST)
+    return _remedied(f"Executor pod {pod}{_on(node)} {disruption(word)}.", Reason.EXECUTORS_LOST)
 
 
 def ended_by_kubelet(pod: str, node: str, word: str, detail: str) -> str:

@@ -286,10 +286,10 @@ AREA = Area(
             Reason.DRIVER_LOST,
             Fault.CLUSTER,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
-            "The pod was ended from outside: an eviction, or a node that shut down or restarted.",
+            "The pod was ended from outside: preemption, an eviction, or a node that was shut down or restarted.",
             remedy=(
                 'If it recurs, "kubectl get events -n NAMESPACE --field-selector involvedObject.name=POD" and the node '
-                "of the pod show why."
+                "of the pod show why. Against preemption, set spec.podTemplate.spec.priorityClassName."
             ),
             after="A new driver pod follows.",
         ),
