@@ -154,6 +154,8 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     snapshot_lineage: int = 0
     fallbacks: tuple[EarlierRollbackSnapshot, ...] = ()
     batches: tuple[SnapshotBatch, ...] = ()
+    offsets: str = ""
+    """Of topics that an upgrade has read from elsewhere than where the snapshot ends."""
     begun: bool = False
     of_lineage: int = 0
 
@@ -269,6 +271,8 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     last_lineage: int = 0
     queries: tuple[str, ...] = ()
     rollback_to: str = ""
+    starting_offsets: str = ""
+    """Of topics that the new version reads from there on, in a lineage that starts with the previous one's state."""
     obsolete: tuple[str, ...] = ()
 
 
