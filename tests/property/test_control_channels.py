@@ -16,11 +16,11 @@ from tidegate_spark.control.messages.handlers import Declared
 from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log.entries import Kind
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_works import FakeWorks
 from tidegate_testing.examples import gate_share
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.store_actors import KilledError
 
 BODIES = 3

@@ -27,12 +27,12 @@ from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_writer import ControlWriter, Pace
 from tidegate_spark.control_writer import writer as writers
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_works import FakeWorks
 from tidegate_testing.examples import gate_share
 from tidegate_testing.inbox_scene import PLACE, MemoryInbox
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.store_actors import KilledError
 
 AT_ONCE = InboxSettings(poll_seconds=0.0, keep_replies_seconds=1e12)

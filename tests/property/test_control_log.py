@@ -14,9 +14,9 @@ from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.reducer import State, fold
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened
 from tidegate_testing.examples import gate_share
+from tidegate_testing.memory_store import Buckets
 from tidegate_testing.mistakes import Course, planted
 from tidegate_testing.store_actors import Actor
 

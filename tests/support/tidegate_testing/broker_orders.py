@@ -46,12 +46,12 @@ from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.channels import MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock
 from tidegate_testing.control_observations import APP
 from tidegate_testing.control_works import FakeWorks
 from tidegate_testing.dictionary_server import ApiServer
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.observations import NOW, UID, running_driver
 from tidegate_testing.store_actors import KilledError
 

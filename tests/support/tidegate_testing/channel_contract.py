@@ -30,10 +30,10 @@ from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.messages.handlers import Declared
 from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log.entries import Entry
-from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import library_in
 from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.memory_store import Buckets
 
 PATIENCE_SECONDS = 300.0
 

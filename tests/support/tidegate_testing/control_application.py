@@ -13,10 +13,10 @@ from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_observations import APP
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.observations import UID, running_driver
 from tidegate_testing.store_actors import Actor, KilledError
 

@@ -8,7 +8,7 @@ from typing import Any
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 
 BUCKET, PREFIX = "bucket", "apps/orders"
 _ids = itertools.count(1)

@@ -13,7 +13,7 @@ from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.manifest import Application
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.take import Request, take
-from tidegate_spark.storage.memory import Buckets, MemoryStore
+from tidegate_testing.memory_store import Buckets, MemoryStore
 from tidegate_testing.streaming_queries import listing
 
 PREFIX = "apps/shop/orders"

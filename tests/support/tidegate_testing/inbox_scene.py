@@ -17,8 +17,8 @@ from tidegate_spark.control.channels.transports.storage import StorageChannel
 from tidegate_spark.control_writer import ControlWriter, Credentials
 from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, PREFIX
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 
 QUICK = InboxSettings(poll_seconds=0.02, keep_replies_seconds=1e12)
 """Times of objects in memory are numbers, not times: no reply of theirs is ever too old."""

@@ -9,9 +9,9 @@ from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.manifest import Application, Manifest
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.take import Request
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.store_actors import Actor
 
 Watch = Callable[[Call], None]

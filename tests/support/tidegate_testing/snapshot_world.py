@@ -18,10 +18,10 @@ from tidegate_spark.snapshots.manifest import Application, Manifest
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.take import Request
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_spark.storage.store import ObjectStore, SnapshotError
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.snapshot_retention import Keep, Kept, let_go
 from tidegate_testing.store_actors import Actor, KilledError, everywhere
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 
 
 class KilledError(BaseException):

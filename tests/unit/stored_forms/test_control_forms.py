@@ -24,8 +24,8 @@ from tidegate_spark.control_log.reducer import Model, State, Verdict
 from tidegate_spark.control_writer.events import event_of
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.service.order_faults import trouble_of
-from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import library_in
+from tidegate_testing.memory_store import Buckets
 from tidegate_testing.stored_forms import LATER, Form, assert_read, assert_written, each, each_written, stored
 
 NOW = 1767225600.25

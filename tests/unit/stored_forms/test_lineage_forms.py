@@ -31,11 +31,11 @@ from tidegate_spark.storage import s3_client as storage
 from tidegate_spark.storage.claim import claiming, fence, fencing
 from tidegate_spark.storage.claim.claimed import Claim, Opening
 from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
-from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import NewerStorageError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
+from tidegate_testing.memory_store import Buckets, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 from tidegate_testing.stored_forms import (
     LATER,

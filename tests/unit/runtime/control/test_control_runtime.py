@@ -31,10 +31,10 @@ from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.queries.queries import Queries
 from tidegate_spark.snapshots.service.service import SnapshotDesk
-from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in, message
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.memory_store import Buckets
 
 OLD, NEW = 'v1\n{}\n{"data": 7}', 'v1\n{}\n{"data": 7}\n{"tidegate-control": 4}'
 

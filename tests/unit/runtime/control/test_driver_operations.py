@@ -17,10 +17,10 @@ from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.snapshots.service.service import SnapshotDesk
-from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import library_in
 from tidegate_testing.control_works import await_work
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.memory_store import Buckets
 
 
 @dataclass

@@ -18,9 +18,9 @@ from tidegate_spark.control.messages.handlers import Declared, Handler, Message
 from tidegate_spark.control.service import message_service as desk
 from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
-from tidegate_spark.storage.memory import Buckets, Call
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, opened
 from tidegate_testing.control_works import FakeWorks, at_work, await_work
+from tidegate_testing.memory_store import Buckets, Call
 from tidegate_testing.waiting import wait_for
 
 

@@ -15,10 +15,10 @@ from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.control.messages.handlers import Declared
 from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control.worker.models import TooLargeError, fetcher, inspected
-from tidegate_spark.storage.memory import Buckets
 from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing.control_log import library_in, message
 from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.memory_store import Buckets
 
 
 class Store:

@@ -36,9 +36,9 @@ from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.faults.faults import Link, classify
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in
 from tidegate_testing.control_works import BY_NAME, await_work, call_by_name
+from tidegate_testing.memory_store import Buckets
 
 
 class OneQuery:

@@ -6,8 +6,8 @@ from tidegate_spark.control_log import dedup_window as memories
 from tidegate_spark.control_log.dedup_window import Known, Taken, Writer
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.reducer import fold
-from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import message, opened
+from tidegate_testing.memory_store import Buckets
 
 PART = "kafka:control/0"
 

@@ -9,8 +9,8 @@ from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, enc
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.reducer import Verdict
-from tidegate_spark.storage.memory import Buckets, Call
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, message, opened
+from tidegate_testing.memory_store import Buckets, Call
 
 
 def test_messages_that_come_together_are_one_segment() -> None:

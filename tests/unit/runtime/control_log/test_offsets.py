@@ -6,8 +6,8 @@ import pytest
 
 from tidegate_spark.control.worker.source import ControlReader, Records
 from tidegate_spark.control_log.offsets import Positions, joins_late, position_in, position_of_progress
-from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in
+from tidegate_testing.memory_store import Buckets
 
 HEAD = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n'
 

@@ -11,8 +11,8 @@ from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import Verdict
 from tidegate_spark.control_log.snapshot_state import Kept, begin_with, kept_at
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, Clock, library_in, message, opened
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 
 

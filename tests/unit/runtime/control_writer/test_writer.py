@@ -25,10 +25,10 @@ from tidegate_spark.control_writer import (
 )
 from tidegate_spark.control_writer import writer as writers
 from tidegate_spark.control_writer.__main__ import UNAPPLIED, UNTOLD, UNWRITTEN, USAGE, WRITTEN, main
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.control_log import BUCKET, PREFIX
 from tidegate_testing.driver_process import SOURCES
 from tidegate_testing.inbox_scene import refused
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 
 ADDRESS = f"s3://{BUCKET}/{PREFIX}"
 QUICK = Pace(linger_seconds=0.0)

@@ -11,10 +11,10 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Call, MemoryStore
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT, content_of
+from tidegate_testing.memory_store import Call, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 
 ENDED = b'v1\n{"batchWatermarkMs":7}\n{"orders":{"0":200,"1":30},"bills":{"0":9}}\n-\n{"logOffset":4}'

@@ -19,11 +19,11 @@ from tidegate_spark.driver.starting_point import Filler, StoppedError, fill_line
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Call, MemoryStore
 from tidegate_spark.storage.s3_client import Credentials, FaultError
 from tidegate_testing.control_log import message
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT, content_of
+from tidegate_testing.memory_store import Call, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 from tidegate_testing.waiting import wait_for
 

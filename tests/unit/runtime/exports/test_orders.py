@@ -18,9 +18,9 @@ from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_spark.snapshots.service.pod import carry_out
 from tidegate_spark.snapshots.service.worker import SnapshotKeeper
-from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_spark.storage.store import SnapshotError, VanishedError
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.memory_store import Buckets, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 
 ORDER = ExportOrder("mine-1", "a", "mine-1-1", "CSV")

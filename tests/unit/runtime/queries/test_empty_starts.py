@@ -18,8 +18,8 @@ from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.queries.empty_starts import EmptyStarts, why_empty
 from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.memory_store import Buckets, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 
 PLACE = Storage("s3://here/apps/orders")

@@ -8,8 +8,8 @@ from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.queries.sinks.output_registry import ORIGIN_FILE, OUTPUTS_FILE, OutputBook, read_outputs, take_along
 from tidegate_spark.queries.sinks.outputs import Output, Outputs, is_same, output_of, refusal
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 
 TOPIC = Output("kafka", "decisions", ("a:9092", "b:9092"))
 FUNCTION = Output("foreachbatch")

@@ -11,8 +11,8 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import Rehearsal
 from tidegate_spark.queries.source_cleaning import Cleaning, SourceCleaning, cleaning_of, read_after
 from tidegate_spark.storage.app_objects import AppObjects
-from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.memory_store import Buckets, MemoryStore
 
 PLACE = Storage("s3://here/apps/orders")
 DELETE, ARCHIVE = Cleaning("delete"), Cleaning("archive", "s3a://in/archive")

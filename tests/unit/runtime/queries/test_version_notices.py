@@ -3,8 +3,8 @@
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.queries.state.version_notices import NOTES_FILE, VersionNotices
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.memory_store import Buckets, MemoryStore
 
 LIBRARY = "apps/orders"
 

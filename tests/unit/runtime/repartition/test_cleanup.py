@@ -9,8 +9,8 @@ import pytest
 from tidegate_spark.contract.repartition_protocol import Repartition
 from tidegate_spark.repartition.cleanup import Clearing, clear_left
 from tidegate_spark.snapshots.lineages import attempts, lineage_mark
-from tidegate_spark.storage.memory import Call
 from tidegate_testing import fake_checkpoint
+from tidegate_testing.memory_store import Call
 from tidegate_testing.snapshot_scenes import Scene
 
 LINEAGES = "apps/orders/lineages/"

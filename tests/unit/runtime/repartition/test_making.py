@@ -18,11 +18,11 @@ from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.fingerprints import Contents, Fingerprint, Store
 from tidegate_spark.repartition.job import Repartitioner
 from tidegate_spark.snapshots.lineages import attempts
-from tidegate_spark.storage.memory import Call
 from tidegate_spark.storage.store import SnapshotError
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import CheckpointAt, FakeLayout
+from tidegate_testing.memory_store import Call
 from tidegate_testing.snapshot_scenes import Scene
 
 NEW = "apps/orders/lineages/2/main"

@@ -26,9 +26,9 @@ from tidegate_spark.snapshots.service.operations import Carrier, shown_offsets
 from tidegate_spark.snapshots.service.queue import KEPT, NOT_BEGUN
 from tidegate_spark.snapshots.service.service import SnapshotDesk
 from tidegate_spark.snapshots.service.worker import SnapshotKeeper
-from tidegate_spark.storage.memory import Call
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
+from tidegate_testing.memory_store import Call
 from tidegate_testing.snapshot_scenes import Scene
 from tidegate_testing.waiting import wait_for
 

@@ -6,7 +6,7 @@ from tidegate_spark.snapshots import catalog, collect, missing, reentry, restore
 from tidegate_spark.snapshots.catalog_json import encode
 from tidegate_spark.snapshots.manifest import DamagedError
 from tidegate_spark.snapshots.restore import Origin, Target
-from tidegate_spark.storage.memory import Buckets
+from tidegate_testing.memory_store import Buckets
 from tidegate_testing.snapshot_scenes import Scene
 
 NOW = 2000.0

@@ -9,7 +9,7 @@ from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.catalog_json import encode
 from tidegate_spark.snapshots.repository import ATTEMPTS, CatalogContendedError, CatalogLostError, Library
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 
 WANTED = Snapshot(State.TAKING, 0.0)
 

@@ -13,9 +13,9 @@ from tidegate_spark.snapshots.copying import Copiers, Progress, TooLargeToCarryE
 from tidegate_spark.snapshots.manifest import UnreadableManifestError
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.restore import LineageInUseError, Origin, Target
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_spark.storage.store import MismatchError, VanishedError
 from tidegate_testing.fake_checkpoint import content_of
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene, until
 from tidegate_testing.spark_checkpoint import SparkCheckpoint
 from tidegate_testing.store_actors import Actor

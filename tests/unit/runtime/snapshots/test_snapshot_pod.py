@@ -27,10 +27,10 @@ from tidegate_spark.snapshots.service.pod import carry_out, judge_claim, word_of
 from tidegate_spark.snapshots.service.progress_server import serve
 from tidegate_spark.snapshots.service.worker import SnapshotKeeper
 from tidegate_spark.snapshots.take import TooFastError
-from tidegate_spark.storage.memory import Call
 from tidegate_spark.storage.store import MismatchError, SnapshotError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
+from tidegate_testing.memory_store import Call
 from tidegate_testing.snapshot_scenes import Scene
 
 

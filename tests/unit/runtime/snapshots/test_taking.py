@@ -13,9 +13,9 @@ from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.manifest import Application, Manifest, UnreadableManifestError
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.take import ATTEMPTS, BatchLostError, NothingCommittedError, TooFastError
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
 from tidegate_spark.storage.store import SnapshotError, VanishedError
 from tidegate_testing.fake_checkpoint import LAYOUT, UnreadableError, content_of
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene, until
 
 

@@ -19,11 +19,11 @@ from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.lineages.upgrade_pin import StateMissingError
 from tidegate_spark.snapshots.service.operations import Carrier
-from tidegate_spark.storage.memory import Call
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import SnapshotError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT, content_of
+from tidegate_testing.memory_store import Call
 from tidegate_testing.snapshot_scenes import Scene
 
 PIN = "up-1"

@@ -19,10 +19,10 @@ from tidegate_spark.snapshots.manifest import digest
 from tidegate_spark.snapshots.restore import Origin
 from tidegate_spark.snapshots.service.order_faults import ALWAYS, trouble_of
 from tidegate_spark.snapshots.verify import Verification, _unpack, verify
-from tidegate_spark.storage.memory import Buckets, Call
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import PART_BYTES, Digester, Entry, MismatchError, NewerStorageError
 from tidegate_testing.fake_checkpoint import LAYOUT, FakeLayout
+from tidegate_testing.memory_store import Buckets, Call
 from tidegate_testing.snapshot_scenes import Scene, Watch
 
 

@@ -14,9 +14,9 @@ from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.service.operations import Carrier
-from tidegate_spark.storage.memory import MemoryStore
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
+from tidegate_testing.memory_store import MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 
 COPY, PIN = "up-1-copy", "up-1"

@@ -28,9 +28,9 @@ from tidegate_spark.storage.claim import claiming, fence
 from tidegate_spark.storage.claim.claimed import Known
 from tidegate_spark.storage.claim.claiming import BehindError
 from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
-from tidegate_spark.storage.memory import Buckets, MemoryStore
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_testing.driver_process import driver_config
+from tidegate_testing.memory_store import Buckets, MemoryStore
 
 PLACE = Storage("s3://streams/apps/shop/orders")
 ROOT = "streams/apps/shop/orders"

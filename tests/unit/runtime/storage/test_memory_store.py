@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegate_spark.storage.memory import Buckets, Call, KeyConflictError, MemoryStore
 from tidegate_spark.storage.store import ObjectStore, Place
+from tidegate_testing.memory_store import Buckets, Call, KeyConflictError, MemoryStore
 from tidegate_testing.store_contract import StoreContract
 
 

@@ -7,7 +7,7 @@ from tidegate_spark.snapshots.service.operations import pins_of
 from tidegate_spark.snapshots.take import BatchLostError
 from tidegate_spark.storage import query_names
 from tidegate_spark.storage.app_objects import AppObjects
-from tidegate_spark.storage.memory import Buckets, Call, MemoryStore
+from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 
 NAME = "dedup größe"

@@ -21,9 +21,9 @@ from tidegate_spark.control.messages.handlers import Declared
 from tidegate_spark.control.service.message_service import ControlDesk
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.process.redaction import Secrets, clean_report
-from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import Clock, library_in
 from tidegate_testing.control_works import FakeWorks
+from tidegate_testing.memory_store import Buckets
 
 
 def asking(name: str, kind: str = "snapshot", payload: str = "null") -> Entry:

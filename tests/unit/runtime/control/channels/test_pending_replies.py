@@ -9,8 +9,8 @@ from tidegate_spark.control.channels import pending_replies as books
 from tidegate_spark.control.channels.cluster_requests import asked_id
 from tidegate_spark.control.channels.pending_replies import ChannelBook
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
-from tidegate_spark.storage.memory import Buckets
 from tidegate_testing.control_log import BUCKET, PREFIX, library_in
+from tidegate_testing.memory_store import Buckets
 
 KEY = f"{PREFIX}/control/channel.json"
 

@@ -15,10 +15,10 @@ from tidegate_spark.control.channels.transports import storage
 from tidegate_spark.control.channels.transports.inbox import LARGEST_OBJECT, BatchName, body_of
 from tidegate_spark.control.channels.transports.storage import StorageChannel
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.memory import Call, MemoryStore
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX
 from tidegate_testing.inbox_scene import PLACE, QUICK, MemoryInbox
+from tidegate_testing.memory_store import Call, MemoryStore
 
 ONE, OTHER = "1" * 16, "2" * 16
 AT_ONCE = InboxSettings(poll_seconds=0.0, keep_replies_seconds=1e12)

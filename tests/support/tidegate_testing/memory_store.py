@@ -1,4 +1,4 @@
-"""The object store's port in memory, for tests and for trying things out. No I/O.
+"""The object store's port in memory. No I/O.
 
 Several actors share :class:`Buckets`, each through a :class:`MemoryStore` of its own. ``watch`` is called before and
 after each request that reaches the store: it may raise (before: nothing happened; after: it happened and the answer is
