@@ -10,8 +10,8 @@ import pytest
 from tests.scenario.schedule import run
 from tidegate.agent.session import Session
 from tidegate.app import reconcile
-from tidegate.app.act import ActionExecutor
 from tidegate.app.actions import CreateDriver, Plan, RecordLaunch
+from tidegate.app.pod_actions import PodActions
 from tidegate.app.rules import plan
 from tidegate.app.rules.live import restarting
 from tidegate.app.rules.plan import decide
@@ -32,10 +32,10 @@ def without_fence_check(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_live_read(patch: pytest.MonkeyPatch) -> None:
-    async def confirm_gone(self: ActionExecutor, run: Any, name: str) -> None:
+    async def confirm_gone(self: PodActions, run: Any, name: str) -> None:
         return None
 
-    patch.setattr(ActionExecutor, "_confirm_gone", confirm_gone)
+    patch.setattr(PodActions, "_confirm_gone", confirm_gone)
 
 
 def with_the_act_before_the_intent(patch: pytest.MonkeyPatch) -> None:

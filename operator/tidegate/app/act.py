@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, assert_never
 
 import msgspec
@@ -16,33 +16,22 @@ from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
 from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, encode_status
 from tidegate.app import actions as do
-from tidegate.app.builders.configuration import secret_for
+from tidegate.app.plan_run import PlanRun
+from tidegate.app.pod_actions import PodActions
 from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
-from tidegate.cache.pods.act import delete_pod, restore_labels
-from tidegate.cache.pods.limit_ranges import learn_floors
-from tidegate.cache.process_state import Refusal, SnapshotRefusal
+from tidegate.cache.process_state import SnapshotRefusal
 from tidegate.engine.events import EventPublisher
-from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
+from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, carry_out_in_order, must
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.status_patch import merge_difference
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
-from tidegate.kube.failures import (
-    FAILURES,
-    AlreadyExists,
-    Conflict,
-    Failure,
-    Forbidden,
-    Invalid,
-    NotFound,
-    is_about_object,
-)
+from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Failure, Forbidden, Invalid, NotFound
 from tidegate.kube.paths import collection_of, item, path_of
 from tidegate.pods.records.names import access_name, driver_pod_name, purge_pod_name
-from tidegate.pods.records.read_pods import Pod, build_record, launch_of
 from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate_spark.contract.protocol import FINALIZER, store_identity
@@ -52,21 +41,7 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 QUICK = 600.0
 """Seconds a driver must have lived for its loss not to count as another one in quick succession."""
 _BOOKKEEPING = (do.WriteStatus, PublishEvent, do.RememberTold)
-"""Actions that change nothing for the application; in the log of a quiet day there would be little else."""
 log = structlog.get_logger()
-
-
-@dataclass(slots=True)
-class _Run:
-    """One plan being carried out; ``app`` moves on with each of our own writes to it."""
-
-    key: Key
-    app: StreamingApp
-    now: float
-    spec_hash: str = ""
-    """Of the version that the plan is about; empty for that of the spec."""
-    launched: bool = False
-    """The driver pod has been created."""
 
 
 @dataclass(slots=True)
@@ -96,21 +71,20 @@ class ActionExecutor:
         Raises:
             RetryLaterError: the API server cannot or does not want to; the reason is in the text.
         """
-        run = _Run((app.metadata.namespace, app.metadata.name), app, now, plan.spec_hash)
-        for action in plan.actions:
-            name = type(action).__name__
-            # Stays bound if this is the action that ends the plan: whoever logs that, logs which one it was.
-            structlog.contextvars.bind_contextvars(action=name, epoch=run.app.status.epoch)
-            outcome = await self._carry_out_one(run, action)
-            self._figures.count_action(name)
-            if outcome is not None:
-                return outcome
-            (log.debug if isinstance(action, _BOOKKEEPING) else log.info)("carried out")
-            structlog.contextvars.unbind_contextvars("action")
-        return None
+        run = PlanRun(self._index, app, now, plan.spec_hash)
+        return await carry_out_in_order(plan.actions, partial(self._carry_out_one, run), self._figures, _BOOKKEEPING)
 
-    async def _carry_out_one(self, run: _Run, action: do.Action) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
+    async def _carry_out_one(self, run: PlanRun, action: do.Action) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
+        structlog.contextvars.bind_contextvars(epoch=run.app.status.epoch)
         match action:
+            case (
+                do.CreatePod()
+                | do.DeletePod()
+                | do.RestoreLabels()
+                | do.ConfirmDriverGone()
+                | do.ProvideConfiguration()
+            ):
+                return await PodActions(self._client, self._secrets).carry_out(run, action)
             case AddFinalizer():
                 return await self._patch_finalizers(run, [*run.app.metadata.finalizers, FINALIZER])
             case RemoveFinalizer():
@@ -118,43 +92,16 @@ class ActionExecutor:
             case EnsureAccess():
                 return await self._ensure_access(run)
             case do.EnsureLaunchSecrets(epoch=epoch):
-                failure = await self._secrets.ensure(run.app, epoch)
-                return None if failure is None else self._not_made(run, failure, refusal_messages.LAUNCH_SECRETS)
+                return await self._ensure_launch_secrets(run, epoch)
             case do.DeleteLaunchSecrets(epoch=epoch):
                 must(await self._secrets.remove(run.app, epoch), f"removal of {refusal_messages.LAUNCH_SECRETS}")
                 return None
             case do.ConfirmRecord():
                 return await self._confirm_record(run)
-            case do.ConfirmDriverGone(pod_name=name):
-                return await self._confirm_gone(run, name)
             case do.RecordLaunch(status=status, unplanned=unplanned):
                 return await self._record_launch(run, status, unplanned)
             case do.WriteStatus(status=status):
                 return await self._write_status(run, status)
-            case do.CreateDriver(manifest=manifest, strict=strict):
-                outcome = await self._create_pod(run, manifest, strict=strict)
-                run.launched = outcome is None
-                return outcome
-            case do.ProvideConfiguration():
-                return await self._provide_configuration(run, action)
-            case (
-                do.CreatePurge(manifest=manifest)
-                | do.CreateOriginRelease(manifest=manifest)
-                | do.CreateRehearsal(manifest=manifest)
-                | do.CreateRepartition(manifest=manifest)
-            ):
-                return await self._create_pod(run, manifest)
-            case (
-                do.DeleteDriver(pod=pod)
-                | do.DeletePurge(pod=pod)
-                | do.DeleteExecutor(pod=pod)
-                | do.DeleteOriginRelease(pod=pod)
-                | do.DeleteRehearsal(pod=pod)
-                | do.DeleteRepartition(pod=pod)
-            ):
-                return await delete_pod(self._client, self._index, pod)
-            case do.RestoreLabels(pods=pods):
-                return await restore_labels(self._client, self._index, pods)
             case do.SetExecutors(pod=pod, instances=instances):
                 return await self._set_executors(run, pod, instances)
             case do.OrderSnapshots(pod=pod, orders=orders):
@@ -162,23 +109,26 @@ class ActionExecutor:
             case do.CreateSnapshot(manifest=manifest):
                 return await self._create_snapshot(run, manifest)
             case PublishEvent():
-                # What follows a launch is told when there is time for it: other launches wait for this worker.
-                publish = self._events.publish_later if run.launched else self._events.publish
-                await publish(run.app.metadata, action, run.now)
-                return None
+                return await self._publish(run, action)
             case do.RememberTold(epoch=epoch, sequence=sequence):
-                self._remember(run.key, told=(epoch, sequence))
+                run.remember(told=(epoch, sequence))
                 return None
             case _:
                 assert_never(action)
 
+    async def _publish(self, run: PlanRun, event: PublishEvent) -> Outcome:
+        # What follows a launch is told when there is time for it: other launches wait for this worker.
+        publish = self._events.publish_later if run.launched else self._events.publish
+        await publish(run.app.metadata, event, run.now)
+        return None
+
     # --- the application's own resource ---
 
-    async def _patch_finalizers(self, run: _Run, finalizers: list[str], kind: type[Any] = StreamingApp) -> Outcome:
+    async def _patch_finalizers(self, run: PlanRun, finalizers: list[str], kind: type[Any] = StreamingApp) -> Outcome:
         change = {"metadata": {"resourceVersion": run.app.metadata.resource_version, "finalizers": finalizers}}
         return await self._patch_app(run, item("StreamingApp", *run.key), change, kind)
 
-    async def _remove_finalizer(self, run: _Run) -> Outcome:
+    async def _remove_finalizer(self, run: PlanRun) -> Outcome:
         left = [name for name in run.app.metadata.finalizers if name != FINALIZER]
         # The answer is not decoded: the resource may be unreadable, and the answer still shows the gone finalizer.
         outcome = await self._patch_finalizers(run, left, msgspec.Raw)
@@ -187,7 +137,7 @@ class ActionExecutor:
             self._index.replace_app(msgspec.structs.replace(run.app, metadata=metadata))
         return outcome
 
-    def _forget(self, run: _Run) -> None:
+    def _forget(self, run: PlanRun) -> None:
         self.wake_all(self._index.remove_app(run.key, run.app.metadata.uid))
 
     def wake_all(self, keys: Iterable[Key]) -> None:
@@ -195,7 +145,7 @@ class ActionExecutor:
         for key in sorted(keys):
             self._wake(key)
 
-    async def _record_launch(self, run: _Run, status: StreamingAppStatus, unplanned: bool) -> Outcome:
+    async def _record_launch(self, run: PlanRun, status: StreamingAppStatus, unplanned: bool) -> Outcome:
         storage = run.app.spec.storage
         in_specs_store = status.store == store_identity(storage.endpoint, storage.region)
         if in_specs_store and (rival := self._index.rival(run.app)):
@@ -214,24 +164,23 @@ class ActionExecutor:
             return outcome
         memory = self._index.memory(run.key)
         quick = unplanned and run.now - memory.launched_at < QUICK
-        self._remember(
-            run.key, launched_at=run.now, refusal=None, quick_relaunches=memory.quick_relaunches + 1 if quick else 0
-        )
+        again = memory.quick_relaunches + 1 if quick else 0
+        run.remember(launched_at=run.now, refusal=None, quick_relaunches=again)
         return None
 
-    async def _write_status(self, run: _Run, status: StreamingAppStatus) -> Outcome:
+    async def _write_status(self, run: PlanRun, status: StreamingAppStatus) -> Outcome:
         difference = merge_difference(encode_status(run.app.status), encode_status(status))
         if not difference:
             return None
         change = {"metadata": {"resourceVersion": run.app.metadata.resource_version}, "status": difference}
         outcome = await self._patch_app(run, item("StreamingApp", *run.key) + "/status", change)
         if outcome is None:
-            self._remember(run.key, status_written_at=run.now)
+            run.remember(status_written_at=run.now)
             if status.driver is not None:  # a pod is about to be made, or is there after all
-                self._remember(run.key, not_created="")
+                run.remember(not_created="")
         return outcome
 
-    async def _patch_app(self, run: _Run, path: str, change: Any, kind: type[Any] = StreamingApp) -> Outcome:
+    async def _patch_app(self, run: PlanRun, path: str, change: Any, kind: type[Any] = StreamingApp) -> Outcome:
         answer = await self._client.merge_patch(path, change, kind)
         if isinstance(answer, Conflict):
             return await self._read_app_anew(run)
@@ -245,13 +194,13 @@ class ActionExecutor:
             self.wake_all(self._index.put_app(answer) - {run.key})
         return None
 
-    async def _confirm_record(self, run: _Run) -> Outcome:
+    async def _confirm_record(self, run: PlanRun) -> Outcome:
         seen = run.app.metadata.resource_version
         changed = await self._read_app_anew(run)
         known = self._index.app(run.key)
         return None if isinstance(known, KnownApp) and known.metadata.resource_version == seen else changed
 
-    async def _read_app_anew(self, run: _Run) -> Outcome:
+    async def _read_app_anew(self, run: PlanRun) -> Outcome:
         answer = await self._client.get(item("StreamingApp", *run.key), StreamingApp)
         if isinstance(answer, NotFound):
             self._forget(run)
@@ -263,21 +212,36 @@ class ActionExecutor:
 
     # --- the driver's access ---
 
-    async def _ensure_access(self, run: _Run) -> Outcome:
+    async def _ensure_access(self, run: PlanRun) -> Outcome:
         answer = await self._access.ensure(run.app)
         if isinstance(answer, Taken):
             message = refusal_messages.access_name_taken(answer.kind, access_name(run.key[1]))
             return self._refuse_launch(run, Reason.ACCESS_NAME_TAKEN, message)
         return None if answer is None else self._not_made(run, answer, refusal_messages.DRIVERS_ACCESS)
 
-    def _not_made(self, run: _Run, answer: Failure, what: str) -> Outcome:
+    async def _ensure_launch_secrets(self, run: PlanRun, epoch: int) -> Outcome:
+        failure = await self._secrets.ensure(run.app, epoch)
+        return None if failure is None else self._not_made(run, failure, refusal_messages.LAUNCH_SECRETS)
+
+    def _not_made(self, run: PlanRun, answer: Failure, what: str) -> Outcome:
         if isinstance(answer, Invalid | Forbidden):
             return self._refuse_launch(run, Reason.LAUNCH_REFUSED, refusal_messages.refused(what, answer.message))
         raise RetryLaterError(f"creation of {what}: {answer}")
 
+    def _refuse_launch(self, run: PlanRun, reason: Reason, message: str) -> Outcome:
+        """Refuse what has to be there before a driver; one that runs already is not held up by it."""
+        deleted = run.app.metadata.deletion_timestamp is not None
+        # What is made while the application goes is made for the purge.
+        name = purge_pod_name(run.key[1]) if deleted else driver_pod_name(run.key[1])
+        if any(pod.name == name for pod in self._index.pods(run.key)):
+            log.warning(message, reason=reason)
+            return None
+        run.refuse(name, reason, message, recorded=False)
+        return LookAgain(message)
+
     # --- snapshots of a schedule ---
 
-    async def _create_snapshot(self, run: _Run, manifest: dict[str, Any]) -> Outcome:
+    async def _create_snapshot(self, run: PlanRun, manifest: dict[str, Any]) -> Outcome:
         answer = await self._client.create(collection_of(manifest), manifest, StreamSnapshot)
         name = manifest["metadata"]["name"]
         if isinstance(answer, AlreadyExists):
@@ -298,161 +262,28 @@ class ActionExecutor:
         self._wake(run.key)
         return None
 
-    async def _refuse_snapshot(self, run: _Run, name: str, reason: Reason, message: str) -> Outcome:
-        self._remember(run.key, snapshot_refusal=SnapshotRefusal(name, reason, message, run.now))
+    async def _refuse_snapshot(self, run: PlanRun, name: str, reason: Reason, message: str) -> Outcome:
+        run.remember(snapshot_refusal=SnapshotRefusal(name, reason, message, run.now))
         await self._events.publish(run.app.metadata, PublishEvent(reason, message, True, name), run.now)
-        return LookAgain(message)
-
-    # --- pods ---
-
-    async def _confirm_gone(self, run: _Run, name: str) -> Outcome:
-        answer = await self._client.get(item("Pod", run.key[0], name), Pod)
-        if isinstance(answer, NotFound):
-            return None
-        if isinstance(answer, FAILURES):
-            raise RetryLaterError(f"read of the driver pod: {answer}")
-        if run.app.metadata.deletion_timestamp is not None and build_record(answer).app != run.key[1]:
-            return self._judge_foreign_at_end(run, answer)
-        return await self._take_in_found(run, answer, recorded=False)
-
-    def _judge_foreign_at_end(self, run: _Run, pod: Pod) -> Outcome:
-        """People's own pod is in the way of a launch, and not of an end; unless our program runs in it."""
-        launch = launch_of(pod)
-        if launch is None or (launch.namespace, launch.app) != run.key:
-            return None
-        message = refusal_messages.driver_disowned(pod.metadata.name)
-        self._refuse(run, pod.metadata.name, Reason.POD_NAME_TAKEN, message, recorded=False, holds_end=True)
-        return LookAgain(message)
-
-    async def _take_in_found(self, run: _Run, pod: Pod, *, recorded: bool) -> Outcome:
-        record = build_record(pod)
-        if record.app != run.key[1]:
-            message = refusal_messages.pod_name_taken(record.name)
-            self._refuse(run, record.name, Reason.POD_NAME_TAKEN, message, recorded=recorded)
-            return LookAgain(message)
-        self._remember(run.key, refusal=None)
-        self._index.put_pod(record)
-        return LookAgain("the pod is there")
-
-    async def _create_pod(self, run: _Run, manifest: dict[str, Any], *, strict: bool = False) -> Outcome:
-        answer = await self._client.create(collection_of(manifest), manifest, Pod, strict=strict)
-        name = manifest["metadata"]["name"]
-        if isinstance(answer, AlreadyExists):
-            return await self._look_at_occupant(run, name)
-        if isinstance(answer, Invalid | Forbidden | NotFound):
-            # The reason may be a removed ServiceAccount: what was known of the access is no longer relied on.
-            self._index.checked_access.discard(run.key)
-            if isinstance(answer, Forbidden) and answer.namespace_terminating:
-                message = refusal_messages.namespace_terminating(run.key[0])
-                self._refuse(run, name, Reason.NAMESPACE_TERMINATING, message, recorded=True)
-            else:
-                # What a LimitRange demands is known now: the next pod has it, so nobody believes this refusal.
-                learned = await learn_floors(self._client, self._index, run.key[0], answer) is not None
-                words = answer.message if is_about_object(answer) and not learned else ""
-                self._refuse(
-                    run,
-                    name,
-                    Reason.LAUNCH_REFUSED,
-                    refusal_messages.pod_refused(manifest, answer, self._index.floors_of(run.key[0])),
-                    recorded=True,
-                    words=words,
-                    at_once=learned,
-                )
-            return LookAgain("the pod was refused")
-        # Whatever else was said, the pod is there or may be: whoever tries again is another launch, of another epoch.
-        self._remember(run.key, refusal=None)
-        if isinstance(answer, FAILURES):
-            self._remember(run.key, not_created=answer.message)
-            raise RetryLaterError(f"creation of pod {name}: {answer}")
-        self._index.put_pod(build_record(answer))
-        return None
-
-    async def _provide_configuration(self, run: _Run, action: do.ProvideConfiguration) -> Outcome:
-        pod = next((each for each in self._index.pods(run.key) if each.name == action.pod_name), None)
-        if pod is None:
-            return LookAgain("the pod is gone")
-        failure = await self._secrets.provide(secret_for(action.secret, pod.name, pod.uid), replace=action.replace)
-        if isinstance(failure, Invalid | Forbidden):
-            # Nothing of the pod has begun: without the Secret the kubelet starts no container of it.
-            message = refusal_messages.refused(refusal_messages.CONFIGURATION, failure.message)
-            self._refuse(run, pod.name, Reason.LAUNCH_REFUSED, message, recorded=False)
-            return await delete_pod(self._client, self._index, pod) or LookAgain(message)
-        must(failure, f"creation of {refusal_messages.CONFIGURATION}")
-        return None
-
-    async def _look_at_occupant(self, run: _Run, name: str) -> Outcome:
-        answer = await self._client.get(item("Pod", run.key[0], name), Pod)
-        if isinstance(answer, FAILURES):
-            self._remember(run.key, refusal=None)  # it may be, or have been, ours
-            if isinstance(answer, NotFound):
-                return LookAgain("the pod was there a moment ago")
-            raise RetryLaterError(f"read of pod {name}: {answer}")
-        return await self._take_in_found(run, answer, recorded=True)
-
-    def _refuse(  # noqa: PLR0913 - what there is to be said of it
-        self,
-        run: _Run,
-        pod_name: str,
-        reason: Reason,
-        message: str,
-        *,
-        recorded: bool,
-        words: str = "",
-        holds_end: bool = False,
-        at_once: bool = False,
-    ) -> None:
-        entry, known = self._index.app(run.key), self._index.memory(run.key).refusal
-        if not isinstance(entry, KnownApp):
-            return
-        epoch = run.app.status.epoch
-        again = known is not None and (known.pod_name, known.epoch) == (pod_name, epoch)
-        attempts = known.attempts + 1 if known is not None and again else 1
-        refusal = Refusal(
-            pod_name=pod_name,
-            spec_hash=run.spec_hash or entry.spec_hash,
-            epoch=epoch,
-            reason=reason,
-            message=message,
-            at=run.now,
-            attempts=0 if at_once else attempts,
-            recorded=recorded,
-            words=words,
-            holds_end=holds_end,
-        )
-        self._remember(run.key, refusal=refusal)
-
-    def _refuse_launch(self, run: _Run, reason: Reason, message: str) -> Outcome:
-        """Refuse what has to be there before a driver; one that runs already is not held up by it."""
-        deleted = run.app.metadata.deletion_timestamp is not None
-        # What is made while the application goes is made for the purge.
-        name = purge_pod_name(run.key[1]) if deleted else driver_pod_name(run.key[1])
-        if any(pod.name == name for pod in self._index.pods(run.key)):
-            log.warning(message, reason=reason)
-            return None
-        self._refuse(run, name, reason, message, recorded=False)
         return LookAgain(message)
 
     # --- the driver's agent ---
 
-    async def _set_executors(self, run: _Run, pod: PodRecord, instances: int) -> Outcome:
+    async def _set_executors(self, run: PlanRun, pod: PodRecord, instances: int) -> Outcome:
         answer = await self._agents.set_executors(run.key, pod, instances)
-        self._remember(run.key, executors_refused=_refusal_of(answer, pod))
+        run.remember(executors_refused=_refusal_of(answer, pod))
         if isinstance(answer, Unanswered):
             raise RetryLaterError(f"number of executors: {answer.reason}")
         return None
 
-    async def _order_snapshots(self, run: _Run, pod: PodRecord, orders: SnapshotOrders) -> Outcome:
+    async def _order_snapshots(self, run: PlanRun, pod: PodRecord, orders: SnapshotOrders) -> Outcome:
         answer = await self._agents.order_snapshots(run.key, pod, orders)
         # Of one that was not taken, too: it is given again after the same pause, and decided on without an answer.
         given = (run.now, process_of(pod))
-        self._remember(run.key, orders_given=given, orders_refused=_refusal_of(answer, pod))
+        run.remember(orders_given=given, orders_refused=_refusal_of(answer, pod))
         if isinstance(answer, Unanswered):
             log.warning("the agent did not take the orders", reason=answer.reason)
         return None
-
-    def _remember(self, key: Key, **changes: Any) -> None:
-        if isinstance(self._index.app(key), KnownApp):
-            self._index.memories[key] = dataclasses.replace(self._index.memory(key), **changes)
 
 
 def _refusal_of(answer: Unanswered | None, pod: PodRecord) -> tuple[str, str]:

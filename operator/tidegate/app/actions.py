@@ -6,7 +6,7 @@ the key is then observed again. So a crash or a conflict between any two of them
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tidegate.api.streaming_app import StreamingAppStatus
@@ -59,13 +59,77 @@ class WriteStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateDriver:
-    """Create the driver pod of an epoch that is recorded."""
+class CreatePod:
+    """Create a pod; what for is said by the class, which names it in logs and metrics, and changes nothing else."""
 
     manifest: dict[str, Any]
-    epoch: int
-    strict: bool = True
+    strict: bool = field(default=False, kw_only=True)
     """Fields that the API server does not know are refused; else it drops them without a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDriver(CreatePod):
+    """The driver of an epoch that is recorded."""
+
+    epoch: int
+    strict: bool = field(default=True, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePurge(CreatePod):
+    """Removes the application's storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateOriginRelease(CreatePod):
+    """Releases the snapshot from which a deleted application was to start."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRehearsal(CreatePod):
+    """In it, a new version is rehearsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRepartition(CreatePod):
+    """Repartitions the state; its epoch is recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Ask for the end of a pod, with its grace period; which one is said by the class, as for those created."""
+
+    pod: PodRecord
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDriver(DeletePod):
+    """The driver, which stops its queries at a batch boundary."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteExecutor(DeletePod):
+    """An executor that an earlier driver process left behind, or that is to go before the storage is treated."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePurge(DeletePod):
+    """The pod that removes the storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOriginRelease(DeletePod):
+    """The pod that releases a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRehearsal(DeletePod):
+    """The pod of a rehearsal."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRepartition(DeletePod):
+    """The pod that repartitions the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +141,6 @@ class ProvideConfiguration:
     pod_name: str
     replace: bool = True
     """Of the pod that was created just now: one that is there already is of an earlier pod, and replaced."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteDriver:
-    """Ask for the driver's end, with its grace period: it stops its queries at a batch boundary."""
-
-    pod: PodRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,73 +160,10 @@ class OrderSnapshots:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteExecutor:
-    """Remove an executor pod that an earlier driver process left behind."""
-
-    pod: PodRecord
-
-
-@dataclass(frozen=True, slots=True)
 class RestoreLabels:
     """Give pods back the labels that they were given, if they are still there: without them no watch reports them."""
 
     pods: tuple[PodRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CreatePurge:
-    """Create the pod that removes the application's storage."""
-
-    manifest: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletePurge:
-    """Remove that pod."""
-
-    pod: PodRecord
-
-
-@dataclass(frozen=True, slots=True)
-class CreateOriginRelease:
-    """Create the pod that releases the snapshot with which a deleted application was to begin."""
-
-    manifest: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteOriginRelease:
-    """Remove that pod."""
-
-    pod: PodRecord
-
-
-@dataclass(frozen=True, slots=True)
-class CreateRehearsal:
-    """Create the pod in which a new version is rehearsed."""
-
-    manifest: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteRehearsal:
-    """Remove that pod."""
-
-    pod: PodRecord
-
-
-@dataclass(frozen=True, slots=True)
-class CreateRepartition:
-    """Create the pod that repartitions the state; its epoch is recorded."""
-
-    manifest: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteRepartition:
-    """Remove that pod."""
-
-    pod: PodRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +181,8 @@ class RememberTold:
     sequence: int
 
 
+PodAction: TypeAlias = CreatePod | DeletePod | RestoreLabels | ConfirmDriverGone | ProvideConfiguration
+"""Those about pods."""
 Action: TypeAlias = (
     AddFinalizer
     | RemoveFinalizer

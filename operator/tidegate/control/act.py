@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
-
-import structlog
 
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.control_message import ANNOTATION_LOGGED_AS, CONTROL_KIND, ControlMessage, encode_message_status
@@ -17,7 +16,7 @@ from tidegate.control import actions as do
 from tidegate.control.index import ControlIndex
 from tidegate.control.metrics import ControlFigures
 from tidegate.engine.events import EventPublisher
-from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome
+from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, carry_out_in_order
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.status_patch import merge_difference
 from tidegate.engine.workqueue import RetryLaterError
@@ -27,7 +26,6 @@ from tidegate.kube.paths import collection_of, item
 from tidegate.pods.records.record import process_of
 
 _BOOKKEEPING = (do.WriteMessageStatus, do.TellOfMessage)
-log = structlog.get_logger()
 
 
 class ControlActorFigures(ActionCounter, Protocol):
@@ -62,16 +60,11 @@ class ControlActionExecutor:
         Raises:
             RetryLaterError: the API server cannot or does not want to; the reason is in the text.
         """
-        for action in plan.actions:
-            name = type(action).__name__
-            structlog.contextvars.bind_contextvars(action=name)
-            outcome = await self._carry_out_one(app, action, now)
-            self._figures.count_action(name)
-            if outcome is not None:
-                return outcome
-            (log.debug if isinstance(action, _BOOKKEEPING) else log.info)("carried out")
-            structlog.contextvars.unbind_contextvars("action")
-        return None
+
+        def carry_out_one(action: do.ControlAction) -> Awaitable[Outcome]:
+            return self._carry_out_one(app, action, now)
+
+        return await carry_out_in_order(plan.actions, carry_out_one, self._figures, _BOOKKEEPING)
 
     async def _carry_out_one(self, app: Key, action: do.ControlAction, now: float) -> Outcome:
         match action:

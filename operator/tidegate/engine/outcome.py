@@ -1,12 +1,18 @@
-"""How an action ends that cannot be carried out as it was decided. No I/O."""
+"""Carrying out what was decided, in order, until an action meets another world. No I/O of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
+
+import structlog
 
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import FAILURES, Failure
+
+A = TypeVar("A")
+log = structlog.get_logger()
 
 
 class ActionCounter(Protocol):
@@ -24,6 +30,40 @@ class LookAgain:
 
 
 Outcome: TypeAlias = LookAgain | None
+
+
+async def carry_out_in_order(
+    actions: Iterable[A],
+    carry_out_one: Callable[[A], Awaitable[Outcome]],
+    counter: ActionCounter,
+    bookkeeping: tuple[type, ...],
+) -> Outcome:
+    """Carry out actions one after the other.
+
+    Args:
+        actions: of a plan.
+        carry_out_one: does it.
+        counter: where they are counted.
+        bookkeeping: kinds that change nothing of what the plan is about; in the log of a quiet day there would be
+            little else.
+
+    Returns:
+        LookAgain if the plan was given up half way, else None.
+
+    Raises:
+        RetryLaterError: the API server cannot or does not want to; the reason is in the text.
+    """
+    for action in actions:
+        name = type(action).__name__
+        # Stays bound if this is the action that ends the plan: whoever logs that, logs which one it was.
+        structlog.contextvars.bind_contextvars(action=name)
+        outcome = await carry_out_one(action)
+        counter.count_action(name)
+        if outcome is not None:
+            return outcome
+        (log.debug if isinstance(action, bookkeeping) else log.info)("carried out")
+        structlog.contextvars.unbind_contextvars("action")
+    return None
 
 
 def must(answer: bytes | Failure | None, what: str) -> None:

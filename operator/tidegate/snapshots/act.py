@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, assert_never
 
 import msgspec
@@ -25,7 +26,7 @@ from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.pods.act import delete_pod
 from tidegate.cache.pods.limit_ranges import learn_floors
 from tidegate.engine.events import EventPublisher
-from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, must
+from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, carry_out_in_order, must
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.status_patch import merge_difference
@@ -100,16 +101,7 @@ class SnapshotActionExecutor:
         """
         made = (action.manifest for action in plan.actions if isinstance(action, about_snapshots.CreateSnapshotPod))
         run = _Run(snapshot, now, next((manifest["metadata"]["name"] for manifest in made), ""))
-        for action in plan.actions:
-            name = type(action).__name__
-            structlog.contextvars.bind_contextvars(action=name)
-            outcome = await self._carry_out_one(run, action)
-            self._figures.count_action(name)
-            if outcome is not None:
-                return outcome
-            (log.debug if isinstance(action, _BOOKKEEPING) else log.info)("carried out")
-            structlog.contextvars.unbind_contextvars("action")
-        return None
+        return await carry_out_in_order(plan.actions, partial(self._carry_out_one, run), self._figures, _BOOKKEEPING)
 
     async def let_go(self, unreadable: UnreadableResource, now: float) -> None:
         """Let a deleted resource go that cannot be read; its files stay, because nobody knows what was asked for.
@@ -152,14 +144,10 @@ class SnapshotActionExecutor:
                 return await delete_pod(self._client, self._index, pod)
             case about_snapshots.DeleteSnapshot(snapshot=snapshot):
                 return await self._delete(run, snapshot)
-            case about_snapshots.CountVerification(result=result):
-                self._figures.snapshots.count_verified(run.snapshot.app_key, result)
-                return None
-            case about_snapshots.CountExport(complete=complete):
-                self._figures.snapshots.count_exported(run.snapshot.app_key, complete)
-                return None
-            case about_snapshots.CountTakenByPod(seconds=seconds, copied=copied, shared=shared):
-                self._figures.snapshots.count_taken_by_pod(run.snapshot.app_key, seconds, copied=copied, shared=shared)
+            case (
+                about_snapshots.CountVerification() | about_snapshots.CountExport() | about_snapshots.CountTakenByPod()
+            ):
+                self._count(run.snapshot.app_key, action)
                 return None
             case about_snapshots.StampRetention(text=text):
                 change = {
@@ -172,6 +160,17 @@ class SnapshotActionExecutor:
                 return None
             case _:
                 assert_never(action)
+
+    def _count(self, app: Key, what: about_snapshots.Counting) -> None:
+        match what:
+            case about_snapshots.CountVerification(result=result):
+                self._figures.snapshots.count_verified(app, result)
+            case about_snapshots.CountExport(complete=complete):
+                self._figures.snapshots.count_exported(app, complete)
+            case about_snapshots.CountTakenByPod(seconds=seconds, copied=copied, shared=shared):
+                self._figures.snapshots.count_taken_by_pod(app, seconds, copied=copied, shared=shared)
+            case _:
+                assert_never(what)
 
     # --- the resource ---
 

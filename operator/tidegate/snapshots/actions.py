@@ -88,6 +88,8 @@ class StampRetention:
     text: str
 
 
+Counting: TypeAlias = CountVerification | CountExport | CountTakenByPod
+"""Those that change metrics and nothing else."""
 SnapshotAction: TypeAlias = (
     AddFinalizer
     | RemoveFinalizer
