@@ -10,14 +10,10 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar, cast
 
-import msgspec
-
 from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
-from tidegate.api.values.bounded_json import decoded_size
 from tidegate.cache.executor_ends import ExecutorEnds
 from tidegate.cache.initial_sync import InitialSync
 from tidegate.cache.kinds.feature_index import FeatureIndex
-from tidegate.cache.kinds.raw_resource import metadata_of, ready_condition
 from tidegate.cache.kinds.versions import Departed, version_number
 from tidegate.cache.known_apps import (
     CheckedAccess,
@@ -26,11 +22,11 @@ from tidegate.cache.known_apps import (
     age_of,
     hash_of,
     is_newer,
-    is_same_spec,
     too_large,
     uid_of,
+    unreadable,
 )
-from tidegate.cache.large_apps import LargeApp, LargeApps
+from tidegate.cache.large_apps import LargeApps
 from tidegate.cache.pod_news import as_first_seen, is_kept, is_only_placed
 from tidegate.cache.process_state import ProcessState, TimedReport
 from tidegate.cache.storage_roots import StorageRoots, held_by, holds_back
@@ -42,8 +38,6 @@ from tidegate_spark.contract.protocol import FINALIZER, ROLE_DRIVER
 
 F = TypeVar("F", bound=FeatureIndex)
 _NOTHING = ProcessState()
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
-"""As the API server writes times."""
 
 
 class Index:
@@ -121,7 +115,7 @@ class Index:
             The applications to reconcile: itself, those that the storage of a replaced one, or one that it has left,
             stood in the way of, and those for which it leaves no room, or gives it; empty if nothing was taken in.
         """
-        return self._take_in(body) | self._make_way()
+        return self._take_in(body) | self.large.make_way(self._apps)
 
     def _take_in(self, body: Mapping[str, Any] | StreamingApp) -> set[Key]:
         # First of all: one that nobody can make anything of must not keep the others waiting for ever.
@@ -129,11 +123,11 @@ class Index:
         try:
             app = body if isinstance(body, StreamingApp) else decode_app(body)
         except UnreadableAppError as error:
-            return self._put_unreadable(body, str(error))  # type: ignore[arg-type] # only a mapping is decoded
+            return self._put_unreadable(unreadable(body, str(error)))  # type: ignore[arg-type] # a mapping was decoded
         key = (app.metadata.namespace, app.metadata.name)
         known = self._apps.get(key)
-        if isinstance(body, StreamingApp) and not self._has_room(app, known):
-            return self._put_too_large(app)
+        if isinstance(body, StreamingApp) and not self.large.has_room_for(app, known):
+            return self._put_unreadable(too_large(app))
         keys = self._make_room(app.metadata)
         if not keys:
             return keys
@@ -162,10 +156,10 @@ class Index:
         self.large.forget(uid)
         self.first_lists.note_app(uid)
         if known is None or known.metadata.uid != uid:
-            return self._make_way()
+            return self.large.make_way(self._apps)
         waiting = self._roots.waiting_for(key)
         self._forget(key)
-        return waiting | {key} | self._make_way()
+        return waiting | {key} | self.large.make_way(self._apps)
 
     def keep_apps(self, uids: Collection[str], namespace: str, version: str) -> set[Key]:
         """Forget the applications that a whole list does not hold; returns the applications to look at.
@@ -357,45 +351,11 @@ class Index:
     def _unknown(self, uids: frozenset[str]) -> set[str]:
         return self._gone.without(set(uids) - {known.metadata.uid for known in self._apps.values()})
 
-    def _put_unreadable(self, body: Mapping[str, Any], problem: str) -> set[Key]:
-        readable = metadata_of(body)
-        key = (readable.namespace, readable.name)
-        keys = self._make_room(readable)
-        if keys:
-            self._note(key, UnreadableApp(key, readable, problem, ready_condition(body)))
-        return keys
-
-    def _has_room(self, app: StreamingApp, known: KnownApp | UnreadableApp | None) -> bool:
-        """Return whether an application that an answer told of is to be kept; what watches bring was asked before."""
-        metadata = app.metadata
-        if isinstance(known, KnownApp) and is_same_spec(metadata, known.metadata):
-            return True
-        created = metadata.creation_timestamp.strftime(_TIME) if metadata.creation_timestamp is not None else ""
-        size = decoded_size(msgspec.json.encode(app))
-        return self.large.admits(LargeApp(metadata.uid, (metadata.namespace, metadata.name), created, size))
-
-    def _put_too_large(self, app: StreamingApp) -> set[Key]:
-        key = (app.metadata.namespace, app.metadata.name)
+    def _put_unreadable(self, app: UnreadableApp) -> set[Key]:
         keys = self._make_room(app.metadata)
         if keys:
-            self._note(key, too_large(app))
+            self._note(app.key, app)
         return keys
-
-    def _make_way(self) -> set[Key]:
-        """Keep of those that others leave no room for what is said of them; have those read that have room again."""
-        dropped, regained = self.large.take_changes()
-        woken: set[Key] = set()
-        for uid, key in (*dropped.items(), *regained.items()):
-            known = self._apps.get(key)
-            if known is None or known.metadata.uid != uid or isinstance(known, KnownApp) is (uid in regained):
-                continue
-            if isinstance(known, KnownApp):
-                self._apps[key] = too_large(known.app)
-            else:
-                unversioned = msgspec.structs.replace(known.metadata, resource_version="")
-                self._apps[key] = dataclasses.replace(known, metadata=unversioned, again=True)
-            woken.add(key)
-        return woken
 
     def _make_room(self, metadata: Metadata) -> set[Key]:
         """Return the applications to look at once this version is in; empty if it is not to be taken in."""

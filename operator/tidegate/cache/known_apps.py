@@ -11,6 +11,7 @@ import msgspec
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Metadata, StreamingApp
 from tidegate.api.values.bounded_json import TOO_LARGE, why_cut
+from tidegate.cache.kinds.raw_resource import metadata_of, ready_condition
 from tidegate.cache.kinds.versions import version_number
 from tidegate.engine.resource_key import Key
 
@@ -81,6 +82,12 @@ def too_large(app: StreamingApp) -> UnreadableApp:
     ready = app.status.condition("Ready")
     key = (app.metadata.namespace, app.metadata.name)
     return UnreadableApp(key, app.metadata, why_cut({"spec": TOO_LARGE}), msgspec.to_builtins(ready) if ready else {})
+
+
+def unreadable(body: Mapping[str, Any], problem: str) -> UnreadableApp:
+    """Return what is known of a stored resource that does not fit the model, and in which field."""
+    metadata = metadata_of(body)
+    return UnreadableApp((metadata.namespace, metadata.name), metadata, problem, ready_condition(body))
 
 
 def uid_of(body: Mapping[str, Any] | StreamingApp) -> str:

@@ -6,9 +6,15 @@ ones of a namespace share its part, and all namespaces a whole; the older one go
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from dataclasses import dataclass, field
 
+import msgspec
+
+from tidegate.api.streaming_app import StreamingApp
+from tidegate.api.values.bounded_json import decoded_size
+from tidegate.cache.known_apps import KnownApp, UnreadableApp, is_same_spec, too_large
 from tidegate.engine.resource_key import Key
 
 MIB = 1024 * 1024
@@ -18,6 +24,8 @@ MOST_OF_NAMESPACE = 16 * 1024 * 1024
 """Bytes for the large ones of a namespace, which is ten as long as Kubernetes stores them."""
 MOST_OF_ALL = 64 * 1024 * 1024
 """Bytes for all large ones: a quarter of what the chart allows the operator."""
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+"""As the API server writes times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,15 @@ class LargeApps:
             self._regained.pop(app.uid, None)  # whoever asks has it in hands
             return app.uid in self._whole
 
+    def has_room_for(self, app: StreamingApp, known: KnownApp | UnreadableApp | None) -> bool:
+        """Return whether an application that an answer told of is to be kept; what watches bring was asked before."""
+        metadata = app.metadata
+        if isinstance(known, KnownApp) and is_same_spec(metadata, known.metadata):
+            return True
+        created = metadata.creation_timestamp.strftime(_TIME) if metadata.creation_timestamp is not None else ""
+        size = decoded_size(msgspec.json.encode(app))
+        return self.admits(LargeApp(metadata.uid, (metadata.namespace, metadata.name), created, size))
+
     @property
     def has_changes(self) -> bool:
         """Whether :meth:`take_changes` has anything to tell."""
@@ -72,6 +89,29 @@ class LargeApps:
             changes = self._dropped, self._regained
             self._dropped, self._regained = {}, {}
             return changes
+
+    def make_way(self, apps: dict[Key, KnownApp | UnreadableApp]) -> set[Key]:
+        """Keep of those that others leave no room for what is said of them; have those read that have room again.
+
+        Args:
+            apps: all that are known; those are replaced of which this changes what is kept.
+
+        Returns:
+            The applications to look at.
+        """
+        dropped, regained = self.take_changes()
+        woken: set[Key] = set()
+        for uid, key in (*dropped.items(), *regained.items()):
+            known = apps.get(key)
+            if known is None or known.metadata.uid != uid or isinstance(known, KnownApp) is (uid in regained):
+                continue
+            if isinstance(known, KnownApp):
+                apps[key] = too_large(known.app)
+            else:
+                unversioned = msgspec.structs.replace(known.metadata, resource_version="")
+                apps[key] = dataclasses.replace(known, metadata=unversioned, again=True)
+            woken.add(key)
+        return woken
 
     def _forget(self, uid: str) -> None:
         self._dropped.pop(uid, None)
