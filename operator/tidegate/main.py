@@ -81,10 +81,7 @@ async def run(settings: Settings) -> int:
         stack.push_async_callback(server.cleanup)
         await _wait_for_crd(client)
         workers = start_parts(operator)
-        # What was built so far lives as long as the process: the collector need not look at it again and again.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*_GARBAGE)
+        _spare_collector()
         namespaces = settings.watch_namespaces or "all"
         log.info("operator started", server=connection.server, namespaces=namespaces, lease="/".join(place))
         try:
@@ -93,6 +90,13 @@ async def run(settings: Settings) -> int:
             await drain(operator, workers)
     log.info("operator ended", failed=operator.failed)
     return 1 if operator.failed else 0
+
+
+def _spare_collector() -> None:
+    """Leave out of garbage collections what was built so far: it lives as long as the process."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
 
 
 def _end_when_asked() -> None:

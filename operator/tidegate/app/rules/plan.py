@@ -40,7 +40,7 @@ from tidegate.app.rules.upgrade.deferred_repartition import (
 )
 from tidegate.app.rules.upgrade.effective_spec import with_effective_spec
 from tidegate.app.rules.upgrade.invalid_spec import failing_version_condition, leave_ended_version, standstill_condition
-from tidegate.app.rules.upgrade.rehearsal import NOTHING, keep_rehearsal
+from tidegate.app.rules.upgrade.rehearsal import NOTHING, Kept, keep_rehearsal
 from tidegate.app.rules.upgrade.repartition import kept_condition, kept_event
 from tidegate.app.rules.upgrade.repartition_pod import hold_for_repartition, keep_repartition
 from tidegate.app.rules.upgrade.reporting import (
@@ -152,23 +152,29 @@ def decide(observation: Observation, now: float) -> Plan:
         written = (WriteStatus(status),) if due == 0.0 else ()
         actions = (*actions, *told, *written, *verdict.after)
     schedule = look_at_schedule(observation, now)
-    # About the spec's version, whichever is in force.
-    rehearsal = NOTHING if deleted else keep_rehearsal(with_step(stored, step), now)
-    repartition = NOTHING if deleted else keep_repartition(with_step(stored, step), now)
-    if not deleted:
-        actions += tuple(action for keep in HOUSEKEEPING for action in keep(observation, now))
-        actions += (*rehearsal.actions, *repartition.actions)
-        actions += () if verdict.launch else schedule.actions
-        # Last of all, because it is given up and tried again: an agent that does not take it keeps nothing else back.
-        actions += rescale_live(observation, now)
+    of_schedule = () if verdict.launch else schedule.actions
+    beside = NOTHING if deleted else _beside(observation, with_step(stored, step), now, of_schedule)
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
     again = 0.0 if step is not None else None
-    pods_wake_after = (rehearsal.wake_after, repartition.wake_after, look_after_configuration_in(observation, now))
-    labels_wake_after = look_after_labels_in(observation)
-    wake_after = earliest(
-        verdict.wake_after, due or None, again, *pods_wake_after, labels_wake_after, schedule.wake_after
-    )
-    return Plan(name, verdict.reason, verdict.message, actions, wake_after, observation.spec_hash)
+    looks = (look_after_configuration_in(observation, now), look_after_labels_in(observation))
+    wake_after = earliest(verdict.wake_after, due or None, again, beside.wake_after, *looks, schedule.wake_after)
+    return Plan(name, verdict.reason, verdict.message, (*actions, *beside.actions), wake_after, observation.spec_hash)
+
+
+def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[Action, ...]) -> Kept:
+    """Return what is done whatever the verdict is, and when it is to be looked at again.
+
+    Args:
+        o: about the version that is in force.
+        asked: about the spec's version, whichever is in force.
+        now: seconds since the epoch.
+        of_schedule: what the schedule of snapshots has done.
+    """
+    rehearsal, repartition = keep_rehearsal(asked, now), keep_repartition(asked, now)
+    kept = tuple(action for keep in HOUSEKEEPING for action in keep(o, now))
+    # An agent that does not take its order keeps nothing else back: it is given last of all, and tried again.
+    actions = (*kept, *rehearsal.actions, *repartition.actions, *of_schedule, *rescale_live(o, now))
+    return Kept(actions, earliest(rehearsal.wake_after, repartition.wake_after))
 
 
 def _tell(
