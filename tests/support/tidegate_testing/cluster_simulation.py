@@ -1,7 +1,6 @@
 """A cluster small enough to be a value: one application, its pods, a kubelet and people who do things. Pure.
 
-The simulation carries plans out as the real actor does: in order, each write with its precondition, and a plan can be
-cut off after any action, as by a crash.
+Plans are carried out on it by :mod:`tidegate_testing.plan_interpreter`.
 """
 
 import dataclasses
@@ -11,11 +10,10 @@ from typing import Any
 import msgspec
 
 from tidegate.api.spec_hash import spec_hash
-from tidegate.api.streaming_app import StreamingApp
-from tidegate.app import actions as do
+from tidegate.api.stream_snapshot import StreamSnapshotStatus
+from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate.app.observation import Observation
 from tidegate.cache.process_state import ProcessState, Refusal, TimedReport
-from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.pods.records.record import PodRecord, Waiting
 from tidegate_spark.contract.protocol import (
     ANNOTATION_SPEC_HASH,
@@ -30,12 +28,13 @@ from tidegate_spark.contract.protocol import (
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_testing.observations import NOW, PLATFORM, deleted, driver_of, ended_with, executor_of
+from tidegate_testing.plan_interpreter import PlanInterpreter
 
 DRIVER, PURGE = "orders-driver", "orders-purge"
 
 
 @dataclass
-class Cluster:
+class Cluster(PlanInterpreter):
     """The world; methods are what happens in it."""
 
     app: StreamingApp | None
@@ -77,70 +76,24 @@ class Cluster:
             memory=self.memory,
         )
 
-    def carry_out(self, plan: do.Plan, crash_after: int | None = None) -> None:
-        """Carry out a plan, or only its first actions; a crash also loses what the process remembered."""
-        for number, action in enumerate(plan.actions):
-            if number == crash_after:
-                self.memory = ProcessState()
-                return
-            if not self._carry_out_one(action):
-                return
+    def lose_process(self) -> None:
+        """The operator's process ends, and with it what it remembered."""
+        self.memory = ProcessState()
 
-    def _carry_out_one(self, action: do.Action) -> bool:  # noqa: C901, PLR0912 - one arm each
+    def set_finalizer(self, on: bool) -> None:
+        """Put our finalizer on the application, or take it off."""
         assert self.app is not None
-        match action:
-            case AddFinalizer():
-                self._set_finalizers((*self.app.metadata.finalizers, FINALIZER))
-            case RemoveFinalizer():
-                self._set_finalizers(tuple(f for f in self.app.metadata.finalizers if f != FINALIZER))
-            case EnsureAccess():
-                self.access = True
-            case do.EnsureLaunchSecrets(epoch=epoch):
-                self.secrets.add(epoch)
-            case do.DeleteLaunchSecrets(epoch=epoch):
-                self.secrets.discard(epoch)
-            case do.ProvideConfiguration(pod_name=name):
-                return name in self.pods
-            case do.ConfirmDriverGone(pod_name=name):
-                return name not in self.pods
-            case do.RecordLaunch(status=status) | do.WriteStatus(status=status):
-                self.app = msgspec.structs.replace(self.app, status=status)
-                self._remember(status_written_at=self.now)
-                if isinstance(action, do.RecordLaunch):
-                    quick = action.unplanned and self.now - self.memory.launched_at < 600
-                    again = self.memory.quick_relaunches + 1 if quick else 0
-                    self._remember(launched_at=self.now, quick_relaunches=again, refusal=None)
-            case (
-                do.CreateDriver(manifest=manifest)
-                | do.CreatePurge(manifest=manifest)
-                | do.CreateOriginRelease(manifest=manifest)
-                | do.CreateRehearsal(manifest=manifest)
-                | do.CreateRepartition(manifest=manifest)
-            ):
-                return self._create(manifest)
-            case (
-                do.DeleteDriver(pod=pod)
-                | do.DeletePurge(pod=pod)
-                | do.DeleteExecutor(pod=pod)
-                | do.DeleteOriginRelease(pod=pod)
-                | do.DeleteRehearsal(pod=pod)
-                | do.DeleteRepartition(pod=pod)
-            ):
-                return self._delete(pod)
-            case do.RestoreLabels(pods=pods):
-                return all(pod.name in self.pods for pod in pods)
-            case do.SetExecutors(instances=instances):
-                self.executors_wanted = instances
-            case do.OrderSnapshots(pod=pod, orders=orders):
-                self._remember(orders_given=(self.now, f"{pod.uid}/{pod.restarts}"))
-                self.order(pod, orders)
-            case do.RememberTold(epoch=epoch, sequence=sequence):
-                self._remember(told=(epoch, sequence))
-            case PublishEvent() | do.CreateSnapshot() | do.ConfirmRecord():
-                pass
-        return True
+        others = tuple(name for name in self.app.metadata.finalizers if name != FINALIZER)
+        metadata = msgspec.structs.replace(self.app.metadata, finalizers=(*others, FINALIZER) if on else others)
+        self.app = msgspec.structs.replace(self.app, metadata=metadata)
 
-    def _create(self, manifest: dict[str, object]) -> bool:
+    def write_status(self, status: StreamingAppStatus | StreamSnapshotStatus) -> None:
+        """Give the application a status."""
+        assert self.app is not None
+        self.app = msgspec.structs.replace(self.app, status=status)
+
+    def create_pod(self, manifest: dict[str, Any]) -> bool:
+        """Create a pod; returns whether the API server took it."""
         assert self.app is not None
         metadata = manifest["metadata"]
         assert isinstance(metadata, dict)
@@ -151,7 +104,7 @@ class Cluster:
             attempts = known.attempts + 1 if known and known.pod_name == name else 1
             epoch = self.app.status.epoch
             refusal = Refusal(name, version, epoch, Reason.LAUNCH_REFUSED, "quota", self.now, attempts)
-            self._remember(refusal=refusal)
+            self.remember(refusal=refusal)
             return False
         self._serial += 1
         pod = driver_of(self.app, name=name, uid=f"pod-{self._serial}", spec_hash=version, created_at=self.now)
@@ -172,15 +125,7 @@ class Cluster:
                 self.began[epoch] = self.now
                 self.launched(pod, manifest)
         self.pods[name] = pod
-        self._remember(refusal=None)
-        return True
-
-    def _delete(self, pod: PodRecord) -> bool:
-        known = self.pods.get(pod.name)
-        if known is None or known.uid != pod.uid:
-            return False
-        self.deletions.append(pod.role)
-        self.pods[pod.name] = dataclasses.replace(known, delete_by=self.now + 30)
+        self.remember(refusal=None)
         return True
 
     def order(self, pod: PodRecord, orders: SnapshotOrders) -> None:
@@ -293,14 +238,6 @@ class Cluster:
         driver = self.pods.get(DRIVER)
         if driver is not None and not driver.finished:
             self.pods[DRIVER] = dataclasses.replace(driver, **fields)  # type: ignore[arg-type] # names checked at run time
-
-    def _set_finalizers(self, finalizers: tuple[str, ...]) -> None:
-        assert self.app is not None
-        metadata = msgspec.structs.replace(self.app.metadata, finalizers=finalizers)
-        self.app = msgspec.structs.replace(self.app, metadata=metadata)
-
-    def _remember(self, **changes: object) -> None:
-        self.memory = dataclasses.replace(self.memory, **changes)  # type: ignore[arg-type] # names checked at run time
 
     def _report(self, driver: PodRecord) -> TimedReport:
         wanted = self.executors_wanted

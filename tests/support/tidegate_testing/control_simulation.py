@@ -1,12 +1,10 @@
 """A cluster small enough to be a value: messages to one application, its driver with its log, and an operator. Pure.
 
-Plans are carried out as the real actor does: in order, with preconditions, and cut off after any action, as by a crash
-or a leader that is none any more. What the operator sees of the resources comes late, and its answers get lost. The
-driver does what the runtime promises: its log takes an id once, in the order in which it is given, and a process that
-is new knows the log and not what was asked.
+Plans are carried out on it by :mod:`tidegate_testing.plan_interpreter`. What the operator sees of the resources comes
+late, and its answers get lost. The driver does what the runtime promises: its log takes an id once, in the order in
+which it is given, and a process that is new knows the log and not what was asked.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,15 +12,16 @@ import msgspec
 
 from tidegate.api.control_message import ControlMessage, ControlMessageStatus, MessagePhase
 from tidegate.api.streaming_app import Phase, StreamingApp
-from tidegate.control import actions as do
+from tidegate.control.actions import ControlPlan
 from tidegate.control.index import ControlIndex
 from tidegate.control.observation import ControlMemory, ControlObservation
 from tidegate.control.rules.plan import decide_control
-from tidegate.pods.records.record import process_of
+from tidegate.pods.records.record import PodRecord, process_of
 from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.control_observations import message
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
+from tidegate_testing.plan_interpreter import PlanInterpreter
 
 ENDS = (MessageState.DONE, MessageState.FAILED, MessageState.REJECTED, MessageState.ROLLED_BACK)
 
@@ -75,7 +74,7 @@ class Driver:
 
 
 @dataclass
-class ControlWorld:
+class ControlWorld(PlanInterpreter):
     """The world; methods are what happens in it."""
 
     now: float = NOW
@@ -117,45 +116,33 @@ class ControlWorld:
             memory=self.memory,
         )
 
-    def look(self, crash_after: int | None = None) -> do.ControlPlan:
+    def look(self, crash_after: int | None = None) -> ControlPlan:
         """Have the operator look at the messages once; it may die in between, and another one leads then."""
         plan = decide_control(self.observe(), self.now)
-        for number, action in enumerate(plan.actions):
-            if number == crash_after:
-                self.change_leader()
-                return plan
-            if not self._carry_out(action):
-                return plan
-        if crash_after is not None and crash_after >= len(plan.actions):
-            self.change_leader()
+        if self.carry_out(plan, crash_after) and crash_after is not None and crash_after >= len(plan.actions):
+            self.lose_process()
         return plan
 
-    def _carry_out(self, action: do.ControlAction) -> bool:
-        match action:
-            case do.WriteMessageStatus(message=of, status=status, is_progress=is_progress):
-                if is_progress:
-                    self._remember(progress_written_at=self.now)
-                return self._write(of, status)
-            case do.GiveMessages(pod=pod, orders=orders):
-                self._check_offered(orders)
-                given = frozenset(order.id for order in orders.messages)
-                self._remember(
-                    ordered_at=self.now,
-                    ordered_to=process_of(pod),
-                    ordered=given,
-                    forgotten=frozenset(orders.forget),
-                    not_taken="deaf" if self.deaf else "",
-                )
-                if not self.deaf and self.app is not None:
-                    self.under_way.append((self.app.metadata.uid, self.restarts, orders))
-                return not self.deaf
-            case do.DeleteMessage(message=of):
-                assert of.is_final, "removed before its end"
-                self._remove(of.metadata.name)
-                self.index.remove(of.key, of.metadata.uid)
-            case do.TellOfMessage():
-                pass
-        return True
+    def give_messages(self, pod: PodRecord, orders: ControlOrders) -> bool:
+        """Give messages to the driver's agent; returns whether it took them."""
+        self._check_offered(orders)
+        given = frozenset(order.id for order in orders.messages)
+        self.remember(
+            ordered_at=self.now,
+            ordered_to=process_of(pod),
+            ordered=given,
+            forgotten=frozenset(orders.forget),
+            not_taken="deaf" if self.deaf else "",
+        )
+        if not self.deaf and self.app is not None:
+            self.under_way.append((self.app.metadata.uid, self.restarts, orders))
+        return not self.deaf
+
+    def delete_message(self, message: ControlMessage) -> None:
+        """Delete the resource of a message, of which the watch will tell."""
+        assert message.is_final, "removed before its end"
+        self._remove(message.metadata.name)
+        self.index.remove(message.key, message.metadata.uid)
 
     def _check_offered(self, orders: ControlOrders) -> None:
         by_uid = {each.metadata.uid: each for each in self.stored.values()}
@@ -167,19 +154,24 @@ class ControlWorld:
             of = by_uid.get(name)
             assert of is None or of.is_final, "forgotten before its end is written down"
 
-    def _write(self, of: ControlMessage, status: ControlMessageStatus) -> bool:
-        known = self.stored.get(of.metadata.name)
-        if known is None or known.metadata.uid != of.metadata.uid:
-            self.index.remove(of.key, of.metadata.uid)
+    def write_message_status(self, message: ControlMessage, status: ControlMessageStatus) -> bool:
+        """Give a message a status; returns whether it was as it was observed."""
+        known = self.stored.get(message.metadata.name)
+        if known is None or known.metadata.uid != message.metadata.uid:
+            self.index.remove(message.key, message.metadata.uid)
             return False
-        if known.metadata.resource_version != of.metadata.resource_version:
+        if known.metadata.resource_version != message.metadata.resource_version:
             self.index.put(known)
             return False
         assert not known.is_final, "written after its end"
         if status.phase in (MessagePhase.APPLIED, MessagePhase.FAILED, MessagePhase.EXPIRED):
-            self.ends[of.metadata.uid] = status
+            self.ends[message.metadata.uid] = status
         self.index.put(self._store(msgspec.structs.replace(known, status=status)))
         return True
+
+    def lose_process(self) -> None:
+        """The operator's process ends, and another one leads."""
+        self.change_leader()
 
     def change_leader(self) -> None:
         """Another process leads: it lists everything, and remembers nothing."""
@@ -299,6 +291,3 @@ class ControlWorld:
     def _remove(self, name: str) -> None:
         self.version += 1
         self.unseen.append((True, self.stored.pop(name)))
-
-    def _remember(self, **changes: object) -> None:
-        self.memory = dataclasses.replace(self.memory, **changes)  # type: ignore[arg-type] # names checked at run time

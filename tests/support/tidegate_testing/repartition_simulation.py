@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from tidegate.app import actions as do
 from tidegate.cache.process_state import TimedReport
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import DriverConfig, Termination, from_json, to_json
@@ -23,6 +22,7 @@ from tidegate_spark.contract.repartition_protocol import (
 )
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotState, StateFacts
 from tidegate_testing.cluster_simulation import DRIVER
+from tidegate_testing.plan_interpreter import AnyPlan
 from tidegate_testing.upgrade_simulation import UpgradeCluster
 
 FIRST = 4
@@ -66,12 +66,13 @@ class RepartitionCluster(UpgradeCluster):
             self.trouble.append(f"{pod.name} divides what a version has written that was never stable")
         self.orders[pod.uid] = (order, pod.epoch)
 
-    def carry_out(self, plan: do.Plan, crash_after: int | None = None) -> None:
+    def carry_out(self, plan: AnyPlan, crash_after: int | None = None) -> bool:
         """Carry out a plan, and look which attempt's pod the status names by then."""
-        super().carry_out(plan, crash_after)
+        to_its_end = super().carry_out(plan, crash_after)
         upgrade = self.app.status.upgrade if self.app is not None else None
         if upgrade is not None and upgrade.repartition is not None and upgrade.repartition.pod_uid:
             self.seen.add(upgrade.repartition.lineage)
+        return to_its_end
 
     def kubelet(self) -> bool:
         """Have each node do its next thing, and pods that divide state theirs."""

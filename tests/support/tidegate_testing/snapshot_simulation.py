@@ -1,7 +1,7 @@
 """A cluster small enough to be a value: one StreamSnapshot, its application, an agent, pods and an object store. Pure.
 
-Plans are carried out as the real actor does: in order, and cut off after any action, as by a crash. The agent and the
-pods do what the runtime promises: an order is done once, a driver that is new knows of none.
+Plans are carried out on it by :mod:`tidegate_testing.plan_interpreter`. The agent and the pods do what the runtime
+promises: an order is done once, a driver that is new knows of none.
 """
 
 import dataclasses
@@ -10,16 +10,15 @@ from typing import Any
 
 import msgspec
 
-from tidegate.api.stream_snapshot import ANNOTATION_KEEP, ExportSpec, StreamSnapshot
-from tidegate.api.streaming_app import DeletionPolicy, Phase, StreamingApp
-from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
-from tidegate.pods.records.record import PodRecord, process_of
-from tidegate.snapshots import actions as about
+from tidegate.api.stream_snapshot import ANNOTATION_KEEP, ExportSpec, StreamSnapshot, StreamSnapshotStatus
+from tidegate.api.streaming_app import DeletionPolicy, Phase, StreamingApp, StreamingAppStatus
+from tidegate.pods.records.record import PodRecord
 from tidegate.snapshots.observation import PodRefusal, SnapshotMemory, SnapshotObservation
 from tidegate_spark.contract.protocol import ANNOTATION_SPEC_HASH, LABEL_ROLE, SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
+from tidegate_testing.plan_interpreter import PlanInterpreter
 from tidegate_testing.snapshot_observations import (
     ID,
     agent,
@@ -36,7 +35,7 @@ EXPORTING = f"{ID}-export-"
 
 
 @dataclass
-class SnapshotWorld:
+class SnapshotWorld(PlanInterpreter):
     """The world; methods are what happens in it."""
 
     snapshot: StreamSnapshot | None = field(default_factory=snapshot)
@@ -56,6 +55,7 @@ class SnapshotWorld:
     book: dict[str, SnapshotReport] = field(default_factory=dict)
     """What the agent of the driver process that runs knows."""
     pods: dict[str, PodRecord] = field(default_factory=dict)
+    deletions: list[str] = field(default_factory=list)
     memory: SnapshotMemory = field(default_factory=SnapshotMemory)
 
     @property
@@ -82,71 +82,57 @@ class SnapshotWorld:
             memory=self.memory,
         )
 
-    def carry_out(self, plan: about.SnapshotPlan, crash_after: int | None = None) -> None:
-        """Carry out a plan, or only its first actions; a crash also loses what the process remembered."""
-        for number, action in enumerate(plan.actions):
-            if number == crash_after:
-                self.memory = SnapshotMemory()
-                return
-            if not self._carry_out_one(action):
-                return
+    def lose_process(self) -> None:
+        """The operator's process ends, and with it what it remembered."""
+        self.memory = SnapshotMemory()
 
-    def _carry_out_one(self, action: about.SnapshotAction) -> bool:  # noqa: C901 - one arm each
+    def set_finalizer(self, on: bool) -> None:
+        """Put our finalizer on the snapshot, or take it off."""
         assert self.snapshot is not None
-        match action:
-            case AddFinalizer():
-                self._set_finalizers((*self.snapshot.metadata.finalizers, SNAPSHOT_FINALIZER))
-            case RemoveFinalizer():
-                self._set_finalizers(())
-            case about.WriteSnapshotStatus(status=status):
-                self.snapshot = msgspec.structs.replace(self.snapshot, status=status)
-                self._remember(status_written_at=self.now)
-            case about.GiveOrders(pod=driver, orders=orders):
-                self._check_record()
-                self._give([order.id for order in orders.take], list(orders.dispose))
-                self._remember(ordered_at=self.now, ordered_to=process_of(driver))
-            case about.CreateSnapshotPod(manifest=manifest):
-                return self._create(manifest["metadata"])
-            case about.DeleteSnapshotPod(pod=known):
-                self.pods[known.name] = dataclasses.replace(known, delete_by=self.now + 30)
-            case about.ForgetRefusal():
-                self._remember(refusal=None)
-            case about.DeleteSnapshot():
-                self.delete(self.snapshot.spec.deletion_policy)
-            case about.StampRetention(text=text):
-                annotations = {**self.snapshot.metadata.annotations, ANNOTATION_KEEP: text}
-                metadata = msgspec.structs.replace(self.snapshot.metadata, annotations=annotations)
-                self.snapshot = msgspec.structs.replace(self.snapshot, metadata=metadata)
-            case (
-                EnsureAccess()
-                | PublishEvent()
-                | about.CountVerification()
-                | about.CountExport()
-                | about.CountTakenByPod()
-            ):
-                pass
-        return True
+        metadata = msgspec.structs.replace(self.snapshot.metadata, finalizers=(SNAPSHOT_FINALIZER,) if on else ())
+        self.snapshot = msgspec.structs.replace(self.snapshot, metadata=metadata)
+
+    def write_status(self, status: StreamingAppStatus | StreamSnapshotStatus) -> None:
+        """Give the snapshot a status."""
+        assert self.snapshot is not None
+        self.snapshot = msgspec.structs.replace(self.snapshot, status=status)
+
+    def order(self, pod: PodRecord, orders: SnapshotOrders) -> None:
+        """Have the driver's agent take orders."""
+        self._check_record()
+        for order in orders.take:
+            self.book.setdefault(order.id, report(SnapshotState.WAITING))
+        if orders.dispose:
+            self.book[ID] = report(SnapshotState.WAITING, message="dispose")
+
+    def delete_snapshot(self) -> None:
+        """Delete the snapshot, as somebody might."""
+        assert self.snapshot is not None
+        self.delete(self.snapshot.spec.deletion_policy)
+
+    def stamp_retention(self, text: str) -> None:
+        """Note on the snapshot how long it stays."""
+        assert self.snapshot is not None
+        annotations = {**self.snapshot.metadata.annotations, ANNOTATION_KEEP: text}
+        metadata = msgspec.structs.replace(self.snapshot.metadata, annotations=annotations)
+        self.snapshot = msgspec.structs.replace(self.snapshot, metadata=metadata)
 
     def _check_record(self) -> None:
         assert self.snapshot is not None
         assert self.snapshot.status.snapshot_id == ID, "ordered before the resource says so"
         assert SNAPSHOT_FINALIZER in self.snapshot.metadata.finalizers
 
-    def _give(self, take: list[str], dispose: list[str]) -> None:
-        for name in take:
-            self.book.setdefault(name, report(SnapshotState.WAITING))
-        if dispose:
-            self.book[ID] = report(SnapshotState.WAITING, message="dispose")
-
-    def _create(self, made: dict[str, Any]) -> bool:
+    def create_pod(self, manifest: dict[str, Any]) -> bool:
+        """Create a pod; returns whether the API server took it."""
         self._check_record()
+        made = manifest["metadata"]
         name = made["name"]
         assert name not in self.pods, "the API server would have refused a second one"
         if self.quota:
             attempts = self.memory.refusal.attempts + 1 if self.memory.refusal else 1
-            self._remember(refusal=PodRefusal(name, Reason.LAUNCH_REFUSED, "quota", self.now, attempts))
+            self.remember(refusal=PodRefusal(name, Reason.LAUNCH_REFUSED, "quota", self.now, attempts))
             return False
-        self._remember(refusal=None)
+        self.remember(refusal=None)
         role, made_of = made["labels"][LABEL_ROLE], made["annotations"][ANNOTATION_SPEC_HASH]
         self.pods[name] = pod(name=name, role=role, spec_hash=made_of, created_at=self.now)
         return True
@@ -253,11 +239,3 @@ class SnapshotWorld:
     def _set_app(self, uid: str, phase: Phase) -> None:
         self.app, self.book = launched(app_with(uid=uid), phase=phase), {}
         self.restarts += 1
-
-    def _set_finalizers(self, finalizers: tuple[str, ...]) -> None:
-        assert self.snapshot is not None
-        metadata = msgspec.structs.replace(self.snapshot.metadata, finalizers=finalizers)
-        self.snapshot = msgspec.structs.replace(self.snapshot, metadata=metadata)
-
-    def _remember(self, **changes: object) -> None:
-        self.memory = dataclasses.replace(self.memory, **changes)  # type: ignore[arg-type] # names checked at run time
