@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextvars import ContextVar, copy_context
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -401,6 +402,24 @@ def _late(act: Callable[[], object]) -> None:
         act()
 
 
+async def _watched(
+    executor: ActionExecutor | ControlActionExecutor, action: object, act: Callable[[], Awaitable[Outcome]]
+) -> Outcome:
+    """Note which action is being carried out; the process may die before and after it."""
+    process = cast(OperatorProcess, cast(SimulatedClient, executor._client).process)
+    name, weather = type(action).__name__, process.world.weather
+    ACTION.set(name)
+    if weather.crash(process.name, name, "", Crash.BEFORE) is not Crash.NONE:
+        await process._die(f"before {name}")
+    try:
+        outcome = await act()
+    finally:
+        ACTION.set("")
+    if weather.crash(process.name, name, "", Crash.AFTER) is not Crash.NONE:
+        await process._die(f"after {name}")
+    return outcome
+
+
 class WatchedActor(ActionExecutor):
     """Notes which action is being carried out, and may die before and after it."""
 
@@ -412,37 +431,13 @@ class WatchedActor(ActionExecutor):
         return await super().carry_out(app, plan, now)
 
     async def _carry_out_one(self, run: Any, action: Action) -> Outcome:
-        process = cast(OperatorProcess, cast(SimulatedClient, self._client).process)
-        name = type(action).__name__
-        ACTION.set(name)
-        weather = process.world.weather
-        if weather.crash(process.name, name, "", Crash.BEFORE) is not Crash.NONE:
-            await process._die(f"before {name}")
-        try:
-            outcome = await super()._carry_out_one(run, action)
-        finally:
-            ACTION.set("")
-        if weather.crash(process.name, name, "", Crash.AFTER) is not Crash.NONE:
-            await process._die(f"after {name}")
-        return outcome
+        return await _watched(self, action, partial(super()._carry_out_one, run, action))
 
 
 class WatchedControlActor(ControlActionExecutor):
-    """Notes which action is being carried out, and may die before and after it."""
+    """Does so for messages."""
 
     __slots__ = ()
 
     async def _carry_out_one(self, app: Key, action: ControlAction, now: float) -> Outcome:
-        process = cast(OperatorProcess, cast(SimulatedClient, self._client).process)
-        name = type(action).__name__
-        ACTION.set(name)
-        weather = process.world.weather
-        if weather.crash(process.name, name, "", Crash.BEFORE) is not Crash.NONE:
-            await process._die(f"before {name}")
-        try:
-            outcome = await super()._carry_out_one(app, action, now)
-        finally:
-            ACTION.set("")
-        if weather.crash(process.name, name, "", Crash.AFTER) is not Crash.NONE:
-            await process._die(f"after {name}")
-        return outcome
+        return await _watched(self, action, partial(super()._carry_out_one, app, action, now))
