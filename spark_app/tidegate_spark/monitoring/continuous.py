@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.queries import Entry
+from tidegate_spark.queries.entries import Entry
 
 CLASS = "ContinuousExecution"
 MOST_AT_ONCE = 1000

@@ -13,7 +13,8 @@ from tidegate_spark.monitoring.continuous import seconds_between_epochs
 from tidegate_spark.monitoring.stall import Look, StallDetector
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.queries import Entry, Queries
+from tidegate_spark.queries.entries import Entry
+from tidegate_spark.queries.queries import Queries
 
 INTERVAL_SECONDS = 5.0
 RUNS_BATCH = "Processing new data"

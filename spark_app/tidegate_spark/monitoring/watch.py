@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.executors import executor_work, executors
 from tidegate_spark.jvm.session import jvm_exit_code
-from tidegate_spark.process.faults import faults
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Ends, Leaving, Progress
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.queries import Entry, Queries
+from tidegate_spark.queries.entries import Entry, failure_of
+from tidegate_spark.queries.queries import Queries
 
 INTERVAL_SECONDS = 1.0
 WORK_INTERVAL_SECONDS = 5.0
@@ -30,20 +30,19 @@ COMPLETED = Outcome(Reason.COMPLETED, messages.FINISHED)
 log = logging.getLogger("tidegate")
 
 
-def failure_of(entry: Entry) -> Outcome | None:
+def outcome_of(entry: Entry) -> Outcome | None:
     """Return the failure that ended the query's latest run, None if it runs or ended without one; asks the JVM."""
     if entry.query is None or entry.query.isActive:
         return None
-    exception = entry.query._jsq.exception()
-    if not exception.isDefined():
+    failure = failure_of(entry.query)
+    if failure is None:
         return None
-    failure = faults.classify(faults.java_chain(exception.get()))
     return Outcome(failure.reason, f"Query {entry.name!r}: {failure.message}", failure.exception)
 
 
 def first_failure(queries: Queries) -> Outcome | None:
     """Return the failure of the first query, in starting order, whose latest run failed; a lost fence goes first."""
-    failures = [outcome for outcome in map(failure_of, queries.entries()) if outcome]
+    failures = [outcome for outcome in map(outcome_of, queries.entries()) if outcome]
     fenced = next((outcome for outcome in failures if outcome.reason is Reason.FENCED), None)
     return fenced or next(iter(failures), None)
 

@@ -12,12 +12,8 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -27,14 +23,13 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.same_query import Plan, note_functions, plan_of
-from tidegate_spark.queries.sinks.file_sinks import Sink, SinkRefusedError, sink_of
+from tidegate_spark.queries.entries import Entry, committed_batch, entry_of, has_failed, is_active, refusal
+from tidegate_spark.queries.query_hooks import QueryHooks
+from tidegate_spark.queries.same_query import note_functions
+from tidegate_spark.queries.sinks.file_sinks import SinkRefusedError, sink_of
 from tidegate_spark.queries.sinks.outputs import Output, output_of
 from tidegate_spark.queries.sinks.tables import Given
 from tidegate_spark.queries.writers import texts, writer_format, writer_mode, writer_options
-
-UNNAMED = "main"
-"""The name of a script's one unnamed query."""
 
 
 class QueryRefusedError(SystemExit):
@@ -56,59 +51,6 @@ class DriverStoppingError(SystemExit):
     """``start()`` was called after the driver began to stop."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A query that was started: its name, where in the script, whether the script named it, and its latest run."""
-
-    name: str
-    site: str
-    named: bool
-    query: StreamingQuery | None = None
-    plan: Plan | None = None
-    """What an unnamed query does; a named one goes by its name."""
-    location: str = ""
-    """The checkpointLocation that the script gave an unnamed query."""
-    directory: str = ""
-    """The name of its checkpoint's directory in the lineage."""
-
-
-def refusal(
-    wanted: Entry, entries: dict[str, Entry], active: Callable[[Entry], bool], failed: Callable[[Entry], bool]
-) -> str | None:
-    """Return why a query must not be started, None if it may.
-
-    Args:
-        wanted: the query.
-        entries: those that were started before.
-        active: asks whether one of them runs.
-        failed: asks whether the latest run of one of them ended with a failure.
-    """
-    before, site = entries.get(wanted.name), wanted.site
-    if before is None:
-        return None
-    if not wanted.named:
-        if not before.named and not active(before) and _goes_on(before, wanted, failed):
-            return None
-        # Two queries on one checkpoint would skip each other's input, even one after the other.
-        whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {UNNAMED!r},"
-        return messages.unnamed_shares(site, whose, before.site)
-    if not before.named:
-        return messages.named_shares(wanted.name, site, UNNAMED, before.site)
-    if active(before):
-        return messages.named_twice(wanted.name, before.site, site)
-    return None
-
-
-def _goes_on(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> bool:
-    """Say whether an unnamed query is the one before, started again: it goes on in its checkpoint."""
-    if before.location or wanted.location:
-        return before.location == wanted.location  # the script says so itself
-    if before.plan is None or wanted.plan is None or before.site != wanted.site:
-        return False
-    # One that has ended well has read all that there was: whoever starts another one like it may mean another.
-    return before.plan.is_same(wanted.plan) and failed(before)
-
-
 class Target(NamedTuple):
     """What ``start`` or ``toTable`` was told of where to write."""
 
@@ -125,11 +67,12 @@ class Target(NamedTuple):
         return output_of(self.kind or writer_format(writer), self.table, {**options, **path})
 
 
-class Queries:
+class Queries(QueryHooks):
     """All queries of this driver."""
 
     def __init__(self, lineage_uri: str, state_partitions: int, progress: Progress) -> None:
         """Keep checkpoints below ``lineage_uri``, with ``state_partitions`` in new ones."""
+        super().__init__()
         self._lineage_uri = lineage_uri
         self._state_partitions = str(state_partitions)
         self._progress = progress
@@ -138,47 +81,6 @@ class Queries:
         self._entries: dict[str, Entry] = {}
         self._starting = 0
         self._closed = False
-        self.on_refusal: Callable[[Reason, str], None] = lambda reason, message: None
-        self.directory_of: Callable[[DataStreamWriter, str, str, str], str] = lambda writer, name, kind, mode: (
-            checkpoint_directory(name)
-        )
-        """Called with what starts a query, its name, format and output mode; returns its checkpoint's directory.
-
-        Raises SinkRefusedError as :attr:`before_files`.
-        """
-
-        self.before_files: Callable[[str, Sink], None] | None = None
-        """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nobody looks.
-
-        Raises SinkRefusedError if it must not start.
-        """
-
-        self.before_table: Callable[[DataStreamWriter, str, str, str, Given], None] | None = None
-        """Likewise for a table: with what starts the query, its name, its checkpoint, the table, what is said of it."""
-
-        self.before_start: Callable[[str, str], str] | None = None
-        """Called with name and checkpoint of a query before it starts; returns why it must not, empty if it may."""
-
-        self.before_output: Callable[[str, Output | None], str] | None = None
-        """Likewise with name and output."""
-
-        self.before_control: Callable[[DataStreamWriter, str], str] | None = None
-        """Likewise with what starts it, and its name."""
-
-        self.before_input: Callable[[DataStreamWriter, str], str] | None = None
-        """Likewise, for what it reads."""
-
-        self.before_state: Callable[[DataStreamWriter, str, str, str | None], str] | None = None
-        """Likewise with what starts it, its name, its checkpoint and the output mode that its start names."""
-
-        self.before_session: Callable[[SparkSession], None] = lambda session: None
-        """Called with the session of a query before it starts."""
-
-        self.on_start: Callable[[str], None] = lambda name: None
-        """Called with the name of a query that was started."""
-
-        self.around: Callable[[str], AbstractContextManager[None]] | None = None
-        """Within what it returns a query of this name is started."""
 
     def install(self) -> None:
         """Wrap ``DataStreamWriter.start`` and ``toTable`` for this process."""
@@ -234,7 +136,7 @@ class Queries:
 
     def active(self) -> list[Entry]:
         """Return the queries that run now; asks the JVM."""
-        return [entry for entry in self.entries() if _is_active(entry)]
+        return [entry for entry in self.entries() if is_active(entry)]
 
     def _start_query(
         self,
@@ -251,24 +153,13 @@ class Queries:
         locations = [key for key in options if key.lower() == "checkpointlocation"]
         own_location = [options.pop(key) for key in locations] or [earlier.get("checkpointlocation")]
         entry, before = self._admit(
-            _wanted(name_argument or earlier.get("queryname"), site, writer, output, own_location)
+            entry_of(name_argument or earlier.get("queryname"), site, writer, output, own_location)
         )
         try:
-            kind, mode = target.kind or writer_format(writer), target.mode or writer_mode(writer)
-            with self._refusing(site):
-                entry = self._place(entry, self.directory_of(writer, entry.name, kind, mode.lower()))
-            location = f"{self._lineage_uri}/{entry.directory}"
+            entry = self._with_directory(writer, entry, target)
+            location = self._location(entry)
             self._say_redirected(entry.name, own_location[-1], location)
-            self._ask_before(writer, entry.name, location, output, site)
-            with self._refusing(site):
-                if target.table and self.before_table is not None:
-                    given = Given(kind, target.path or earlier.get("path") or "")
-                    self.before_table(writer, entry.name, location, target.table, given)
-                elif self.before_files is not None and not target.table:
-                    files = sink_of(target.path, target.kind, earlier, writer_format(writer))
-                    if files is not None:
-                        self.before_files(location, files)
-            self._look_at_state(writer, entry.name, location, target.mode, site)
+            self._ask_others(writer, entry, target, output, earlier)
             writer.queryName(entry.name).option("checkpointLocation", location)
             with self.around(entry.name) if self.around is not None else contextlib.nullcontext():
                 query = self._start(writer._spark.conf, functools.partial(call, **options))
@@ -282,23 +173,49 @@ class Queries:
             self._progress.query_started(entry.name, batch)
         return query
 
-    def _admit(self, wanted: Entry) -> tuple[Entry, Entry | None]:
+    def _location(self, entry: Entry) -> str:
+        return f"{self._lineage_uri}/{entry.directory}"
+
+    def _ask_others(
+        self, writer: DataStreamWriter, entry: Entry, target: Target, output: Output | None, earlier: dict[str, str]
+    ) -> None:
+        """Ask everybody who may have something against a query; ``earlier`` is what was set before its start."""
+        name, location = entry.name, self._location(entry)
+        self._refuse_if(QueryRefusedError, entry, self.why_not(writer, name, location, output))
+        with self._refusing(entry.site):
+            if target.table and self.before_table is not None:
+                given = Given(target.kind or writer_format(writer), target.path or earlier.get("path") or "")
+                self.before_table(writer, name, location, target.table, given)
+            elif self.before_files is not None and not target.table:
+                files = sink_of(target.path, target.kind, earlier, writer_format(writer))
+                if files is not None:
+                    self.before_files(location, files)
+        self._refuse_if(StateRefusedError, entry, self.why_not_its_state(writer, name, location, target.mode))
+
+    def _refuse_if(self, kind: type[QueryRefusedError], entry: Entry, why: str) -> None:
+        if why:
+            raise self._refused(kind(f"query {entry.name!r} started at {entry.site}: {why}"))
+
+    def _admit(self, entry: Entry) -> tuple[Entry, Entry | None]:
         with self._lock:
             if self._closed:
                 raise DriverStoppingError(143)
-            message = refusal(wanted, self._entries, _is_active, _has_failed)
+            message = refusal(entry, self._entries, is_active, has_failed)
             if message is None:
-                before = self._entries.get(wanted.name)
-                self._entries[wanted.name] = wanted
+                before = self._entries.get(entry.name)
+                self._entries[entry.name] = entry
                 self._starting += 1
-                return wanted, before
+                return entry, before
         raise self._refused(QueryRefusedError(message))
 
     def _refused(self, error: QueryRefusedError) -> QueryRefusedError:
         self.on_refusal(error.reason, str(error))
         return error
 
-    def _place(self, entry: Entry, directory: str) -> Entry:
+    def _with_directory(self, writer: DataStreamWriter, entry: Entry, target: Target) -> Entry:
+        kind, mode = target.kind or writer_format(writer), target.mode or writer_mode(writer)
+        with self._refusing(entry.site):
+            directory = self.directory_of(writer, entry.name, kind, mode.lower())
         with self._lock:
             self._entries[entry.name] = placed = dataclasses.replace(entry, directory=directory)
         return placed
@@ -316,22 +233,6 @@ class Queries:
                 del self._entries[name]
             else:
                 self._entries[name] = entry
-
-    def _ask_before(self, writer: DataStreamWriter, name: str, location: str, output: Output | None, site: str) -> None:
-        why = self.before_start(name, location) if self.before_start is not None else ""
-        if not why and self.before_output is not None:
-            why = self.before_output(name, output)
-        if not why and self.before_control is not None:
-            why = self.before_control(writer, name)
-        if not why and self.before_input is not None:
-            why = self.before_input(writer, name)
-        if why:
-            raise self._refused(QueryRefusedError(f"query {name!r} started at {site}: {why}"))
-
-    def _look_at_state(self, writer: DataStreamWriter, name: str, location: str, mode: str | None, site: str) -> None:
-        why = self.before_state(writer, name, location, mode) if self.before_state is not None else ""
-        if why:
-            raise self._refused(StateRefusedError(f"query {name!r} started at {site}: {why}"))
 
     @contextlib.contextmanager
     def _refusing(self, site: str) -> Iterator[None]:
@@ -382,32 +283,6 @@ def with_settings(conf: RuntimeConfig, settings: dict[str, str], call: Callable[
                 conf.unset(key)
             else:
                 conf.set(key, earlier)
-
-
-def _is_active(entry: Entry) -> bool:
-    return entry.query is None or bool(entry.query.isActive)
-
-
-def _has_failed(entry: Entry) -> bool:
-    return entry.query is not None and bool(entry.query._jsq.exception().isDefined())
-
-
-def _wanted(
-    requested: str | None, site: str, writer: DataStreamWriter, output: Output | None, own_location: list[Any]
-) -> Entry:
-    """Return a query as the script asks for it."""
-    if requested:
-        return Entry(requested, site, named=True)
-    return Entry(UNNAMED, site, named=False, plan=plan_of(writer, output), location=str(own_location[-1] or ""))
-
-
-def committed_batch(query: StreamingQuery) -> int | None:
-    """Return the newest batch in ``query``'s commit log, -1 if there is none, None if it cannot be read now."""
-    try:
-        latest = query._jsq.streamingQuery().commitLog().getLatestBatchId()
-        return int(latest.get()) if latest.isDefined() else -1
-    except (Py4JError, OSError):
-        return None
 
 
 def call_site() -> str:

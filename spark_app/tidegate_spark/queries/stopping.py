@@ -20,9 +20,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate_spark.process.faults import faults
+from tidegate_spark.queries.entries import Entry, failure_of
 from tidegate_spark.queries.patience import Patience
-from tidegate_spark.queries.queries import Entry
 
 log = logging.getLogger("tidegate")
 
@@ -130,7 +129,7 @@ def stop_at_boundary(
             _interrupt(entry.query, unwinding_seconds)
         ended = time.monotonic()
         read = _read_logs(entry.name, entry.query)
-        failure = lost if interrupted else _failure_of(entry.query)
+        failure = lost if interrupted else _why_failed(entry.query)
         stopped = results[entry.name] = (
             read if read.boundary else dataclasses.replace(read, given_up=patience.gave_up, failure=failure)
         )
@@ -164,12 +163,11 @@ def _stop_one(query: StreamingQuery, patience: Patience, unwinding_seconds: floa
     return True
 
 
-def _failure_of(query: StreamingQuery) -> str:
+def _why_failed(query: StreamingQuery) -> str:
     """Return why a query has failed, empty if it has not, or that cannot be read."""
     with contextlib.suppress(Py4JError, OSError):
-        exception: Any = query._jsq.exception()
-        if exception.isDefined():
-            failure = faults.classify(faults.java_chain(exception.get()))
+        failure = failure_of(query)
+        if failure is not None:
             return f"{failure.exception}: {failure.message}" if failure.exception else failure.message
     return ""
 

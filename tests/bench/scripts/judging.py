@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark import control
-from tidegate_spark.queries.queries import Entry
+from tidegate_spark.queries.entries import Entry
 from tidegate_spark.queries.stopping import stop_at_boundary
 
 WITH = "with"

@@ -36,7 +36,7 @@ from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.logs import within
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.process.redaction import Secrets, clean_message
-from tidegate_spark.queries.queries import Entry as Query
+from tidegate_spark.queries.entries import Entry as Query
 from tidegate_spark.queries.queries import Queries
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.snapshots.service.service import SnapshotDesk
@@ -93,8 +93,7 @@ class Control:
         answers = factory.answers(channel) if channel is not None else None
         self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers, message_seconds=seconds)
         self._intake = self._intake_of(channel) if channel is not None else None
-        self._secrets = Secrets()
-        self._positions = Positions(config.lineage, self._planned, queries.directory)
+        self._secrets, self._positions = Secrets(), Positions(config.lineage, self._planned, queries.directory)
         self._session: SparkSession | None = None
         self._pauser: Pauser | None = None
         self._port: Port | None = None

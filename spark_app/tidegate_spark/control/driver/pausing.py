@@ -18,7 +18,7 @@ from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.queries import stopping
-from tidegate_spark.queries.queries import Entry
+from tidegate_spark.queries.entries import Entry
 
 log = logging.getLogger("tidegate")
 

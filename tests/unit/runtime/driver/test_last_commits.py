@@ -16,7 +16,8 @@ from tidegate_spark.driver.ending import Ending
 from tidegate_spark.driver.restart_budget import FailureAccount
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.queries.queries import Entry, Queries
+from tidegate_spark.queries.entries import Entry
+from tidegate_spark.queries.queries import Queries
 from tidegate_testing.driver_process import driver_config
 
 FAILED = Outcome(Reason.APPLICATION_FAILED, "no such column", "ValueError")

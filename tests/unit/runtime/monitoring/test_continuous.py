@@ -7,7 +7,7 @@ from tidegate_spark.contract.protocol import DriverState, QueryReport, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.monitoring.continuous import Epochs
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.queries.queries import Entry
+from tidegate_spark.queries.entries import Entry
 from tidegate_testing.driver_process import driver_config
 
 

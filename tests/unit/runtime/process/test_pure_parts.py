@@ -30,7 +30,8 @@ from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.process.spark import sparkconf
 from tidegate_spark.process.termination import termination_text
-from tidegate_spark.queries.queries import Entry, checkpoint_directory, refusal, with_settings
+from tidegate_spark.queries.entries import Entry, refusal
+from tidegate_spark.queries.queries import checkpoint_directory, with_settings
 from tidegate_spark.queries.same_query import Plan
 from tidegate_spark.storage.readiness import delays
 from tidegate_testing.driver_process import driver_config

@@ -10,7 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.driver.ending import Budget, stop_message
-from tidegate_spark.queries.queries import Entry
+from tidegate_spark.queries.entries import Entry
 from tidegate_spark.queries.stopping import Position, Stopped, stop_at_boundary
 
 RUN = ("executeOneBatch", "$anonfun$execute$1", "runStream", "run")

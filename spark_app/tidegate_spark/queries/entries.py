@@ -1,0 +1,106 @@
+"""A query that was started, and whether another one may be started beside or after it. Asks the JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tidegate_spark.process.faults import faults
+from tidegate_spark.queries import query_messages as messages
+from tidegate_spark.queries.same_query import Plan, plan_of
+from tidegate_spark.queries.sinks.outputs import Output
+
+UNNAMED = "main"
+"""The name of a script's one unnamed query."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A query that was started: its name, where in the script, whether the script named it, and its latest run."""
+
+    name: str
+    site: str
+    named: bool
+    query: StreamingQuery | None = None
+    plan: Plan | None = None
+    """What an unnamed query does; a named one goes by its name."""
+    location: str = ""
+    """The checkpointLocation that the script gave an unnamed query."""
+    directory: str = ""
+    """The name of its checkpoint's directory in the lineage."""
+
+
+def entry_of(
+    requested: str | None, site: str, writer: DataStreamWriter, output: Output | None, own_location: list[Any]
+) -> Entry:
+    """Return a query as the script asks for it."""
+    if requested:
+        return Entry(requested, site, named=True)
+    return Entry(UNNAMED, site, named=False, plan=plan_of(writer, output), location=str(own_location[-1] or ""))
+
+
+def refusal(
+    wanted: Entry, entries: dict[str, Entry], active: Callable[[Entry], bool], failed: Callable[[Entry], bool]
+) -> str | None:
+    """Return why a query must not be started, None if it may.
+
+    Args:
+        wanted: the query.
+        entries: those that were started before.
+        active: asks whether one of them runs.
+        failed: asks whether the latest run of one of them ended with a failure.
+    """
+    before, site = entries.get(wanted.name), wanted.site
+    if before is None:
+        return None
+    if not wanted.named:
+        if not before.named and not active(before) and _goes_on(before, wanted, failed):
+            return None
+        # Two queries on one checkpoint would skip each other's input, even one after the other.
+        whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {UNNAMED!r},"
+        return messages.unnamed_shares(site, whose, before.site)
+    if not before.named:
+        return messages.named_shares(wanted.name, site, UNNAMED, before.site)
+    if active(before):
+        return messages.named_twice(wanted.name, before.site, site)
+    return None
+
+
+def _goes_on(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> bool:
+    """Say whether an unnamed query is the one before, started again: it goes on in its checkpoint."""
+    if before.location or wanted.location:
+        return before.location == wanted.location  # the script says so itself
+    if before.plan is None or wanted.plan is None or before.site != wanted.site:
+        return False
+    # One that has ended well has read all that there was: whoever starts another one like it may mean another.
+    return before.plan.is_same(wanted.plan) and failed(before)
+
+
+def is_active(entry: Entry) -> bool:
+    """Return whether a query runs, or is being started."""
+    return entry.query is None or bool(entry.query.isActive)
+
+
+def failure_of(query: StreamingQuery) -> faults.Failure | None:
+    """Return the failure that ended a query's run, None if it runs or ended without one."""
+    exception = query._jsq.exception()
+    return faults.classify(faults.java_chain(exception.get())) if exception.isDefined() else None
+
+
+def has_failed(entry: Entry) -> bool:
+    """Return whether a query's latest run ended with a failure."""
+    return entry.query is not None and failure_of(entry.query) is not None
+
+
+def committed_batch(query: StreamingQuery) -> int | None:
+    """Return the newest batch in ``query``'s commit log, -1 if there is none, None if it cannot be read now."""
+    try:
+        latest = query._jsq.streamingQuery().commitLog().getLatestBatchId()
+        return int(latest.get()) if latest.isDefined() else -1
+    except (Py4JError, OSError):
+        return None

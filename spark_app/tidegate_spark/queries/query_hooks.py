@@ -1,0 +1,68 @@
+"""Who is asked before a query starts, and told that it did. No I/O of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tidegate_spark.contract.object_paths import checkpoint_directory
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.queries.sinks.file_sinks import Sink
+from tidegate_spark.queries.sinks.outputs import Output
+from tidegate_spark.queries.sinks.tables import Given
+
+
+@dataclass(eq=False)
+class QueryHooks:
+    """What others have to say of queries; each can be set once there is somebody to ask."""
+
+    on_refusal: Callable[[Reason, str], None] = lambda reason, message: None
+    directory_of: Callable[[DataStreamWriter, str, str, str], str] = lambda writer, name, kind, mode: (
+        checkpoint_directory(name)
+    )
+    """Called with what starts a query, its name, format and output mode; returns its checkpoint's directory.
+
+    Raises SinkRefusedError as :attr:`before_files`.
+    """
+    before_files: Callable[[str, Sink], None] | None = None
+    """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nobody looks.
+
+    Raises SinkRefusedError if it must not start.
+    """
+    before_table: Callable[[DataStreamWriter, str, str, str, Given], None] | None = None
+    """Likewise for a table: with what starts the query, its name, its checkpoint, the table, what is said of it."""
+    before_start: Callable[[str, str], str] | None = None
+    """Called with name and checkpoint of a query before it starts; returns why it must not, empty if it may."""
+    before_output: Callable[[str, Output | None], str] | None = None
+    """Likewise with name and output."""
+    before_control: Callable[[DataStreamWriter, str], str] | None = None
+    """Likewise with what starts it, and its name."""
+    before_input: Callable[[DataStreamWriter, str], str] | None = None
+    """Likewise, for what it reads."""
+    before_state: Callable[[DataStreamWriter, str, str, str | None], str] | None = None
+    """Likewise with what starts it, its name, its checkpoint and the output mode that its start names."""
+    before_session: Callable[[SparkSession], None] = lambda session: None
+    """Called with the session of a query before it starts."""
+    on_start: Callable[[str], None] = lambda name: None
+    """Called with the name of a query that was started."""
+    around: Callable[[str], AbstractContextManager[None]] | None = None
+    """Within what it returns a query of this name is started."""
+
+    def why_not(self, writer: DataStreamWriter, name: str, location: str, output: Output | None) -> str:
+        """Return why a query must not start, empty if nobody has anything against it."""
+        why = self.before_start(name, location) if self.before_start is not None else ""
+        if not why and self.before_output is not None:
+            why = self.before_output(name, output)
+        if not why and self.before_control is not None:
+            why = self.before_control(writer, name)
+        if not why and self.before_input is not None:
+            why = self.before_input(writer, name)
+        return why
+
+    def why_not_its_state(self, writer: DataStreamWriter, name: str, location: str, mode: str | None) -> str:
+        """Return why a query must not start with the state that is there, empty if it may."""
+        return self.before_state(writer, name, location, mode) if self.before_state is not None else ""
