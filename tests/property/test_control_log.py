@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.control_log import log as module
+from tidegate_spark.control_log import log, log_reader
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
@@ -181,7 +181,8 @@ def with_bases_of_the_other_branch(patch: pytest.MonkeyPatch) -> None:
         folded = fold(state, later)
         return replace(folded, position=entries[-1].sequence if entries else state.position)
 
-    patch.setattr(module, "fold", careless)
+    for module in (log, log_reader):
+        patch.setattr(module, "fold", careless)
 
 
 def without_a_look_behind_what_was_put(patch: pytest.MonkeyPatch) -> None:
