@@ -18,18 +18,19 @@ from tidegate_spark.contract.control_protocol import ControlOrders, ControlRepor
 from tidegate_spark.control.channels.admission import within_limit
 from tidegate_spark.control.channels.cluster_requests import OPEN_STATES, has_part
 from tidegate_spark.control.channels.pending_replies import ChannelBook, Ended
-from tidegate_spark.control.messages.accounts import Attendance, BatchAccount, needs_of, within_bounds
+from tidegate_spark.control.messages.accounts import Attendance, BatchAccount, within_bounds
 from tidegate_spark.control.messages.ack_store import AccountBook
 from tidegate_spark.control.messages.deadlines import Deadlines
 from tidegate_spark.control.messages.handlers import Declared
+from tidegate_spark.control.service.driver_part import DriverPart
 from tidegate_spark.control.service.handler_calls import call_handlers
 from tidegate_spark.control.service.inspection import Inspector
 from tidegate_spark.control.service.kept_client import Reached
 from tidegate_spark.control.service.ports import Works
-from tidegate_spark.control.service.reports import Telling, entry_at, messages_between, new_in_batch, uncalled
-from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, message_of
+from tidegate_spark.control.service.reports import Telling, messages_between, new_in_batch, uncalled
+from tidegate_spark.control_log.entries import ControlLogError, Entry, message_of
 from tidegate_spark.control_log.log import ControlLog
-from tidegate_spark.control_log.reducer import State, Verdict
+from tidegate_spark.control_log.reducer import State
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.store import NewerStorageError
 
@@ -86,8 +87,9 @@ class ControlDesk:
         self._channel, self._answers = ChannelBook(), answers
         self._counted: tuple[int, dict[str, int]] = (0, {})
         self._book = AccountBook(self._channel.accounts)
-        self._handled = self._carried = 0
-        """Up to where handlers of the driver were called; from where the driver's part of messages is looked at."""
+        self._driver_part = DriverPart(works, self._book, self._channel, self._hold_queries)
+        self._handled = 0
+        """Up to where handlers of the driver were called."""
 
     def start(self) -> None:
         """Begin to work, in a thread."""
@@ -262,7 +264,9 @@ class ControlDesk:
                 found.let_expire()
             self._note_channel(found)
             self._take_commits(library, found)
-            self._carry_out(library, found)
+            with self._lock:
+                offered = list(self._offered)
+            self._driver_part.carry_out(library, found, offered)
             more = self._tell(library, found, is_open)
             self._keep_base(library, found)
             return more or not all_logged
@@ -282,8 +286,8 @@ class ControlDesk:
         state = _state_of_all(found)
         with self._lock:
             self._paused, self._last = state.paused, found.last
-        # Of older ones those are looked at that are offered again.
-        self._handled, self._carried = -1, found.begin
+        self._handled = -1
+        self._driver_part.begin(found.begin)
         self._works.pause(state.paused)
         self._works.begin(state)
         self._log = found
@@ -327,45 +331,10 @@ class ControlDesk:
                 self._commits.pop(0)
                 self._positions[query] = max(before, position)
 
-    def _carry_out(self, library: Library, found: ControlLog) -> None:
-        """Do the driver's part of what is logged, each message as far as it can be done now."""
-        upto = found.last
-        entries = self._of_interest(library, found, upto)
-        waiting = [entry for entry in entries if self._waits_for_driver(library, entry)]
-        left = self._carry_out_some(library, found, waiting) if waiting else []
-        # What is behind the driver is looked at no more, however much that is.
-        self._carried = max(self._carried, min(left, default=upto + 1) - 1)
-
-    def _carry_out_some(self, library: Library, found: ControlLog, waiting: Sequence[Entry]) -> list[int]:
-        """Do the driver's part of these messages; return those that are not done yet."""
-        decided = found.decide(entry.sequence for entry in waiting)
-        state = _state_of_all(found)
+    def _hold_queries(self, state: State) -> None:
         with self._lock:
             self._paused = state.paused
         self._works.pause(state.paused)
-        left = []
-        for entry in (entry for entry in waiting if decided.get(entry.sequence) is Verdict.IN_FORCE):
-            done = self._works.carry_out(library, entry, self._book.get(library, entry.sequence), state)
-            if done is None:
-                left.append(entry.sequence)
-                continue
-            self._book.put(done)
-            log.info("control: %s (%d) is done", entry.type, entry.sequence, extra={"action": "control"})
-        return left
-
-    def _waits_for_driver(self, library: Library, entry: Entry) -> bool:
-        if entry.kind is not Kind.MESSAGE or not needs_of(entry.type, ()).driver or self._book.is_over(entry):
-            return False
-        return not self._book.get(library, entry.sequence).done
-
-    def _of_interest(self, library: Library, found: ControlLog, upto: int) -> list[Entry]:
-        """Return the entries of which the driver's part is not behind it, and older ones that are open."""
-        with self._lock:
-            offered = [found.find(name) for name in self._offered]
-        of_channel = [entry.sequence for entry in self._channel.open if self._waits_for_driver(library, entry)]
-        carried = max(self._carried, found.begin)
-        older = sorted({number for number in (*offered, *of_channel) if number is not None and number <= carried})
-        return [*(entry for number in older for entry in entry_at(found, number)), *found.entries(carried, upto)]
 
     def _call_handlers(self, found: ControlLog, position: int) -> None:
         handlers = dict(self._declared.on_driver)
@@ -393,7 +362,7 @@ class ControlDesk:
         newest = found.write_base(offered)
         oldest = self._works.oldest(library)
         gone = found.remove_before(newest if oldest is None else oldest)
-        self._carried = max(self._carried, gone)
+        self._driver_part.forget(gone)
         self._book.forget(library, gone, open_ones)
 
     def _tell(self, library: Library, found: ControlLog, is_open: bool) -> bool:
