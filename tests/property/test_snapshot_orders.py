@@ -24,8 +24,7 @@ from hypothesis.stateful import (
 )
 
 from tidegate.snapshots.rules import retention
-from tidegate_spark.snapshots import catalog, repository
-from tidegate_spark.snapshots import take as taking
+from tidegate_spark.snapshots import catalog, file_copies, repository
 from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.service import operations
 from tidegate_testing.examples import gate_share
@@ -183,7 +182,7 @@ MISTAKES = {
         "encode(after), (self.store.get(self.catalog_key) or [None, None])[1])",
     ),
     "objects are copied before they are referred to": Mistake(
-        taking, "_refer", "library.change(transition)", "transition(library.read())"
+        file_copies, "_refer", "library.change(transition)", "transition(library.read())"
     ),
     "what others need is condemned": Mistake(
         catalog, "_release_objects", "dropped = frozenset(names) - needed", "dropped = frozenset(names)"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidegate_spark.snapshots import catalog, restore
+from tidegate_spark.snapshots import catalog, file_copies, restore
 from tidegate_spark.snapshots import collect as collecting
 from tidegate_spark.snapshots import repository as library
 from tidegate_spark.snapshots import take as taking
@@ -213,7 +213,7 @@ MISTAKES = {
         "taken twice",
     ),
     "objects are copied before they are referred to": (
-        Mistake(taking, "_refer", "library.change(transition)", "transition(library.read())"),
+        Mistake(file_copies, "_refer", "library.change(transition)", "transition(library.read())"),
         "taken, and disposed of meanwhile",
     ),
     "a restore does not hold": (

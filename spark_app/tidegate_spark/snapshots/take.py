@@ -8,21 +8,21 @@ copied from, so whoever copies, the same bytes come to the same place. Of two ma
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tidegate_spark.contract.object_paths import left_after, of_queries_that_continue
 from tidegate_spark.control_log.snapshot_state import kept_at
 from tidegate_spark.snapshots import catalog, manifest, messages, reentry
-from tidegate_spark.snapshots.catalog import Catalog, DisposedError, NotBeingTakenError, Snapshot, State
+from tidegate_spark.snapshots.catalog import DisposedError, NotBeingTakenError, Snapshot, State
 from tidegate_spark.snapshots.checkpoint.reader import Layout
-from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, in_parallel, list_keys
+from tidegate_spark.snapshots.copying import USUAL, Copiers, in_parallel
+from tidegate_spark.snapshots.file_copies import Source, copy_files
 from tidegate_spark.snapshots.manifest import Application, File, Manifest, QueryAt
-from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage import query_names
-from tidegate_spark.storage.store import Entry, Found, Place, SnapshotError, VanishedError
+from tidegate_spark.storage.store import Entry, Found, SnapshotError, VanishedError
 
 ATTEMPTS = 10
 """Spark has cleaned up under the copy so often: it keeps too few batches for a copy of this state."""
@@ -67,23 +67,9 @@ class Request:
 
 
 @dataclass(frozen=True)
-class _Source:
-    """One file of the checkpoints that is to be in the snapshot."""
-
-    query: str
-    path: str
-    entry: Entry
-    shared: bool
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition("/")[2]
-
-
-@dataclass(frozen=True)
 class _Plan:
     queries: dict[str, QueryAt]
-    sources: tuple[_Source, ...]
+    sources: tuple[Source, ...]
 
 
 def take(library: Library, layout: Layout, request: Request, now: float, copiers: Copiers = USUAL) -> Manifest:
@@ -202,7 +188,7 @@ def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, c
         try:
             # What complete snapshots need is there, unless somebody deleted it.
             doubtful = bool(copied) or attempt > 1
-            files = _copy_files(library, request.id, plan, copied, copiers, doubtful=doubtful)
+            files = copy_files(library, request.id, plan.sources, copied, copiers, doubtful=doubtful)
         except VanishedError as error:
             if attempt == ATTEMPTS:
                 raise _lost(library, request, error, attempt) from error
@@ -262,14 +248,14 @@ def _plan(
     copiers: Copiers,
 ) -> _Plan:
     queries: dict[str, QueryAt] = {}
-    sources: list[_Source] = []
+    sources: list[Source] = []
     for query, batch in sorted(batches.items()):
         listing = checkpoints[query]
         at = layout.needed_files(listing, _reader(library, listing), batch, partial(in_parallel, copiers))
         called = query_names.of_directory(library, query)
         facts = {**at.facts, **({manifest.NAME: called} if called != query else {})}
         queries[query] = QueryAt(at.batch, at.offsets, facts)
-        sources += [_Source(query, file.path, listing[file.path], file.shared) for file in at.files]
+        sources += [Source(query, file.path, listing[file.path], file.shared) for file in at.files]
     return _Plan(queries, tuple(sources))
 
 
@@ -298,110 +284,3 @@ def _reader(library: Library, listing: Mapping[str, Entry]) -> Callable[[str], b
         return found[0]
 
     return read
-
-
-# --- copying ---------------------------------------------------------------------------------------------------------
-
-
-def _copy_files(  # noqa: PLR0913 - what is known of the copies is two things
-    library: Library, name: str, plan: _Plan, copied: dict[str, Found], copiers: Copiers, *, doubtful: bool
-) -> tuple[File, ...]:
-    """Copy what is not there yet, look at everything again, and return it as the manifest's files.
-
-    ``copied`` is what earlier attempts of this process copied, and gets what this one does.
-    """
-    objects = _refer(library, name, plan.sources)
-    keys = [(source, _key(library, name, source, objects)) for source in plan.sources]
-    there = _there(library, name, objects, doubtful=doubtful)
-    missing = {
-        key: Copy(Place(library.store.bucket, source.entry.key), source.entry.size, source.entry.etag, key)
-        for source, key in keys
-        if not _is_copied(there.get(key), source, copied.get(key))
-    }
-    copy_all(library.store, list(missing.values()), copiers, copied, library.store)
-    listed = _listed(library, name)
-    expected = {key: copied.get(key, Found(source.entry.size, source.entry.etag)) for source, key in keys}
-    check_copies(listed, expected)
-    return tuple(
-        File(
-            source.query,
-            source.path,
-            library.below(key),
-            listed[key].size,
-            listed[key].etag,
-            copied[key].checksum if key in copied else "",
-            source.shared,
-        )
-        for source, key in keys
-    )
-
-
-@dataclass(frozen=True)
-class _Objects:
-    """The shared objects that the snapshot refers to."""
-
-    names: dict[str, str]
-    """File name -> object."""
-    new: frozenset[str]
-    """Brought in just now: nobody has copied them."""
-    sizes: Mapping[str, int]
-    """Of those that a complete snapshot needs: they are there."""
-
-
-def _refer(library: Library, name: str, sources: Iterable[_Source]) -> _Objects:
-    """Refer to an object for each shared file."""
-    sizes: dict[str, int] = {}
-    for source in sources:
-        if source.shared and sizes.setdefault(source.name, source.entry.size) != source.entry.size:
-            raise SnapshotError(f"two files called {source.name} have different sizes: {source.entry.key} is one")
-    before, names = Catalog(), dict[str, str]()
-
-    def transition(known: Catalog) -> Catalog:
-        nonlocal before, names
-        before = known
-        known, names = catalog.reserve(known, name, sizes)
-        return known
-
-    after = library.change(transition)
-    needed = frozenset[str]().union(*(after.snapshots[other].objects for other in after.ready()))
-    return _Objects(
-        names,
-        frozenset(names.values()) - before.objects.keys(),
-        {known: size for known, size in after.objects.items() if known in needed},
-    )
-
-
-def _key(library: Library, name: str, source: _Source, objects: _Objects) -> str:
-    """Return the key of a file's copy.
-
-    One that belongs to the snapshot alone names the source's content. If Spark writes a file again, the copies of both
-    have different names; a process that was left over does not replace what a manifest names.
-    """
-    if source.shared:
-        return library.key(manifest.object_key(objects.names[source.name]))
-    content = hashlib.sha256(f"{source.entry.size} {source.entry.etag}".encode()).hexdigest()[:12]
-    return library.key(manifest.own_key(name), "files", source.query, f"{source.path}.{content}")
-
-
-def _there(library: Library, name: str, objects: _Objects, doubtful: bool) -> dict[str, Entry]:
-    """Return what need not be copied, as far as it can be known; objects are listed only if that tells anything."""
-    known = {library.key(manifest.object_key(it)): size for it, size in objects.sizes.items()}
-    if doubtful or not objects.new.union(objects.sizes).issuperset(objects.names.values()):
-        return _listed(library, name)
-    return {**_own(library, name), **{key: Entry(key, size, "") for key, size in known.items()}}
-
-
-def _listed(library: Library, name: str) -> dict[str, Entry]:
-    return {**_own(library, name), **list_keys(library.store, library.key(OBJECT_PREFIX) + "/")}
-
-
-def _own(library: Library, name: str) -> dict[str, Entry]:
-    return list_keys(library.store, library.key(manifest.own_key(name), "files") + "/")
-
-
-def _is_copied(entry: Entry | None, source: _Source, copy: Found | None) -> bool:
-    if entry is None or entry.size != source.entry.size:
-        return False
-    # An object is whole or not there, and the name says what its content is. Of the snapshot's own files it costs
-    # little to have the store's word for it, too.
-    return source.shared or entry.etag in (source.entry.etag, copy.etag if copy is not None else "")
