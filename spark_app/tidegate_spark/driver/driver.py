@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
-import os
 import sys
 import time
 import traceback
@@ -14,9 +13,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyspark
 
-from tidegate_spark.contract.protocol import EXIT_CODES, FIRST_LINEAGE, DriverConfig, DriverState, Fault, Termination
+from tidegate_spark.contract.protocol import EXIT_CODES, DriverConfig, DriverState, Termination
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.control.driver.control_runtime import Control
 from tidegate_spark.driver import preflight
 from tidegate_spark.driver.agent.agent import Agent, Commands, gate_of
@@ -24,9 +22,11 @@ from tidegate_spark.driver.agent.inspections import Inside
 from tidegate_spark.driver.context_stop import guard_context
 from tidegate_spark.driver.ending import Budget, Ending
 from tidegate_spark.driver.first_process import StopLine
+from tidegate_spark.driver.launch_storage import LaunchStorage
 from tidegate_spark.driver.mounted_main import kept_main
 from tidegate_spark.driver.restart_budget import FailureAccount
 from tidegate_spark.driver.script import own_ports
+from tidegate_spark.driver.script.query_setup import QuerySetup
 from tidegate_spark.driver.script.script import CONNECTION_LOST, judge, outcome_of_behind, outcome_of_exit, run_script
 from tidegate_spark.driver.script.script_end import (
     ExitCalls,
@@ -41,7 +41,6 @@ from tidegate_spark.driver.script.script_entry import Entry, Sessions
 from tidegate_spark.driver.script.spark_start import Files, SparkStart
 from tidegate_spark.executors.leftovers import begin_removal
 from tidegate_spark.executors.living_executors import living_of
-from tidegate_spark.exports import export_guard
 from tidegate_spark.exports.order_execution import carry_out as make_export
 from tidegate_spark.jvm import session as spark_session
 from tidegate_spark.jvm.jvm_prestart import HeadStart
@@ -59,27 +58,18 @@ from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.signals import watch_signals
 from tidegate_spark.process.spark.sparkconf import lineage_uri
 from tidegate_spark.process.termination import write_termination
-from tidegate_spark.queries import source_cleaning
-from tidegate_spark.queries.empty_starts import EmptyStarts
 from tidegate_spark.queries.queries import Queries
-from tidegate_spark.queries.sinks import file_sinks
-from tidegate_spark.queries.sinks.file_sinks import Sink
-from tidegate_spark.queries.sinks.output_registry import OutputBook
-from tidegate_spark.queries.sinks.outputs import Outputs
-from tidegate_spark.queries.sinks.tables import Tables
-from tidegate_spark.queries.source_cleaning import SourceCleaning
-from tidegate_spark.queries.state.state_guard import StateGuard
-from tidegate_spark.queries.state.version_notices import VersionNotices
 from tidegate_spark.rehearsal import sink_suppression
 from tidegate_spark.rehearsal.rehearsal_run import rehearsing_of
 from tidegate_spark.repartition.cleanup import Clearing
 from tidegate_spark.snapshots.reach import connector
+from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.service.service import desk_of
 from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotFigures
-from tidegate_spark.storage import query_names, readiness, s3_client
+from tidegate_spark.storage import readiness
 from tidegate_spark.storage.claim import claiming, fencing
-from tidegate_spark.storage.claim.fence import Fenced, Held
-from tidegate_spark.storage.s3_client import Credentials, FaultError
+from tidegate_spark.storage.claim.fence import Fenced
+from tidegate_spark.storage.s3_client import FaultError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,16 +126,14 @@ class Driver:
         self._inside = Inside(config, self._queries, lambda: None if ends.is_set() else self._session, output.secrets)
         give_messages, look = self._control.desk.give, self._inside.reply
         commands = Commands(self._stop, self._set_executors, self._snapshots.give, give_messages, look)
-        gate = gate_of(config, environment)
-        self._agent = Agent(environment, self._progress, registry, commands, output.secrets, gate)
+        self._agent = Agent(environment, progress, registry, commands, output.secrets, gate_of(config, environment))
         self._session: SparkSession | None = None
         self._sessions = Sessions(self._listen)
         self._watch: watch.Watch | None = None
         self._wanted: int | None = None
-        self._claimed = False
-        self._credentials: Credentials | None = None
-        self._fence: fencing.FenceKeeper | None = None
-        self._original: Outputs | None = None
+        self._storage = LaunchStorage(config, environment, output, progress, self._ending)
+        # Whether it is away for a second or a day, and what the JVM has to be told then, is not known.
+        self._storage.on_fault = self._end_ahead
         self._exit_calls = ExitCalls()
 
     def run(self, stops: StopLine) -> NoReturn:
@@ -183,17 +171,12 @@ class Driver:
         config, environment = self._config, self._environment
         # They are of this very epoch and pod, and take longer to go than all that follows.
         leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None
-        if not self._clear_place():
+        held = self._storage.prepare()
+        pinned = self._storage.find_pin() if held is not None else None
+        if held is None or pinned is None:
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
-        directory, requested = environment.credentials_directory, self._ending.requested
-        credentials = readiness.wait_for_storage(config, directory, requested, self._report_fault, pyspark.__version__)
-        if self._ending.requested.is_set():
-            return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
-        self._claimed = True
-        self._keep_secret(credentials)
-        held = self._take_fence()
-        if held is None or not self._fill_lineage() or not self._pin_state():
-            return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
+        if pinned.take:
+            self._snapshots.give(pinned)
         self._snapshots.start()
         self._control.desk.start()
         process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead)
@@ -218,115 +201,24 @@ class Driver:
         finally:
             self._ending.script_returned.set()
 
-    def _clear_place(self) -> bool:
-        """Let a rehearsal start with nothing of an earlier attempt; False if it was told to stop meanwhile."""
-        if self._rehearsing is None:
-            return True
-        return readiness.wait_for(self._forget_rehearsal, self._ending.requested, self._report_fault) is not None
-
-    def _forget_rehearsal(self) -> bool:
-        from tidegate_spark.snapshots.lineages import rehearsal_copy  # noqa: PLC0415 - only rehearsals need it
-
-        config = self._config
-        credentials = s3_client.read_credentials(self._environment.credentials_directory, config.credentials_secret)
-        with claiming.faults_of(config):
-            rehearsal_copy.forget_own(config, credentials)
-        return True
-
-    def _take_fence(self) -> Held | None:
-        """Take the fence; None if the driver was told to stop meanwhile."""
-        config, me = self._config, fencing.holder_of(self._config, self._environment.pod_uid)
-        held = readiness.wait_for(
-            lambda: fencing.take(config, self._credentials, me), self._ending.requested, self._report_fault
-        )
-        if held is None:
-            return None
-        directory, place = self._environment.credentials_directory, config.storage
-
-        def connect() -> fencing.FenceObject:
-            credentials = s3_client.read_credentials(directory, config.credentials_secret)
-            return fencing.FenceObject(s3_client.connect(place, credentials), place)
-
-        self._fence = fencing.FenceKeeper(
-            connect,
-            held,
-            lambda: self._progress.commits,
-            lambda found: self._ending.request(fencing.lost_while_running(found, config)),
-        )
-        self._fence.start()
-        return held
-
-    def _fill_lineage(self) -> bool:
-        """Let the lineage begin as it was said to; False if the driver was told to stop meanwhile."""
-        from tidegate_spark.driver import starting_point  # noqa: PLC0415 - not before there is a claim
-
-        requested, notice, config = self._ending.requested, self._progress.notice, self._config
-        directory = self._environment.credentials_directory
-
-        def fill() -> bool:
-            # They may have been renewed while it was waited for.
-            self._keep_secret(s3_client.read_credentials(directory, config.credentials_secret))
-            start_from = config.start_from or starting_point.find_left_to_fill(config, self._credentials)
-            told = dataclasses.replace(config, start_from=start_from)
-            starting_point.fill_lineage(told, self._credentials, requested, notice, pyspark.__version__)
-            self._original = starting_point.find_original(config, self._credentials)
-            return True
-
-        try:
-            return readiness.wait_for(fill, requested, self._report_fault) is not None
-        except starting_point.StoppedError:
-            return False
-
-    def _pin_state(self) -> bool:
-        """Have the state kept that an upgrade goes on with; False if the driver was told to stop meanwhile."""
-        if self._config.pin is None:
-            return True
-        from tidegate_spark.driver import starting_point  # noqa: PLC0415 - as above
-
-        config, environment = self._config, self._environment
-
-        def find() -> SnapshotOrders:
-            self._keep_secret(s3_client.read_credentials(environment.credentials_directory, config.credentials_secret))
-            return starting_point.find_pin(config, self._credentials, environment.work_directory)
-
-        orders = readiness.wait_for(find, self._ending.requested, self._report_fault)
-        if orders is not None and orders.take:
-            self._snapshots.give(orders)
-        return orders is not None
-
     def _dependencies_up(self) -> bool:
         executors = self._progress.report().executors_running > 0 or not self._environment.on_kubernetes
-        return executors and self._fence is not None and self._fence.storage_answers
+        fence = self._storage.fence
+        return executors and fence is not None and fence.storage_answers
 
     def _judge(self, outcome: Outcome) -> Outcome:
         """Return ``outcome`` in other words: who took the fence, or whose a place is that has a fault."""
         if self._ending.requested.is_set():
             return outcome
-        if outcome.reason in {Reason.FENCED, Reason.APPLICATION_FAILED} and self._fence is not None:
+        fence = self._storage.fence
+        if outcome.reason in {Reason.FENCED, Reason.APPLICATION_FAILED} and fence is not None:
             # A script whose query was fenced may end in words of its own, and a lost race for a file has others.
-            lost = self._fence.look()
+            lost = fence.look()
             if lost is not None or outcome.reason is Reason.FENCED:
                 return fencing.lost_while_running(lost or Fenced(), self._config)
         if outcome.reason not in faults.PROBED:
             return outcome
-        return judge(outcome, readiness.find_fault(self._config, self._credentials))
-
-    def _keep_secret(self, credentials: Credentials | None) -> None:
-        # S3A in the JVM reads its credentials from the environment that it inherits.
-        os.environ.update(credentials.variables() if credentials else {})
-        # Those of an imported snapshot are in the same container, whatever they are used for.
-        beside = s3_client.mounted_credentials(self._environment.origin_credentials_directory)
-        for each in (credentials, beside):
-            self._output.secrets.add(*(each.secrets if each else ()))
-        self._credentials = credentials
-
-    def _report_fault(self, fault: Fault | None) -> None:
-        if fault is not None:
-            # Whether this lasts a second or a day, and what the JVM has to be told then, is not known.
-            self._end_ahead()
-            extra = {"action": "wait", "reason": fault.reason}
-            log.warning("waiting: %s: %s", fault.reason, fault.message, extra=extra)
-        self._progress.enter(DriverState.STARTING if fault is None else DriverState.WAITING, fault)
+        return judge(outcome, readiness.find_fault(self._config, self._storage.credentials))
 
     def _await_script(self, process: spark_session.Process, paths: tuple[str, ...], beside: str) -> None:
         """Have Spark started when the script first asks for it, and its queries looked after."""
@@ -353,30 +245,14 @@ class Driver:
         self._control.meet(session)
         if self._rehearsing is not None:
             sink_suppression.let_files_go(session)
-        if self._config.export:
-            self._queries.before_start = functools.partial(export_guard.refusal_of, session, self._config.export)
         connect = connector(self._config, self._environment.credentials_directory)
-        self._queries.directory_of = EmptyStarts(self._config, connect, self._progress).directory_of
-        if self._rehearsing is None:
-            self._queries.on_start = functools.partial(query_names.note_from, connect)
-            self._queries.before_output = OutputBook(self._config, connect, self._original).refusal_of
-        look_for, notice = source_cleaning.file_looker(session), self._progress.notice
-        self._queries.before_input = SourceCleaning(self._config, connect, look_for, notice).before_query
-        of_version = VersionNotices(self._config, connect, notice).tell if self._rehearsing is None else notice
-        guard = StateGuard(self._environment.work_directory, of_version)
-        self._queries.before_state = guard.refusal_of
-        take_back = functools.partial(self._take_files_back, session)
-        self._queries.before_files = (
-            take_back if file_sinks.may_know_other_batches(self._config, FIRST_LINEAGE) else None
-        )
-        if self._rehearsing is None:
-            self._queries.before_table = Tables(
-                session,
-                notice,
-                self._queries.before_files,
-                apart=self._environment.on_kubernetes,
-                pinned=self._config.pin is not None,
-            ).before_query
+        setup = QuerySetup(self._config, self._environment, self._progress, self._storage)
+        setup.prepare(self._queries, session, connect)
+        self._begin_watch(session, connect)
+        if not self._ending.requested.is_set():
+            self._progress.enter(DriverState.RUNNING)
+
+    def _begin_watch(self, session: SparkSession, connect: Callable[[], Library]) -> None:
         timeout = self._config.restart.stall_timeout_seconds
         stalls = StallWatch(session, self._queries, self._progress, timeout, self._dependencies_up)
         self._watch = watch.Watch(
@@ -386,10 +262,10 @@ class Driver:
             lambda outcome: self._ending.request(self._judge(outcome)),
             living_of(self._config, self._environment),
         )
-
         epochs = Epochs(self._progress)
-        assert self._fence is not None
-        clearing = Clearing(self._config.lineage, connect, self._fence.is_held, self._ending.requested)
+        fence = self._storage.fence
+        assert fence is not None
+        clearing = Clearing(self._config.lineage, connect, fence.is_held, self._ending.requested)
 
         def look() -> None:
             epochs.look(self._queries.active())
@@ -405,24 +281,10 @@ class Driver:
         if self._wanted is not None:
             self._watch.want_executors(self._wanted)
         self._watch.start()
-        if not self._ending.requested.is_set():
-            self._progress.enter(DriverState.RUNNING)
 
     def _listen(self, session: SparkSession) -> None:
         before_first = functools.partial(self._control.before_first, session)
         session.streams.addListener(ProgressListener(self._progress, before_first, self._inside.last.note))
-
-    def _take_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
-        others = self._config.lineage == FIRST_LINEAGE
-        file_sinks.take_back(session, checkpoint, sink, self._progress.notice, others=others)
-        if others:
-            return
-        from tidegate_spark.driver import starting_point  # noqa: PLC0415 - as above
-
-        passed_by = starting_point.batches_without_output(self._config, self._credentials)
-        batch = passed_by.get(checkpoint.rstrip("/").rpartition("/")[2])
-        if batch is not None:
-            file_sinks.note_without_output(session, sink, batch, self._progress.notice)
 
     def _after_script(self, outcome: Outcome) -> Outcome:
         """Return how the application ends, once nothing of it runs; a failure does not wait for the others."""
@@ -514,30 +376,12 @@ class Driver:
             words = "stopped in" if stopped else "did not stop within"
             log.info("stopping: the session %s %.1f s", words, time.monotonic() - began)
         flush_output()
-        if self._rehearsing is not None and self._claimed:
+        if self._rehearsing is not None and self._storage.claimed:
             # What is left of it goes with the snapshot.
-            logs.within(CLEARING_SECONDS, self._forget_rehearsal)
+            logs.within(CLEARING_SECONDS, self._storage.forget_rehearsal)
         content = self._output.content()
         if termination.reason is Reason.PROTOCOL_MISMATCH:
             return  # what the operator asks for, of the storage too, is not understood
-        logs.within(budget.upload_within(self._ending.left()), lambda: self._put_log(content))
-
-    def _put_log(self, content: bytes) -> None:
-        place, directory = self._config.storage, self._environment.credentials_directory
-        if self._rehearsing is not None and self._config.start_from is not None:
-            place = self._config.start_from.storage  # its own is empty now
-            if not self._claimed:
-                return
-        try:
-            # An end that came before the storage was looked at: what is not ours must not be written to.
-            credentials = (
-                s3_client.read_credentials(directory, self._config.credentials_secret)
-                if self._claimed
-                else readiness.check_storage(self._config, directory)
-            )
-        except FaultError:
-            return
-        client = s3_client.connect(place, credentials, timeout_seconds=3.0)
-        self._output.secrets.add(*(credentials.secrets if credentials else ()))
-        logs.put_driver_log(client, place, self._process_name, self._output.secrets.clean_bytes(content))
-        logs.prune_logs(client, place)
+        logs.within(
+            budget.upload_within(self._ending.left()), lambda: self._storage.put_log(content, self._process_name)
+        )

@@ -10,14 +10,12 @@ again: the lineage has batches of its own by then.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tidegate_spark.contract.json_form import from_stored
@@ -32,12 +30,11 @@ from tidegate_spark.contract.protocol import (
     topic_offsets,
 )
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.control_log import snapshot_state
+from tidegate_spark.driver.launch_state import as_fault, reason_of
 from tidegate_spark.driver.origin_credentials import credentials_of_origin, is_apart
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.queries.sinks import output_registry
-from tidegate_spark.queries.sinks.outputs import Outputs
 from tidegate_spark.snapshots import restore
 from tidegate_spark.snapshots.checkpoint import layout as spark_layout
 from tidegate_spark.snapshots.checkpoint.reader import Layout
@@ -52,7 +49,7 @@ from tidegate_spark.storage import s3_client as store
 from tidegate_spark.storage.claim.claimed import Claim, Known
 from tidegate_spark.storage.claim.claiming import BehindError
 from tidegate_spark.storage.s3_client import Credentials, FaultError
-from tidegate_spark.storage.store import NewerStorageError, SnapshotError, naming_newer
+from tidegate_spark.storage.store import SnapshotError, naming_newer
 
 LOG_SECONDS = 10.0
 """Between two lines about how far it is."""
@@ -97,7 +94,7 @@ class Filler:
         except SnapshotError as error:
             why = messages.cannot_start_from(self._words, self._snapshot, self._asked, str(error).rstrip("."))
             message = messages.nothing_started(why)
-            raise FaultError(Fault(_reason_of(error, Reason.SNAPSHOT_UNUSABLE), message)) from error
+            raise FaultError(Fault(reason_of(error, Reason.SNAPSHOT_UNUSABLE), message)) from error
         except (FaultError, StoppedError):
             raise
         except Exception as error:
@@ -312,7 +309,7 @@ def _was_filled(own: Library, config: DriverConfig) -> bool:
     try:
         return lineage_mark.is_there(own, config.lineage)
     except Exception as error:
-        raise _as_fault(config, error) from error
+        raise as_fault(config, error) from error
 
 
 def _intent_key(own: Library, lineage: int) -> str:
@@ -357,79 +354,7 @@ def find_left_to_fill(config: DriverConfig, credentials: Credentials | None) -> 
             attempts.clear(own, config.lineage)
         return left_to_fill(own, config.lineage)
     except SnapshotError as error:
-        reason = _reason_of(error, Reason.SNAPSHOT_UNUSABLE)
+        reason = reason_of(error, Reason.SNAPSHOT_UNUSABLE)
         raise FaultError(Fault(reason, messages.nothing_started_after(error))) from error
     except Exception as error:
-        raise _as_fault(config, error) from error
-
-
-def find_original(config: DriverConfig, credentials: Credentials | None) -> Outputs | None:
-    """Return where those write whose snapshot the application began with, None if it may write there. Try once.
-
-    Raises:
-        FaultError: what is wrong with the storage.
-    """
-    if not config.apart or config.rehearsal is not None:
-        return None
-    try:
-        return output_registry.read_outputs(reach_library(config.storage, credentials), output_registry.ORIGIN_FILE)
-    except Exception as error:
-        raise _as_fault(config, error) from error
-
-
-def batches_without_output(config: DriverConfig, credentials: Credentials | None) -> dict[str, int]:
-    """Return query -> the batch in which its state was repartitioned, of those of this lineage. Try once.
-
-    Raises:
-        Exception: what the store's client raises.
-    """
-    mark = lineage_mark.read(reach_library(config.storage, credentials), config.lineage)
-    found = mark.get(lineage_mark.WITHOUT_OUTPUT)
-    return {str(query): int(batch) for query, batch in found.items()} if isinstance(found, dict) else {}
-
-
-def _reason_of(error: SnapshotError, usual: Reason) -> Reason:
-    """Return why nothing can start with what is stored: a newer Tidegate wrote it, or what is the reason otherwise."""
-    return Reason.NEWER_FORMAT if isinstance(error, NewerStorageError) else usual
-
-
-def _as_fault(config: DriverConfig, error: Exception) -> Exception:
-    """Return what an exception of the store's client means, itself if it is no storage's fault."""
-    if isinstance(error, FaultError):
-        return error
-    if isinstance(error, NewerStorageError):
-        return FaultError(Fault(Reason.NEWER_FORMAT, f"{error}."))
-    fault = store.fault_of(error, config.storage, config.credentials_secret)
-    return error if fault is None else FaultError(fault)
-
-
-def find_pin(config: DriverConfig, credentials: Credentials | None, work_directory: str) -> SnapshotOrders:
-    """Return the order for the pin that the launch is to have, if it is to have one. Try once.
-
-    A launch may outlive its pin: the next upgrade has it disposed of while the driver of this one runs. A process that
-    the kubelet starts then in the same pod takes no other one under that name, of later batches.
-
-    Args:
-        config: the launch's.
-        credentials: of the application's storage.
-        work_directory: of the pod; what stands there is kept when its process is started again.
-
-    Raises:
-        FaultError: STATE_MISSING if there is nothing to go on with, else what is wrong with the storage.
-    """
-    if config.pin is None:
-        return SnapshotOrders()
-    library, seen = reach_library(config.storage, credentials), Path(work_directory) / f"{config.pin.snapshot}.pin"
-    try:
-        if seen.exists() and not upgrade_pin.is_noted(library, config.pin.snapshot):
-            return SnapshotOrders()
-        order = upgrade_pin.order_of(library, config.pin.snapshot, config.lineage, config.pin.image)
-    except SnapshotError as error:
-        message = messages.no_state(str(error).rstrip("."))
-        raise FaultError(Fault(_reason_of(error, Reason.STATE_MISSING), message)) from error
-    except Exception as error:
-        raise _as_fault(config, error) from error
-    with contextlib.suppress(OSError):
-        seen.parent.mkdir(parents=True, exist_ok=True)
-        seen.touch()
-    return SnapshotOrders(take=(order,))
+        raise as_fault(config, error) from error

@@ -15,7 +15,7 @@ from tidegate_spark.contract.protocol import OPENS_FROM_SNAPSHOT, EarlierPin, Fa
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Repartition, RepartitionedQuery
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
-from tidegate_spark.driver import starting_point
+from tidegate_spark.driver import launch_state
 from tidegate_spark.driver.starting_point import Filler, left_to_fill
 from tidegate_spark.queries.sinks import output_registry
 from tidegate_spark.queries.sinks.outputs import Output, Outputs
@@ -306,9 +306,9 @@ def test_what_a_later_version_adds_to_the_mark_of_a_lineage_is_read_and_kept(nam
 
 def test_the_batches_that_put_nothing_out_are_those_of_the_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     own = with_object("lineages/2.json", stored("lineage-mark-of-other-partitions"))
-    monkeypatch.setattr(starting_point, "reach_library", lambda storage, credentials: own)
+    monkeypatch.setattr(launch_state, "reach_library", lambda storage, credentials: own)
     config = driver_config("orders", "local:///main.py", PLACE, lineage=2)
-    assert starting_point.batches_without_output(config, None) == DIVIDED["withoutOutput"]
+    assert launch_state.batches_without_output(config, None) == DIVIDED["withoutOutput"]
 
 
 def marked(name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from botocore.exceptions import EndpointConnectionError
 from tidegate_spark.contract.protocol import EarlierPin, Pin, StartFrom, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
-from tidegate_spark.driver import starting_point
+from tidegate_spark.driver import launch_state, starting_point
 from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
@@ -284,13 +284,11 @@ def test_a_process_that_is_started_again_after_its_pin_was_disposed_of_takes_no_
 ) -> None:
     scene = scene_with(3)
     # The real layout reads these checkpoints as well as it has to: which batches are committed.
-    monkeypatch.setattr(
-        "tidegate_spark.driver.starting_point.reach_library", lambda place, credentials: scene.library()
-    )
+    monkeypatch.setattr("tidegate_spark.driver.launch_state.reach_library", lambda place, credentials: scene.library())
     config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, pin=Pin(PIN, "shop:1"))
 
     def start() -> tuple[SnapshotOrder, ...]:
-        return starting_point.find_pin(config, None, str(tmp_path / "work")).take
+        return launch_state.find_pin(config, None, str(tmp_path / "work")).take
 
     first = start()
     assert [each.id for each in first] == [PIN]
@@ -308,9 +306,9 @@ def test_a_process_that_was_ended_before_it_could_note_the_pin_notes_it_when_it_
     scene, answers = scene_with(3), False
     watch = lambda call: None if answers else no_answer(call)  # noqa: E731
     monkeypatch.setattr(
-        "tidegate_spark.driver.starting_point.reach_library", lambda place, credentials: scene.library(watch)
+        "tidegate_spark.driver.launch_state.reach_library", lambda place, credentials: scene.library(watch)
     )
     config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, pin=Pin(PIN, "shop:1"))
-    assert fault_of(lambda: starting_point.find_pin(config, None, str(tmp_path))).reason is Reason.STORAGE_UNAVAILABLE
+    assert fault_of(lambda: launch_state.find_pin(config, None, str(tmp_path))).reason is Reason.STORAGE_UNAVAILABLE
     answers = True
-    assert starting_point.find_pin(config, None, str(tmp_path)).take[0].id == PIN
+    assert launch_state.find_pin(config, None, str(tmp_path)).take[0].id == PIN

@@ -1,0 +1,93 @@
+"""What a launch finds in the storage beside what its lineage starts from. I/O through the library.
+
+What its upgrade goes on with, where those write whose snapshot it began with, and which batches have no output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from tidegate_spark.contract.protocol import DriverConfig, Fault
+from tidegate_spark.contract.reasons import Reason
+from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
+from tidegate_spark.process import start_messages as messages
+from tidegate_spark.queries.sinks import output_registry
+from tidegate_spark.queries.sinks.outputs import Outputs
+from tidegate_spark.snapshots.lineages import lineage_mark, upgrade_pin
+from tidegate_spark.snapshots.reach import reach_library
+from tidegate_spark.storage import s3_client as store
+from tidegate_spark.storage.s3_client import Credentials, FaultError
+from tidegate_spark.storage.store import NewerStorageError, SnapshotError
+
+
+def find_pin(config: DriverConfig, credentials: Credentials | None, work_directory: str) -> SnapshotOrders:
+    """Return the order for the pin that the launch is to have, if it is to have one. Try once.
+
+    A launch may outlive its pin: the next upgrade has it disposed of while the driver of this one runs. A process that
+    the kubelet starts then in the same pod takes no other one under that name, of later batches.
+
+    Args:
+        config: the launch's.
+        credentials: of the application's storage.
+        work_directory: of the pod; what stands there is kept when its process is started again.
+
+    Raises:
+        FaultError: STATE_MISSING if there is nothing to go on with, else what is wrong with the storage.
+    """
+    if config.pin is None:
+        return SnapshotOrders()
+    library, seen = reach_library(config.storage, credentials), Path(work_directory) / f"{config.pin.snapshot}.pin"
+    try:
+        if seen.exists() and not upgrade_pin.is_noted(library, config.pin.snapshot):
+            return SnapshotOrders()
+        order = upgrade_pin.order_of(library, config.pin.snapshot, config.lineage, config.pin.image)
+    except SnapshotError as error:
+        message = messages.no_state(str(error).rstrip("."))
+        raise FaultError(Fault(reason_of(error, Reason.STATE_MISSING), message)) from error
+    except Exception as error:
+        raise as_fault(config, error) from error
+    with contextlib.suppress(OSError):
+        seen.parent.mkdir(parents=True, exist_ok=True)
+        seen.touch()
+    return SnapshotOrders(take=(order,))
+
+
+def find_original(config: DriverConfig, credentials: Credentials | None) -> Outputs | None:
+    """Return where those write whose snapshot the application began with, None if it may write there. Try once.
+
+    Raises:
+        FaultError: what is wrong with the storage.
+    """
+    if not config.apart or config.rehearsal is not None:
+        return None
+    try:
+        return output_registry.read_outputs(reach_library(config.storage, credentials), output_registry.ORIGIN_FILE)
+    except Exception as error:
+        raise as_fault(config, error) from error
+
+
+def batches_without_output(config: DriverConfig, credentials: Credentials | None) -> dict[str, int]:
+    """Return query -> the batch in which its state was repartitioned, of those of this lineage. Try once.
+
+    Raises:
+        Exception: what the store's client raises.
+    """
+    mark = lineage_mark.read(reach_library(config.storage, credentials), config.lineage)
+    found = mark.get(lineage_mark.WITHOUT_OUTPUT)
+    return {str(query): int(batch) for query, batch in found.items()} if isinstance(found, dict) else {}
+
+
+def reason_of(error: SnapshotError, usual: Reason) -> Reason:
+    """Return why nothing can start with what is stored: a newer Tidegate wrote it, or what is the reason otherwise."""
+    return Reason.NEWER_FORMAT if isinstance(error, NewerStorageError) else usual
+
+
+def as_fault(config: DriverConfig, error: Exception) -> Exception:
+    """Return what an exception of the store's client means, itself if it is no storage's fault."""
+    if isinstance(error, FaultError):
+        return error
+    if isinstance(error, NewerStorageError):
+        return FaultError(Fault(Reason.NEWER_FORMAT, f"{error}."))
+    fault = store.fault_of(error, config.storage, config.credentials_secret)
+    return error if fault is None else FaultError(fault)

@@ -1,0 +1,81 @@
+"""What is asked, and done, before each query of the script starts. Sets hooks; what they call does I/O."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate_spark.contract.protocol import FIRST_LINEAGE, DriverConfig
+from tidegate_spark.driver.launch_storage import LaunchStorage
+from tidegate_spark.exports import export_guard
+from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.progress import Progress
+from tidegate_spark.queries import source_cleaning
+from tidegate_spark.queries.empty_starts import EmptyStarts
+from tidegate_spark.queries.queries import Queries
+from tidegate_spark.queries.sinks import file_sinks
+from tidegate_spark.queries.sinks.file_sinks import Sink
+from tidegate_spark.queries.sinks.output_registry import OutputBook
+from tidegate_spark.queries.sinks.tables import Tables
+from tidegate_spark.queries.source_cleaning import SourceCleaning
+from tidegate_spark.queries.state.state_guard import StateGuard
+from tidegate_spark.queries.state.version_notices import VersionNotices
+from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.storage import query_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class QuerySetup:
+    """Prepares the queries of one driver process."""
+
+    config: DriverConfig
+    environment: Environment
+    progress: Progress
+    storage: LaunchStorage
+
+    def prepare(self, queries: Queries, session: SparkSession, connect: Callable[[], Library]) -> None:
+        """Set the hooks of queries.
+
+        Args:
+            queries: of this process.
+            session: the script's first one.
+            connect: reaches the application's storage with the credentials of the moment.
+        """
+        config, notice, rehearses = self.config, self.progress.notice, self.config.rehearsal is not None
+        if config.export:
+            queries.before_start = functools.partial(export_guard.refusal_of, session, config.export)
+        queries.directory_of = EmptyStarts(config, connect, self.progress).directory_of
+        look_for = source_cleaning.file_looker(session)
+        queries.before_input = SourceCleaning(config, connect, look_for, notice).before_query
+        of_version = notice if rehearses else VersionNotices(config, connect, notice).tell
+        queries.before_state = StateGuard(self.environment.work_directory, of_version).refusal_of
+        if file_sinks.may_know_other_batches(config, FIRST_LINEAGE):
+            queries.before_files = functools.partial(self._take_files_back, session)
+        if rehearses:
+            return
+        queries.on_start = functools.partial(query_names.note_from, connect)
+        queries.before_output = OutputBook(config, connect, self.storage.original).refusal_of
+        queries.before_table = Tables(
+            session,
+            notice,
+            queries.before_files,
+            apart=self.environment.on_kubernetes,
+            pinned=config.pin is not None,
+        ).before_query
+
+    def _take_files_back(self, session: SparkSession, checkpoint: str, sink: Sink) -> None:
+        others = self.config.lineage == FIRST_LINEAGE
+        file_sinks.take_back(session, checkpoint, sink, self.progress.notice, others=others)
+        if others:
+            return
+        from tidegate_spark.driver import launch_state  # noqa: PLC0415 - few lineages need it
+
+        passed_by = launch_state.batches_without_output(self.config, self.storage.credentials)
+        batch = passed_by.get(checkpoint.rstrip("/").rpartition("/")[2])
+        if batch is not None:
+            file_sinks.note_without_output(session, sink, batch, self.progress.notice)
