@@ -19,7 +19,7 @@ from tidegate.access.keys import OperatorKeys
 from tidegate.agent import messages
 from tidegate.agent.session import Answer, Session, TokenOnly, UntrustedError, begin, launch_of, new_nonce
 from tidegate.engine.resource_key import Key
-from tidegate.kube.client import Guard, GuardedBody, always, require
+from tidegate.kube.client import Guard, GuardedBody, always, read_body, require
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.record import PodRecord, process_of
@@ -224,7 +224,7 @@ class AgentClient:
             async with self._session.request(
                 method, url, data=data, headers=headers, timeout=_TIMEOUT, allow_redirects=False
             ) as response:
-                text = await _read_short(response)
+                text = await read_body(response, _LONGEST_ANSWER)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if isinstance(error.__cause__, NotLeadingError):
                 raise error.__cause__ from None
@@ -268,12 +268,3 @@ def _why_no_answer(error: Exception) -> str:
         number = error.os_error.errno
         return messages.no_connection(os.strerror(number) if number else type(error.os_error).__name__)
     return f"{type(error).__name__}: {error}"
-
-
-async def _read_short(response: aiohttp.ClientResponse) -> bytes | None:
-    text = bytearray()
-    async for chunk in response.content.iter_any():
-        text += chunk
-        if len(text) > _LONGEST_ANSWER:
-            return None
-    return bytes(text)

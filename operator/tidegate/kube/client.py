@@ -289,7 +289,7 @@ class KubeClient:
         started = time.monotonic()
         try:
             async with session.request(method, url, data=body, headers=headers, timeout=limits) as response:
-                text = await _read(response, longest)
+                text = await read_body(response, longest)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._figures.count_request(method, "none", time.monotonic() - started)
             if isinstance(error.__cause__, NotLeadingError):
@@ -304,7 +304,7 @@ class KubeClient:
         return text
 
 
-async def _read(response: aiohttp.ClientResponse, longest: int) -> bytes | None:
+async def read_body(response: aiohttp.ClientResponse, longest: int) -> bytes | None:
     """Return the body, None if it is longer than so many bytes; 0: however long it is."""
     if not longest:
         return await response.read()

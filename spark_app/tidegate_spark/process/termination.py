@@ -15,9 +15,14 @@ log = logging.getLogger("tidegate")
 
 def write_termination(path: str, termination: Termination, secrets: Secrets) -> None:
     """Write the termination message, without secrets, cut to what the kubelet takes; a failure is only logged."""
+    write_message(path, termination_text(termination, secrets))
+
+
+def write_message(path: str, text: str) -> None:
+    """Write a termination message as it is; a failure is only logged."""
     try:
         with open(path, "w", encoding="utf-8") as file:
-            file.write(termination_text(termination, secrets))
+            file.write(text)
     except OSError as error:
         log.warning("termination message: %s", error)
 

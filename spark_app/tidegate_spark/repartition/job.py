@@ -49,7 +49,7 @@ from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.service.operations import Carrier, state_facts
 from tidegate_spark.storage import query_names
-from tidegate_spark.storage.store import Entry, SnapshotError, VanishedError
+from tidegate_spark.storage.store import SnapshotError
 
 log = logging.getLogger("tidegate")
 
@@ -230,7 +230,7 @@ class Repartitioner:
         listing = {key[len(root) :]: entry for key, entry in list_keys(self.own.store, root).items()}
         each = partial(in_parallel, USUAL)
         try:
-            needed = self.layout.needed_files(listing, _reader(self.own, listing), batch, each)
+            needed = self.layout.needed_files(listing, self.own.reader(listing), batch, each)
         except SnapshotError as error:
             message = messages.no_whole_checkpoint(query, error)
             raise RepartitionError(Reason.STATE_DIFFERS, message) from error
@@ -276,14 +276,3 @@ def session_for(spark: SparkSession, at: QueryAt) -> SparkSession:
 
 def _repartition(session: SparkSession, place: str, partitions: int) -> None:
     session._streamingCheckpointManager.repartition(place, partitions)
-
-
-def _reader(own: Library, listing: Mapping[str, Entry]) -> Callable[[str], bytes]:
-    def read(path: str) -> bytes:
-        entry = listing.get(path)
-        found = own.store.get(entry.key) if entry is not None else None
-        if found is None:
-            raise VanishedError(f"{path} is gone")
-        return found[0]
-
-    return read

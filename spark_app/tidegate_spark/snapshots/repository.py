@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tidegate_spark.contract.object_paths import MANIFEST_FILE, SNAPSHOT_PREFIX
@@ -14,7 +14,7 @@ from tidegate_spark.snapshots.catalog import Catalog, violations
 from tidegate_spark.snapshots.catalog_json import decode, encode
 from tidegate_spark.storage.app_objects import AppObjects
 from tidegate_spark.storage.s3_client import is_md5_of
-from tidegate_spark.storage.store import SnapshotError
+from tidegate_spark.storage.store import Entry, SnapshotError, VanishedError
 
 OBJECT_PREFIX = "objects"
 CATALOG_FILE = "catalog.json"
@@ -46,6 +46,28 @@ class Library(AppObjects):
     def manifest_key(self, name: str) -> str:
         """Return the key of a snapshot's manifest."""
         return self.key(SNAPSHOT_PREFIX, name, MANIFEST_FILE)
+
+    def checkpoints(self, lineage: int) -> dict[str, dict[str, Entry]]:
+        """Return query -> path -> entry, of everything that a lineage has now."""
+        root = self.lineage_key(lineage) + "/"
+        checkpoints: dict[str, dict[str, Entry]] = {}
+        for entry in self.store.list(root):
+            query, _, path = entry.key[len(root) :].partition("/")
+            if path:
+                checkpoints.setdefault(query, {})[path] = entry
+        return checkpoints
+
+    def reader(self, listing: Mapping[str, Entry]) -> Callable[[str], bytes]:
+        """Return what reads the files of a checkpoint, by their paths; it raises VanishedError if one is gone."""
+
+        def read(path: str) -> bytes:
+            entry = listing.get(path)
+            found = self.store.get(entry.key) if entry is not None else None
+            if found is None:
+                raise VanishedError(f"{entry.key if entry is not None else path} is gone")
+            return found[0]
+
+        return read
 
     def read(self) -> Catalog:
         """Return the catalog as it is now, an empty one if there is none.

@@ -8,7 +8,7 @@ copied from, so whoever copies, the same bytes come to the same place. Of two ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -174,7 +174,7 @@ def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, c
     copied: dict[str, Found] = {}
     lost_at: Mapping[str, int] = {}
     for attempt in range(1, ATTEMPTS + 1):
-        checkpoints = _checkpoints(library, request)
+        checkpoints = library.checkpoints(request.application.lineage)
         batches = _batches(layout, request, checkpoints)
         try:
             plan = _plan(library, layout, checkpoints, batches, copiers)
@@ -229,17 +229,6 @@ def _manifest(request: Request, begun: Snapshot, plan: _Plan, files: tuple[File,
 # --- what is to be copied --------------------------------------------------------------------------------------------
 
 
-def _checkpoints(library: Library, request: Request) -> dict[str, dict[str, Entry]]:
-    """Return query -> path -> entry, of everything in the lineage."""
-    root = library.lineage_key(request.application.lineage) + "/"
-    checkpoints: dict[str, dict[str, Entry]] = {}
-    for entry in library.store.list(root):
-        query, _, path = entry.key[len(root) :].partition("/")
-        if path:
-            checkpoints.setdefault(query, {})[path] = entry
-    return checkpoints
-
-
 def _plan(
     library: Library,
     layout: Layout,
@@ -251,7 +240,7 @@ def _plan(
     sources: list[Source] = []
     for query, batch in sorted(batches.items()):
         listing = checkpoints[query]
-        at = layout.needed_files(listing, _reader(library, listing), batch, partial(in_parallel, copiers))
+        at = layout.needed_files(listing, library.reader(listing), batch, partial(in_parallel, copiers))
         called = query_names.of_directory(library, query)
         facts = {**at.facts, **({manifest.NAME: called} if called != query else {})}
         queries[query] = QueryAt(at.batch, at.offsets, facts)
@@ -273,14 +262,3 @@ def _batches(layout: Layout, request: Request, checkpoints: Mapping[str, Mapping
         )
     left = {query: left_after(listing) for query, listing in checkpoints.items()}
     return {**of_queries_that_continue(committed_ones, left), **request.exact}
-
-
-def _reader(library: Library, listing: Mapping[str, Entry]) -> Callable[[str], bytes]:
-    def read(path: str) -> bytes:
-        entry = listing.get(path)
-        found = library.store.get(entry.key) if entry is not None else None
-        if found is None:
-            raise VanishedError(f"{entry.key if entry is not None else path} is gone")
-        return found[0]
-
-    return read

@@ -149,10 +149,7 @@ def _owned_spec(
 
 def _mount_origins_credentials(spec: dict[str, Any], secret: str) -> None:
     """Give the driver what reaches the imported snapshot that it starts from; optional, as its own credentials are."""
-    volume = {"secretName": secret, "optional": True, "defaultMode": 0o440}
-    spec["volumes"].append({"name": _ORIGIN_VOLUME, "secret": volume})
-    mount = {"name": _ORIGIN_VOLUME, "mountPath": ORIGIN_CREDENTIALS_DIRECTORY, "readOnly": True}
-    spec["containers"][0]["volumeMounts"].append(mount)
+    pod_parts.mount_optional_secret(spec, secret, _ORIGIN_VOLUME, ORIGIN_CREDENTIALS_DIRECTORY)
 
 
 def _restart_policy(app: StreamingApp) -> str:

@@ -11,7 +11,7 @@ from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.control.observation import ControlObservation
 from tidegate.engine.rules.health import Health
-from tidegate.pods.records.record import process_of
+from tidegate.pods.records.record import seconds_since_told
 from tidegate_spark.contract.control_protocol import MessageReport
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import AnyReason
@@ -83,11 +83,5 @@ def takes_messages(o: ControlObservation) -> bool:
 
 
 def ordered_seconds_ago(o: ControlObservation, now: float) -> float:
-    """Return how long ago the driver process that runs now was told; infinity if it was not.
-
-    A time that is still to come was noted before somebody set the clock back.
-    """
-    memory = o.memory
-    if o.driver is None or memory.ordered_to != process_of(o.driver) or memory.ordered_at > now:
-        return float("inf")
-    return now - memory.ordered_at
+    """Return how long ago the driver process that runs now was told; infinity if it was not."""
+    return seconds_since_told(o.driver, o.memory.ordered_to, o.memory.ordered_at, now)

@@ -7,6 +7,7 @@ from typing import Any
 from tidegate.api.control_spec import ChannelSpec, StartingOffsets
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.quantity import parse_quantity
+from tidegate.pods.builders.pod_parts import mount_optional_secret
 from tidegate_spark.contract.control_protocol import (
     CHANNEL_CREDENTIALS_DIRECTORY,
     ChannelSettings,
@@ -58,10 +59,7 @@ def mount_credentials(spec: dict[str, Any], app: StreamingApp) -> None:
     secret = _secret(app.spec.control.channel)
     if not secret:
         return
-    volume = {"secretName": secret, "optional": True, "defaultMode": 0o440}
-    spec["volumes"].append({"name": _VOLUME, "secret": volume})
-    mount = {"name": _VOLUME, "mountPath": CHANNEL_CREDENTIALS_DIRECTORY, "readOnly": True}
-    spec["containers"][0]["volumeMounts"].append(mount)
+    mount_optional_secret(spec, secret, _VOLUME, CHANNEL_CREDENTIALS_DIRECTORY)
 
 
 def _secret(channel: ChannelSpec) -> str:

@@ -142,6 +142,14 @@ def owned_mounts(app: StreamingApp) -> list[dict[str, Any]]:
     return mounts
 
 
+def mount_optional_secret(spec: dict[str, Any], secret: str, volume: str, directory: str) -> None:
+    """Give a pod's first container a Secret at a directory, if there is one by then; changes ``spec``."""
+    source = {"secretName": secret, "optional": True, "defaultMode": 0o440}
+    spec["volumes"].append({"name": volume, "secret": source})
+    mount = {"name": volume, "mountPath": directory, "readOnly": True}
+    spec["containers"][0]["volumeMounts"].append(mount)
+
+
 def default_env() -> list[dict[str, Any]]:
     """Return variables that the user may set otherwise: a home that can be written, logs that are not held back."""
     return [{"name": "HOME", "value": WORK_DIRECTORY}, {"name": "PYTHONUNBUFFERED", "value": "1"}]

@@ -161,6 +161,14 @@ def name_reported(fault: protocol.Fault, pod: PodRecord) -> Problem:
     return _with_remedy(fault.reason, fault.message, pod)
 
 
+def name_problem(pod: PodRecord) -> Problem | None:
+    """Return what keeps a pod from its work, at its start or by how it ended last; None if nothing is known to."""
+    problem = name_start_problem(pod)
+    if problem is None and not pod.ready and pod.ended is not None and pod.ended.exit_code != 0:
+        problem = name_end(pod)
+    return problem
+
+
 def name_start_problem(pod: PodRecord) -> Problem | None:
     """Return what keeps the pod from starting, or None if nothing that is known does."""
     if pod.waiting is not None and pod.waiting.reason in IMAGE_REASONS:

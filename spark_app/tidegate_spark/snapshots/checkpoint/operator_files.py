@@ -216,10 +216,14 @@ def relocated(path: str, body: bytes, root: str) -> bytes:
 
 
 def _stores(path: str, metadata: dict[str, Any]) -> list[dict[str, Any]]:
-    stores = metadata.get("stateStoreInfo")
-    if not isinstance(stores, list) or not stores or not all(isinstance(store, dict) for store in stores):
-        raise UnreadableCheckpointError(path, "has no list `stateStoreInfo`")
-    return stores
+    return _list_of(path, metadata, "stateStoreInfo", dict)
+
+
+def _list_of(path: str, found: dict[str, Any], name: str, kind: type) -> list[Any]:
+    values = found.get(name)
+    if not isinstance(values, list) or not values or not all(isinstance(value, kind) for value in values):
+        raise UnreadableCheckpointError(path, f"has no list `{name}`")
+    return values
 
 
 def _names(path: str, metadata: dict[str, Any], operator: int) -> tuple[str, tuple[str, ...]]:
@@ -235,10 +239,7 @@ def _names(path: str, metadata: dict[str, Any], operator: int) -> tuple[str, tup
 
 
 def _places(path: str, store: dict[str, Any]) -> list[str]:
-    places = store.get("stateSchemaFilePaths")
-    if not isinstance(places, list) or not places or not all(isinstance(place, str) for place in places):
-        raise UnreadableCheckpointError(path, "has no list `stateSchemaFilePaths`")
-    return places
+    return _list_of(path, store, "stateSchemaFilePaths", str)
 
 
 def _newest_schema(path: str, store: dict[str, Any], operator: int) -> str:

@@ -82,7 +82,7 @@ def clear(own: Library, lineage: int) -> bool:
     if goes:
         # Its mark first: half of a lineage must never look like a whole one.
         lineage_mark.remove(own, lineage)
-        _empty(own, own.lineage_key(lineage) + "/")
+        empty(own, own.lineage_key(lineage) + "/")
     finish(own, lineage)
     return goes
 
@@ -121,7 +121,8 @@ def _has_own_batches(own: Library, lineage: int) -> bool:
     return any(int(match["batch"]) > batches.get(match["query"], -1) for match in found if match is not None)
 
 
-def _empty(own: Library, root: str) -> None:
+def empty(own: Library, root: str) -> None:
+    """Remove everything below a key, and what comes there meanwhile: who is being killed may put a last object."""
     for _ in range(_PASSES):
         # Backwards: stores that keep objects as files have the directories empty by the time they come to them.
         keys = sorted((entry.key for entry in own.store.list(root)), reverse=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.rehearsal_protocol import REHEARSAL_PREFIX
+from tidegate_spark.snapshots.lineages.attempts import empty
 from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.s3_client import Credentials
-
-_PASSES = 5
-"""A driver that is being killed may put a last object there after it was looked."""
 
 
 def forget(library: Library, snapshot: str) -> None:
@@ -22,13 +20,7 @@ def forget(library: Library, snapshot: str) -> None:
     Raises:
         Exception: what the store's client raises; to be done again.
     """
-    root = library.key(REHEARSAL_PREFIX, snapshot) + "/"
-    for _ in range(_PASSES):
-        # Backwards: stores that keep objects as files have the directories empty by the time they come to them.
-        keys = sorted((entry.key for entry in library.store.list(root)), reverse=True)
-        if not keys:
-            return
-        library.store.delete(keys)
+    empty(library, library.key(REHEARSAL_PREFIX, snapshot) + "/")
 
 
 def forget_own(config: DriverConfig, credentials: Credentials | None) -> None:

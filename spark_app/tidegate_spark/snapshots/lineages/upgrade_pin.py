@@ -15,7 +15,7 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots.checkpoint import layout as spark_layout
 from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage.store import Entry, SnapshotError, naming_newer
+from tidegate_spark.storage.store import SnapshotError, naming_newer
 
 
 class StateMissingError(SnapshotError):
@@ -86,12 +86,7 @@ def _key(library: Library, name: str) -> str:
 
 
 def _committed(library: Library, lineage: int, layout: Layout) -> dict[str, int]:
-    root = library.lineage_key(lineage) + "/"
-    listings: dict[str, dict[str, Entry]] = {}
-    for entry in library.store.list(root):
-        query, _, path = entry.key[len(root) :].partition("/")
-        if path:
-            listings.setdefault(query, {})[path] = entry
+    listings = library.checkpoints(lineage)
     newest = {query: layout.newest_committed(listing) for query, listing in sorted(listings.items())}
     left = {query: left_after(listing) for query, listing in listings.items()}
     return of_queries_that_continue({query: batch for query, batch in newest.items() if batch is not None}, left)

@@ -38,6 +38,7 @@ from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.log_lines import log_to_stderr
 from tidegate_spark.process.newer_orders import refused_reports
 from tidegate_spark.process.redaction import Secrets, secret_values
+from tidegate_spark.process.termination import write_message
 from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.snapshots.service import progress_server
 from tidegate_spark.snapshots.service.operations import Carrier, Export
@@ -158,11 +159,7 @@ def is_settled(report: SnapshotReport) -> bool:
 
 def leave_word(path: str, reports: tuple[SnapshotReport, ...], secrets: Secrets) -> None:
     """Write the termination message; a failure is only logged."""
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(word_of(reports, secrets))
-    except OSError as error:
-        log.warning("termination message: %s", error)
+    write_message(path, word_of(reports, secrets))
 
 
 def word_of(reports: tuple[SnapshotReport, ...], secrets: Secrets) -> str:

@@ -31,7 +31,7 @@ from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import refused_for
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.records import fault_messages
-from tidegate.pods.records.faults import name_end, name_start_problem, read_termination
+from tidegate.pods.records.faults import name_problem, read_termination
 from tidegate.pods.records.names import driver_pod_name, purge_pod_name
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import FINALIZER
@@ -121,9 +121,7 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
     # One that was made before somebody fixed the spec would go on with what was wrong.
     if purge.terminating or purge.phase == "Failed" or purge.spec_hash != o.spec_hash:
         return _replace_purge(purge, now)
-    problem = name_start_problem(purge)
-    if problem is None and not purge.ready and purge.ended is not None and purge.ended.exit_code != 0:
-        problem = name_end(purge)
+    problem = name_problem(purge)
     if problem is not None:
         health = health_without_start(problem.reason)
         return Verdict(Phase.DELETING, health, problem.reason, deletion_messages.purge_waits(problem.message))
