@@ -52,6 +52,7 @@ lint: setup ## the same without the tests of the layout, which are in the unit t
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --cache-dir $(TIDEGATE_CACHE)/imports
+	$(PYTHON) -m tests.clones
 	$(PYTHON) charts/sync_crds.py --check
 	$(PYTHON) docs/generate_reference.py --check
 	$(PYTHON) docs/generate_metrics.py --check
@@ -141,6 +142,10 @@ chaos: tools ## faults under load on a real cluster, each record accounted for: 
 .PHONY: attack
 attack: tools ## snapshots while Spark cleans up under them, each compared with its batch: make attack N=200
 	@$(PYTHON) -m tests.attack $(if $(N),--snapshots $(N)) $(ARGS)
+
+.PHONY: clones
+clones: setup ## pieces of the product that are alike, which lint refuses: make clones [ARGS="--least 40"]
+	@$(PYTHON) -m tests.clones $(ARGS)
 
 .PHONY: walks
 walks: tools ## modules that an edit, a message, a snapshot and a crash pass: make walks [ARGS=--strict]
