@@ -68,7 +68,6 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
         yield "its newest generation was not observed"
     if app["spec"].get("suspend"):
         yield from _of_suspended(status, pods)
-        yield from _of_time_at_gate(w, app)
     elif reason_of(app) == "StorageConflict":
         if pods or not _has_rival(w, app):
             yield "there is no conflict about storage"
@@ -139,21 +138,6 @@ def _of_suspended(status: Body, pods: list[Body]) -> Iterator[str]:
         yield "is suspended and has pods"
     if status.get("phase") not in ("Suspended", "Completed", "Pending"):
         yield f"is to be suspended and is {status.get('phase')}"
-
-
-def _of_time_at_gate(w: World, app: Body) -> Iterator[str]:
-    """That the time of a version at the gate has passed is noted beside another spec, also while nothing runs."""
-    upgrade = (app.get("status") or {}).get("upgrade") or {}
-    timeout = app["spec"].get("upgrade", {}).get("timeoutSeconds", 1800)
-    if upgrade.get("phase") != "Gate" or upgrade.get("reason") == "GateOverrun":
-        return
-    since = max(_time_of(upgrade.get(name)) for name in ("startTime", "phaseStartTime"))
-    if upgrade["toSpecHash"] != w.check.hash_of(app) and w.now() < since + timeout:
-        yield "has a version at the gate whose time passes beside another spec"
-
-
-def _time_of(told: str | None) -> float:
-    return datetime.fromisoformat(told).timestamp() if told else 0.0
 
 
 def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:

@@ -13,11 +13,12 @@ from tests.scenario import happenings
 from tests.scenario.api_server import APPS, Body
 from tests.scenario.desired import NO_PLACE, NO_STATE, OWNED, UNCLAIMED, UNREACHABLE, differences
 from tests.scenario.happenings.copies import put_newest_back
-from tests.scenario.happenings.people import create_app, is_unusable, make_usable_again
+from tests.scenario.happenings.people import create_app, make_usable_again
 from tests.scenario.happenings.places import put_back
 from tests.scenario.happenings.registry import Happening
 from tests.scenario.loop import StuckError, VirtualLoop
 from tests.scenario.restart_rules import FOR_GOOD, reason_of
+from tests.scenario.versions import is_unusable
 from tests.scenario.weather import Pair
 from tests.scenario.world import NAMESPACE, World
 from tidegate.engine.rules.pauses import FIGURES_INTERVAL

@@ -56,6 +56,8 @@ def without_the_rule_for_what_ended_for_good(patch: pytest.MonkeyPatch) -> None:
 def without_the_rule_for_unusable_edits(patch: pytest.MonkeyPatch) -> None:
     taken_out = (invalid_spec.nothing_was_launched, invalid_spec.work_can_be_undone)
     patch.setattr(table, "TABLE", tuple(rule for rule in table.TABLE if rule.when not in taken_out))
+    # Nor is there the version under test, which would go on beside such an edit.
+    patch.setattr(plan, "with_version_under_test", lambda o: o)
 
 
 def without_a_line_of_messages(patch: pytest.MonkeyPatch) -> None:

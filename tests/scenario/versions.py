@@ -8,11 +8,22 @@ from tests.scenario.restart_rules import reason_of
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import decode_app
 
+UNUSABLE = {"spark.driver.memory": "64g"}
+"""Spark settings of a spec of which no pod can be made: its container is smaller."""
+
+
+def is_unusable(app: Body) -> bool:
+    """Return whether no pod can be made of an application's spec."""
+    return bool(UNUSABLE.items() <= (app["spec"].get("sparkConf") or {}).items())
+
 
 def version_in_force(app: Body, wanted: str) -> str:
     """Return the hash of the version that an application is to run, which an upgrade may hold back from its spec's."""
     status = app.get("status") or {}
     upgrade, stable = status.get("upgrade") or {}, status.get("lastStable") or {}
+    under_test = upgrade.get("phase") in ("Stopping", "Repartitioning", "Gate", "Failed")
+    if under_test and "toSpec" in upgrade and is_unusable(app) and wanted != stable.get("specHash"):
+        return str(upgrade["toSpecHash"])
     held = (
         upgrade.get("phase") in ("Copying", "Rehearsing", "Refused", "RolledBack")
         and upgrade.get("toSpecHash") == wanted
@@ -73,9 +84,10 @@ def _may_have_outlasted(spec: Body, status: Body, now: float) -> bool:
 
 
 def went_on_beside_an_edit(app: Body) -> bool:
-    """Return whether the stable version is to run because no pod can be built from the spec."""
+    """Return whether another version is to run because no pod can be built from the spec."""
     upgrade = (app.get("status") or {}).get("upgrade") or {}
-    return upgrade.get("reason") == "InvalidSpec" and upgrade["phase"] in ("Refused", "RollingBack")
+    beside = upgrade.get("phase") == "Gate" and is_unusable(app)
+    return beside or (upgrade.get("reason") == "InvalidSpec" and upgrade["phase"] in ("Refused", "RollingBack"))
 
 
 def _waits_for_stable(app: Body, wanted: str) -> bool:

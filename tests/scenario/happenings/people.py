@@ -2,14 +2,13 @@
 
 from tests.scenario.api_server import Body
 from tests.scenario.happenings.registry import happening
+from tests.scenario.versions import UNUSABLE, is_unusable
 from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate.pods.records.names import access_name
 from tidegate_spark.contract.protocol import APP_FILE, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.outcome import Outcome
 
-UNUSABLE = {"spark.driver.memory": "64g"}
-"""Spark settings of a spec of which no pod can be made: its container is smaller."""
 UNDER_WAY = ("Copying", "Rehearsing", "Stopping", "Repartitioning", "Gate", "RollingBack")
 """Phases of an upgrade after which another one comes."""
 _APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
@@ -239,11 +238,6 @@ def make_usable(w: World) -> str | None:
 def make_usable_again(w: World, name: str) -> str:
     """Fix a spec of which no pod can be made."""
     return edit(w, name, {"sparkConf": dict.fromkeys(UNUSABLE)}, "a pod can be made of it again")
-
-
-def is_unusable(app: Body) -> bool:
-    """Return whether no pod can be made of an application's spec."""
-    return bool(UNUSABLE.items() <= (app["spec"].get("sparkConf") or {}).items())
 
 
 def phase_of_upgrade(app: Body) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.api.spec_hash import spec_hash, version_of
+from tidegate.api.spec_hash import recorded_version, spec_hash, version_of
 from tidegate.api.streaming_app import (
     Phase,
     RollbackSnapshot,
@@ -30,6 +30,7 @@ NO_POD: dict[str, Any] = {IMAGE: C, "driver.podTemplate": {"spec": {"containers"
 """A change after which no driver pod can be made."""
 PIN, COPY = "up-u1-1-1", "up-u1-1-1-copy"
 _OLD_RUNS = (UpgradePhase.COPYING, UpgradePhase.REHEARSING)
+_UNDER_TEST = (UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING, UpgradePhase.GATE, UpgradePhase.FAILED)
 _BEFORE_A_LAUNCH = (*_OLD_RUNS, UpgradePhase.STOPPING, UpgradePhase.REFUSED)
 BEGUN = datetime.datetime.fromtimestamp(NOW - 10, datetime.UTC)
 
@@ -53,6 +54,7 @@ def upgrading(app: StreamingApp, old: StreamingApp, phase: UpgradePhase, **field
         "number": 1,
         "from_spec_hash": spec_hash(old),
         "to_spec_hash": spec_hash(app),
+        "to_spec": recorded_version(app.spec) if phase in _UNDER_TEST else "",
         "lineage": 1,
         "start_time": BEGUN,
         "phase_start_time": BEGUN,
@@ -144,6 +146,12 @@ def made_unusable(app: StreamingApp, **spec: Any) -> StreamingApp:
     bad = edited(app, NO_POD)
     upgrade = msgspec.structs.replace(bad.spec.upgrade, **spec)
     return msgspec.structs.replace(bad, spec=msgspec.structs.replace(bad.spec, upgrade=upgrade))
+
+
+def of_earlier_operator(app: StreamingApp) -> StreamingApp:
+    """Return the application with a record that does not have the version under test, only its hash."""
+    assert app.status.upgrade is not None
+    return _with_status(app, upgrade=msgspec.structs.replace(app.status.upgrade, to_spec=""))
 
 
 def version_launched(plan: Plan) -> str:

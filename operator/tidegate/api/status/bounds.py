@@ -10,7 +10,7 @@ from typing import Any
 
 LONGEST_WORD, LONGEST_NAME, LONGEST_TEXT = 1024, 253, 32768
 MOST_ITEMS, MOST_RESULTS = 128, 32
-WHOLE = {"spec": 1024 * 1024, "memory": 32768}
+WHOLE = {"spec": 1024 * 1024, "toSpec": 1024 * 1024, "memory": 32768}
 """Of no use in part: written as it is, or not at all."""
 _NAMES = frozenset({"name", "podName", "snapshotName", "credentialsSecretName", "serviceAccountName"})
 _TEXTS = frozenset(

@@ -243,13 +243,14 @@ class RollbackSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_d
 class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The last change of version: what is recorded here was decided, and is done after it was written.
 
-    ``number`` counts them. ``lineage`` is that of the next launch. ``epoch`` is the first launch of the new version or,
-    of a rollback, of the previous version; 0 before it. ``previous`` is what the new version, if stable, can still
-    be rolled back to. ``rehearsal`` is there if asked for, ``repartition`` if state is to have another number of
-    partitions; ``last_lineage`` is the highest number that one was made under, whole or not. ``obsolete`` are ids of
-    snapshots that are to be disposed of. ``idle_start_time``: since when the version under test has no input.
-    ``queries`` are the names that the previous version has. ``rollback_to`` is what the spec's field of this name said
-    when it was last answered.
+    ``number`` counts them. ``lineage`` is that of the next launch. ``to_spec`` is the new version, as a stable one is
+    recorded, from the stop of the previous version until the new one is stable or given up; an earlier operator
+    recorded none. ``epoch`` is the first launch of the new version or, of a rollback, of the previous version; 0 before
+    it. ``previous`` is what the new version, if stable, can still be rolled back to. ``rehearsal`` is there if asked
+    for, ``repartition`` if state is to have another number of partitions; ``last_lineage`` is the highest number that
+    one was made under, whole or not. ``obsolete`` are ids of snapshots that are to be disposed of. ``idle_start_time``:
+    since when the version under test has no input. ``queries`` are the names that the previous version has.
+    ``rollback_to`` is what the spec's field of this name said when it was last answered.
     """
 
     phase: UpgradePhase
@@ -257,6 +258,7 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     number: int
     from_spec_hash: str
     to_spec_hash: str
+    to_spec: str = ""
     lineage: int
     start_time: datetime | None = None
     phase_start_time: datetime | None = None

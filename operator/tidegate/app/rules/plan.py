@@ -38,8 +38,8 @@ from tidegate.app.rules.upgrade.deferred_repartition import (
     deferred_event,
     with_kept_number,
 )
-from tidegate.app.rules.upgrade.effective_spec import with_effective_spec
-from tidegate.app.rules.upgrade.invalid_spec import failing_version_condition, leave_ended_version, standstill_condition
+from tidegate.app.rules.upgrade.effective_spec import with_effective_spec, with_version_under_test
+from tidegate.app.rules.upgrade.invalid_spec import invalid_edit_condition
 from tidegate.app.rules.upgrade.rehearsal import NOTHING, Kept, keep_rehearsal
 from tidegate.app.rules.upgrade.repartition import kept_condition, kept_event
 from tidegate.app.rules.upgrade.repartition_pod import hold_for_repartition, keep_repartition
@@ -79,9 +79,7 @@ RULES: tuple[Rule, ...] = (
     running.wait_for_driver_to_go,
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
-    failing_version_condition,
     running.keep_driver_of_unusable_spec,
-    leave_ended_version,
     running.stop_driver_of_changed_spec,
     restarting.disbelieve_old_news,
     ends.obey_policy_never,
@@ -104,7 +102,6 @@ RULES: tuple[Rule, ...] = (
     hold_for_repartition,
     restarting.leave_failed_alone,
     refuse_unknown_version,
-    standstill_condition,
     start_from.wait_for_origin,
     launch.wait_after_refused_launch,
     launch.wait_before_relaunch,
@@ -121,8 +118,11 @@ def decide(observation: Observation, now: float) -> Plan:
         now: seconds since the epoch.
     """
     asked, deleted = observation, observation.app.metadata.deletion_timestamp is not None
-    stored = asked if deleted else with_kept_number(asked)
-    step = None if deleted else about_all(next_step(stored, now), stored, asked)
+    wanted = asked if deleted else with_kept_number(asked)
+    stored = wanted if deleted else with_version_under_test(wanted)
+    step = None if deleted else next_step(stored, now)
+    if stored is wanted:
+        step = about_all(step, stored, asked)
     # From here on everything is about the version that is in force, as the step leaves it.
     observation = stored if deleted else with_effective_spec(with_step(stored, step), asked.spec_hash)
     name, verdict = first_verdict(DELETION_RULES if deleted else RULES, observation, now)
@@ -133,6 +133,8 @@ def decide(observation: Observation, now: float) -> Plan:
     if not deleted:
         coloured = apply_upgrade_to_condition(observation, stored.spec_hash, verdict, now)
         verdict = deferred_condition(asked, kept_condition(observation, coloured))
+        if stored is not wanted:
+            verdict = invalid_edit_condition(wanted, verdict)
     status = build_status(observation, verdict, now, runs=runs)
     due = write_is_due_in(stored, status, now)
     waiting = () if deleted else deferred_event(asked)

@@ -143,7 +143,6 @@ class Reason(str, Enum):
     UPGRADE_TIMEOUT = "UpgradeTimeout"
     LAUNCHED = "Launched"
     INPUT_ARRIVED = "InputArrived"
-    GATE_OVERRUN = "GateOverrun"
     STABLE = "Stable"
     COPIED = "Copied"
     COPY_REMOVED = "CopyRemoved"

@@ -114,7 +114,7 @@ def test_texts_lists_and_results_are_cut_and_the_rest_stays() -> None:
     assert (len(cut["message"]), cut["message"][-2:]) == (LONGEST_TEXT, "m…")
     assert (len(cut["items"]), len(cut["results"])) == (MOST_ITEMS, MOST_RESULTS)
     assert (len(cut["spec"]), cut["number"], cut["short"]) == (99_999, 7, "as it is")
-    assert set(WHOLE) == {"spec", "memory"}
+    assert set(WHOLE) == {"spec", "toSpec", "memory"}
 
 
 def test_of_two_names_that_are_one_once_they_are_cut_one_is_written() -> None:

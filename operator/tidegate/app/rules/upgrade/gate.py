@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from tidegate.api.spec_hash import has_same_store
-from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradePhase, UpgradeStatus
+from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import refusal_of, words_of_refusal
 from tidegate.app.rules.pods.executor_ends import name_failing_executors
 from tidegate.app.rules.upgrade import messages
-from tidegate.app.rules.upgrade.launched import committed_nothing, ends_as_kept, has_not_begun, is_in_time, never_began
+from tidegate.app.rules.upgrade.launched import committed_nothing, ends_as_kept, has_not_begun
 from tidegate.app.rules.upgrade.record import (
     UNDER_WAY,
     Step,
@@ -156,8 +156,7 @@ def has_input_again(o: Observation, upgrade: UpgradeStatus, now: float) -> Step 
         return None
     if waits_for_input(o, upgrade, now) or is_unheard(o):
         return None  # whoever decided before knew that it waits
-    reason = "" if upgrade.reason == Reason.GATE_OVERRUN else Reason.INPUT_ARRIVED
-    return change(upgrade, reason=reason, idle_start_time=None, phase_start_time=time_from_seconds(now))
+    return change(upgrade, reason=Reason.INPUT_ARRIVED, idle_start_time=None, phase_start_time=time_from_seconds(now))
 
 
 def pod_is_refused_or_there(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -253,23 +252,6 @@ def _name_long_start(o: Observation, driver: PodRecord, seconds: float) -> Probl
     return problem if is_named(problem) and seconds >= o.app.spec.pod_start_timeout_seconds else None
 
 
-def fails_beside_an_edit(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
-    """Return whether the version under test fails that the spec does not ask for any more.
-
-    Within the gate's time, in which it would be known by now whether it is stable. Later it is not rolled back for a
-    single failure, with all that it has done since; only if it is certain that there is nothing that it has done.
-    """
-    driver = o.driver
-    if driver is None or upgrade.phase is not UpgradePhase.GATE or upgrade.to_spec_hash == o.spec_hash:
-        return False
-    if driver.spec_hash != upgrade.to_spec_hash or driver.terminating or _lacks_state_of_both(o, driver):
-        return False
-    if not is_in_time(o, upgrade, now) and not never_began(o, upgrade):
-        return False
-    does_not_start = _name_long_start(o, driver, seconds_in_phase(upgrade, now)) is not None
-    return _failed_by_itself(driver) or does_not_start or name_failing_executors(o, now) is not None
-
-
 def _failed_by_itself(driver: PodRecord) -> bool:
     return not driver.terminating and blames_version(driver)
 
@@ -319,18 +301,12 @@ def why_not_rolled_back(o: Observation, upgrade: UpgradeStatus) -> str:
     if gone := secret_gone(o.app.spec, o.app.status.last_stable):
         return messages.secret_gone(gone)
     if o.app.spec.upgrade.rollback_policy is RollbackPolicy.NEVER:
-        return by_hand(upgrade, messages.POLICY_NEVER)
-    if upgrade.rollback_snapshot is None and not committed_nothing(o, upgrade):
-        return messages.LAST_STATE
-    return why_it_outlasts(o, upgrade) if upgrade.reason == Reason.GATE_OVERRUN else ""
+        return _by_hand(upgrade, messages.POLICY_NEVER)
+    kept = upgrade.rollback_snapshot is not None or committed_nothing(o, upgrade)
+    return "" if kept else messages.LAST_STATE
 
 
-def why_it_outlasts(o: Observation, upgrade: UpgradeStatus) -> str:
-    """Return in words why a version that ran on beside an edit of which no pod can be made is not rolled back."""
-    return by_hand(upgrade, messages.overran(o.app.spec.upgrade.timeout_seconds))
-
-
-def by_hand(upgrade: UpgradeStatus, why: str) -> str:
+def _by_hand(upgrade: UpgradeStatus, why: str) -> str:
     """Return why a version is not rolled back automatically, with how a person does it if that is possible."""
     snapshot = upgrade.rollback_snapshot
     return messages.by_hand(why, snapshot.id if snapshot is not None and not snapshot.loss else "")

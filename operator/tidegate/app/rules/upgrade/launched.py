@@ -20,14 +20,9 @@ def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     When it was launched is known only of the first launch at the gate. Later ones, another version in its place and
     input after a pause begin the record's time again; then what counts is when the upgrade began.
     """
-    return seconds_in_time(o, upgrade, now) > 0
-
-
-def seconds_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> float:
-    """Return for how many seconds more :func:`is_in_time` holds, 0 or less if it does not."""
     first = upgrade.phase is UpgradePhase.GATE and upgrade.reason == Reason.LAUNCHED
     since = upgrade.phase_start_time if first and _is_only_launch(o, upgrade) else upgrade.start_time
-    return since.timestamp() + o.app.spec.upgrade.timeout_seconds - now if since is not None else 0.0
+    return since is not None and now < since.timestamp() + o.app.spec.upgrade.timeout_seconds
 
 
 def never_began(o: Observation, upgrade: UpgradeStatus) -> bool:

@@ -236,7 +236,6 @@ LAST_STATE = (
     "The new version may have committed batches, and spec.upgrade.mode LastState retains no state to roll back to: it "
     "is not rolled back."
 )
-HAS_FINISHED = "The new version has finished, and its work is not undone automatically."
 
 
 def state_lost(why: str) -> str:
@@ -247,13 +246,6 @@ def secret_gone(field: str) -> str:
     return (
         f"The new version is not rolled back: {field} of the stable version was a secret in plain text, which is not "
         "recorded. Put it into the spec again, or set the spec to a version that works."
-    )
-
-
-def overran(seconds: int) -> str:
-    return (
-        f"The new version may have run for longer than {seconds} s (spec.upgrade.timeoutSeconds) while no pod could "
-        "be built from the spec; its work is not undone automatically."
     )
 
 
@@ -324,11 +316,13 @@ def secret_not_recorded(snapshot: str, field: str) -> str:
     )
 
 
-# --- an edit from which no pod can be built ---
+# --- a version from which no pod can be built ---
 
-_CORRECT_SPEC = "Correct the spec; the previous version does not continue by itself."
 CORRECT_OR_REVERT = " Correct the spec, and the upgrade starts again; or revert it."
-VERSION_FINISHED = "The new version has finished."
+
+
+def edit_waits(why_not: str) -> str:
+    return f"{sentence(why_not)} The upgrade under way continues with the version in status.upgrade.toSpec."
 
 
 def continues(why_not: str, remedy: str) -> str:
@@ -345,19 +339,6 @@ def continues_without_repartition(why_not: str, remedy: str) -> str:
 
 def nothing_continues(why_not: str, remedy: str) -> str:
     return f"{why_not} No pod can be built from the previous version either; its state stays as it was.{remedy}"
-
-
-def standstill(why_not: str, stays: str) -> str:
-    return f"{sentence(why_not)} {_CORRECT_SPEC} {stays}"
-
-
-def failing(why_not: str, end: str, stays: str) -> str:
-    return f"{sentence(why_not)} {end} {_CORRECT_SPEC} {stays}"
-
-
-def left_ended(why_not: str, pod: str, end: str, stays: str) -> str:
-    remedy = f"{_CORRECT_SPEC} {stays}" if stays else "Correct the spec."
-    return f"{sentence(why_not)} Driver pod {pod} is left as it ended. {end} {remedy}"
 
 
 def beside(first: str, *others: str) -> str:

@@ -12,7 +12,6 @@ from tidegate.app.rules.upgrade import messages
 from tidegate.app.rules.upgrade.copying import ORDER_PAUSE, PATIENCE
 from tidegate.app.rules.upgrade.effective_spec import STABLE_PHASES
 from tidegate.app.rules.upgrade.gate import idle_in, is_idle, waits_for_input
-from tidegate.app.rules.upgrade.launched import seconds_in_time
 from tidegate.app.rules.upgrade.record import (
     REHEARSAL_REASONS,
     UPGRADE_REASONS,
@@ -274,8 +273,6 @@ def _look_again_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float 
     elif upgrade.phase is UpgradePhase.GATE:
         limit, tested = o.app.spec.upgrade.timeout_seconds, seconds_under_test(upgrade, now)
         left = [o.app.spec.pod_start_timeout_seconds - seconds, limit - tested, idle_in(o, upgrade, now) or 0.0]
-        if upgrade.to_spec_hash != o.spec_hash:
-            left.append(seconds_in_time(o, upgrade, now))  # then it is noted, whether anything runs or not
     elif upgrade.phase is UpgradePhase.FAILED and missing_queries(o, upgrade, now):
         left = [o.app.spec.upgrade.timeout_seconds - seconds]
     left = [value for value in left if value > 0]

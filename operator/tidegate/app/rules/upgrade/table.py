@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
+from tidegate.api.spec_hash import recorded_version
 from tidegate.api.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.upgrade import (
@@ -74,12 +75,11 @@ TABLE: tuple[Rule, ...] = (
     Rule(REPLACEABLE, start_upgrade.starts_with_the_stop, STOPPING, Reason.SPEC_CHANGED),
     Rule((REFUSED,), start_upgrade.something_else_is_missing),
     Rule((STOPPING,), adoption.new_version_runs_already, GATE, Reason.LAUNCHED),
-    # --- an edit of which no pod can be made ---
+    # --- a version from which no pod can be built ---
     Rule(UNDER_TEST, invalid_spec.repartition_is_for_nothing, REFUSED),
     Rule(UNDER_TEST, invalid_spec.nothing_was_launched, REFUSED),
     Rule(UNDER_TEST, invalid_spec.work_can_be_undone, ROLLING_BACK),
     Rule(OLD_RUNS, invalid_spec.no_pod_can_be_made, REFUSED),
-    Rule((GATE,), invalid_spec.time_passed_beside_it),
     # --- the previous version runs ---
     Rule((COPYING,), copying.driver_is_gone, STOPPING, Reason.DRIVER_GONE),
     Rule((COPYING,), copying.state_cannot_be_repartitioned, REFUSED),
@@ -134,16 +134,20 @@ def next_step(o: Observation, now: float) -> Step | None:
         # Lines for applications without a record are about the others as well, and look for themselves.
         step = rule.when(o, cast(UpgradeStatus, upgrade), now) if phase in rule.phases else None
         if step is not None:
-            return _led(rule, step, now)
+            return _led(o, rule, step, now)
     return None
 
 
-def _led(rule: Rule, step: Step, now: float) -> Step:
-    """Return the step with the phase that the rule leads to."""
+def _led(o: Observation, rule: Rule, step: Step, now: float) -> Step:
+    """Return the step with the phase that the rule leads to, and the version as long as that is under test."""
     if rule.to is None or step.upgrade is None:
         return step
     reason, since = rule.reason or step.upgrade.reason, time_from_seconds(now)
-    led = msgspec.structs.replace(step.upgrade, phase=rule.to, reason=reason, phase_start_time=since)
+    version = ""
+    if rule.to in UNDER_TEST:
+        same = step.upgrade.to_spec_hash == o.spec_hash
+        version = recorded_version(o.app.spec) if same else step.upgrade.to_spec
+    led = msgspec.structs.replace(step.upgrade, phase=rule.to, reason=reason, phase_start_time=since, to_spec=version)
     return dataclasses.replace(step, upgrade=led)
 
 

@@ -132,20 +132,6 @@ AREA = Area(
             ),
         ),
         Entry(
-            Reason.GATE_OVERRUN,
-            Fault.NONE,
-            (Place.UPGRADE,),
-            (
-                "The new version was not stable within spec.upgrade.timeoutSeconds, while a later edit of the spec was "
-                "one from which no pod can be built. Tidegate does not roll the new version back by itself."
-            ),
-            remedy=(
-                "Correct the later edit, or revert it. To roll back, if status.upgrade.rollbackSnapshot.id is there, "
-                "set spec.upgrade.rollbackTo to it; the batches after that snapshot run again, and outputs may get "
-                "their data twice."
-            ),
-        ),
-        Entry(
             Reason.STABLE,
             Fault.NONE,
             (Place.UPGRADE,),

@@ -13,7 +13,19 @@ from tidegate.app.observation import CheckedReferences, PodRejection
 from tidegate.app.rules.plan import decide
 from tidegate_testing.observations import NOW, app_with, launched, observe
 from tidegate_testing.plans import acts, status_of, verdict_of, written
-from tidegate_testing.upgrades import IMAGE, A, B, C, edited, new_app, old_app, record, runs, under_test
+from tidegate_testing.upgrades import (
+    IMAGE,
+    A,
+    B,
+    C,
+    edited,
+    new_app,
+    of_earlier_operator,
+    old_app,
+    record,
+    runs,
+    under_test,
+)
 
 MISSING = PodRejection(
     "driver",
@@ -93,7 +105,8 @@ def test_what_goes_between_stop_and_launch_lets_the_previous_version_go_on() -> 
 
 def test_a_failed_version_is_rolled_back_beside_such_an_edit_which_is_tried_once_nothing_is_missing() -> None:
     tested = under_test()
-    undone = record(decide(observe(edited(tested, {IMAGE: C}), references=LACKS), NOW))
+    beside = edited(of_earlier_operator(tested), {IMAGE: C})
+    undone = record(decide(observe(beside, references=LACKS), NOW))
     assert (undone.phase, undone.reason) == (UpgradePhase.ROLLING_BACK, "ReferenceMissing")
     assert undone.to_spec_hash == spec_hash(tested)
     after = edited(new_app(UpgradePhase.ROLLED_BACK), {IMAGE: C})

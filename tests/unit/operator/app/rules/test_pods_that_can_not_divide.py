@@ -25,6 +25,7 @@ from tidegate_testing.upgrades import (
     B,
     edited,
     launch_of,
+    of_earlier_operator,
     old_app,
     record,
     runs,
@@ -144,8 +145,10 @@ def test_a_newer_edit_whose_state_can_not_be_divided_takes_no_version_s_place() 
     app = between(UpgradePhase.REPARTITIONING, ATTEMPT)
     newer = edited(app, {IMAGE: B, "state.partitions": 16})
     plan = decide(observe(newer, unfit=UNFIT), NOW)
-    assert (record(plan).phase, record(plan).to_spec_hash) == (UpgradePhase.REFUSED, spec_hash(newer))
-    assert launch_of(plan).lineage == 1
+    assert (record(plan).phase, record(plan).to_spec_hash) == (UpgradePhase.REPARTITIONING, spec_hash(app))
+    unknown = decide(observe(of_earlier_operator(newer), unfit=UNFIT), NOW)
+    assert (record(unknown).phase, record(unknown).to_spec_hash) == (UpgradePhase.REFUSED, spec_hash(newer))
+    assert launch_of(unknown).lineage == 1
 
 
 def test_where_no_state_is_to_be_divided_nothing_of_it_matters() -> None:

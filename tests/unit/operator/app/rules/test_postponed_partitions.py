@@ -32,6 +32,7 @@ from tidegate_testing.upgrades import (
     edited,
     events,
     launch_of,
+    of_earlier_operator,
     old_app,
     record,
     runs,
@@ -128,7 +129,7 @@ def test_a_version_that_fails_while_the_number_waits_is_not_tried_once_more_with
 
 def test_with_an_edit_of_which_no_pod_can_be_made_the_version_before_goes_on_at_once_as_well() -> None:
     app = in_four(under_test(UpgradePhase.STOPPING, mode=UpgradeMode.LAST_STATE, rollback_snapshot=None), batch=9)
-    plan = decide(observe(asking(app, {**NO_POD, PARTITIONS: 8})), NOW)
+    plan = decide(observe(asking(of_earlier_operator(app), {**NO_POD, PARTITIONS: 8})), NOW)
     assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.REFUSED, spec_hash(app_with({IMAGE: A})))
     status = status_of(plan)
     assert (status.phase, status.applied_spec_hash) == (Phase.STARTING, version_launched(plan))

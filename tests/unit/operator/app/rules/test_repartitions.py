@@ -41,6 +41,7 @@ from tidegate_testing.upgrades import (
     edited,
     events,
     launch_of,
+    of_earlier_operator,
     old_app,
     record,
     runs,
@@ -455,7 +456,7 @@ def test_an_edit_of_which_no_driver_can_be_made_has_the_old_version_go_on_in_the
     phase: UpgradePhase,
 ) -> None:
     app = dividing() if phase is UpgradePhase.REPARTITIONING else between(phase)
-    bad = app_with(NO_POD, status=app.status)
+    bad = of_earlier_operator(app_with(NO_POD, status=app.status))
     working = (pod_of(app),) if phase is UpgradePhase.REPARTITIONING else ()
     plan = decide(observe(bad, repartitions=working), NOW)
     upgrade, config = record(plan), launch_of(plan)
@@ -472,6 +473,14 @@ def test_an_edit_of_which_no_driver_can_be_made_has_the_old_version_go_on_in_the
     assert len([action for action in plan.actions if isinstance(action, do.DeleteRepartition)]) == len(working)
 
 
+def test_beside_such_an_edit_the_state_of_the_recorded_version_is_repartitioned_on() -> None:
+    app = dividing()
+    plan = decide(observe(app_with(NO_POD, status=app.status), repartitions=(pod_of(app),)), NOW)
+    assert (record(plan).phase, plan.reason) == (UpgradePhase.REPARTITIONING, "UpgradeRepartitioning")
+    assert "spark.executor.memory" in plan.message
+    assert not any(isinstance(action, do.DeleteRepartition | do.CreateDriver) for action in plan.actions)
+
+
 @pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.REPARTITIONING])
 @pytest.mark.parametrize("known", [True, False])
 def test_if_nothing_can_be_made_of_the_old_version_either_it_is_stalled_and_the_field_is_named(
@@ -480,7 +489,7 @@ def test_if_nothing_can_be_made_of_the_old_version_either_it_is_stalled_and_the_
     app = dividing() if phase is UpgradePhase.REPARTITIONING else between(phase)
     old = stable_of(app_with(OF_NO_USE))
     before = old if known else msgspec.structs.replace(old, spec="{")
-    bad = app_with(NO_POD, status=msgspec.structs.replace(app.status, last_stable=before))
+    bad = of_earlier_operator(app_with(NO_POD, status=msgspec.structs.replace(app.status, last_stable=before)))
     plan = decide(observe(bad), NOW)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
     assert ("goes on" in record(plan).message, "spark.executor.memory" in record(plan).message) == (False, True)
@@ -507,7 +516,7 @@ def test_one_that_is_suspended_with_such_an_edit_begins_anew_as_well_when_the_sp
 
 
 def test_the_old_version_that_goes_on_is_stalled_until_the_spec_is_mended_and_the_upgrade_begins_anew_then() -> None:
-    refused = record(decide(observe(app_with(NO_POD, status=dividing().status)), NOW))
+    refused = record(decide(observe(of_earlier_operator(app_with(NO_POD, status=dividing().status))), NOW))
     status = msgspec.structs.replace(old_app().status, state_partitions=4, upgrade=refused)
     running = runs(old_app())
     plan = decide(observe(app_with(NO_POD, status=status), **running), NOW)

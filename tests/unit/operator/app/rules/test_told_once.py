@@ -10,7 +10,17 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, driver_of, ended_with, observe, running_driver
 from tidegate_testing.plans import written
-from tidegate_testing.upgrades import IMAGE, B, edited, made_unusable, new_app, old_app, record, runs
+from tidegate_testing.upgrades import (
+    IMAGE,
+    B,
+    edited,
+    made_unusable,
+    new_app,
+    of_earlier_operator,
+    old_app,
+    record,
+    runs,
+)
 
 
 def told(plan: Plan, reason: str) -> list[tuple[str, str]]:
@@ -31,7 +41,7 @@ def lives_through(o: Observation, *worlds: dict[str, object]) -> list[tuple[str,
 
 
 def refused_where_nothing_runs() -> tuple[Observation, StreamingApp]:
-    bad = made_unusable(new_app(UpgradePhase.STOPPING))
+    bad = made_unusable(of_earlier_operator(new_app(UpgradePhase.STOPPING)))
     return observe(bad), old_app()
 
 

@@ -1,11 +1,14 @@
-"""An edit of which no driver pod can be made, in each phase of an upgrade: nothing stands still for it. Pure."""
+"""An edit of which no driver pod can be made, in each phase of an upgrade: nothing stands still for it. Pure.
+
+From the stop on it changes nothing: the record has the version under test. That of an earlier operator has its hash.
+"""
 
 from typing import Any
 
 import msgspec
 import pytest
 
-from tidegate.api.spec_hash import spec_hash
+from tidegate.api.spec_hash import recorded_version, spec_hash
 from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradePhase
 from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
@@ -23,6 +26,7 @@ from tidegate_testing.upgrades import (
     launch_of,
     made_unusable,
     new_app,
+    of_earlier_operator,
     old_app,
     record,
     runs,
@@ -36,7 +40,7 @@ def test_between_stop_and_launch_the_version_before_goes_on_at_once_where_it_sto
     mode: UpgradeMode, edited_to_last: bool
 ) -> None:
     lineage = 2 if mode is UpgradeMode.STATELESS else 1
-    app = new_app(UpgradePhase.STOPPING, mode=mode, lineage=lineage)
+    app = of_earlier_operator(new_app(UpgradePhase.STOPPING, mode=mode, lineage=lineage))
     bad = made_unusable(app, mode=mode if edited_to_last else UpgradeMode.SNAPSHOT)
     plan = decide(observe(bad), NOW)
     upgrade, config = record(plan), launch_of(plan)
@@ -52,7 +56,7 @@ def test_between_stop_and_launch_the_version_before_goes_on_at_once_where_it_sto
 
 
 def test_the_version_before_is_stalled_with_the_field_and_the_upgrade_begins_anew_when_the_spec_is_mended() -> None:
-    bad = made_unusable(new_app(UpgradePhase.STOPPING))
+    bad = made_unusable(of_earlier_operator(new_app(UpgradePhase.STOPPING)))
     running = runs(old_app())
     refused = written(observe(bad))
     stalled = status_of(decide(observe(refused, **running), NOW)).condition("Stalled")
@@ -68,7 +72,7 @@ def test_the_version_before_is_stalled_with_the_field_and_the_upgrade_begins_ane
 
 @pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.FAILED, UpgradePhase.STOPPING])
 def test_after_a_launch_the_version_before_goes_on_with_the_pin(phase: UpgradePhase) -> None:
-    app = new_app(phase, epoch=2)
+    app = of_earlier_operator(new_app(phase, epoch=2))
     bad = made_unusable(app)
     plan = decide(observe(bad), NOW)
     upgrade, config = record(plan), launch_of(plan)
@@ -85,7 +89,7 @@ def test_after_a_launch_the_version_before_goes_on_with_the_pin(phase: UpgradePh
 
 @pytest.mark.parametrize("image", [B, C])
 def test_after_a_rollback_for_an_unusable_edit_the_mended_spec_is_an_upgrade(image: str) -> None:
-    bad = made_unusable(new_app(UpgradePhase.GATE))
+    bad = made_unusable(of_earlier_operator(new_app(UpgradePhase.GATE)))
     launched = written(observe(bad))
     back = edited(launched, {IMAGE: A})
     rolled_back = written(observe(launched, **runs(back)))
@@ -120,12 +124,50 @@ def test_in_every_other_phase_the_stable_version_is_launched_as_well(phase: Upgr
     assert version_launched(plan) == spec_hash(old_app())
 
 
-def test_what_runs_at_the_gate_keeps_running() -> None:
-    new = new_app(UpgradePhase.GATE)
-    plan = decide(observe(made_unusable(new), **runs(new, 9)), NOW)
+@pytest.mark.parametrize("mode", list(UpgradeMode))
+def test_between_stop_and_launch_the_recorded_version_follows(mode: UpgradeMode) -> None:
+    app = new_app(UpgradePhase.STOPPING, mode=mode, lineage=2 if mode is UpgradeMode.STATELESS else 1)
+    plan = decide(observe(made_unusable(app, mode=mode)), NOW)
+    upgrade = record(plan)
+    assert (upgrade.phase, upgrade.to_spec_hash, version_launched(plan)) == (
+        UpgradePhase.GATE,
+        spec_hash(app),
+        spec_hash(app),
+    )
+    assert "spec.driver.podTemplate" in plan.message
+
+
+@pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.FAILED])
+@pytest.mark.parametrize("days", [0, 3])
+def test_a_version_under_test_whose_pod_is_lost_is_launched_again(phase: UpgradePhase, days: int) -> None:
+    app = new_app(phase)
+    plan = decide(observe(made_unusable(app, timeout_seconds=10 * 86400)), NOW + days * 86400)
+    assert (record(plan).phase, version_launched(plan)) == (phase, spec_hash(app))
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_runs_at_the_gate_keeps_running(recorded: bool) -> None:
+    new = new_app(UpgradePhase.GATE) if recorded else of_earlier_operator(new_app(UpgradePhase.GATE))
+    plan = decide(observe(made_unusable(new), **runs(new, 0)), NOW)
     assert not acts(plan, do.DeleteDriver)
     assert record(plan) == new.status.upgrade
     assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "InvalidSpec")
+    assert "spec.driver.podTemplate" in plan.message
+
+
+def test_a_version_becomes_stable_beside_the_edit_and_then_the_edit_is_refused() -> None:
+    new = new_app(UpgradePhase.GATE)
+    known = written(observe(made_unusable(new), **runs(new)))
+    assert known.status.upgrade is not None
+    assert known.status.last_stable is not None
+    assert (known.status.upgrade.phase, known.status.upgrade.to_spec) == (UpgradePhase.COMPLETED, "")
+    assert (known.status.last_stable.spec_hash, known.status.upgrade.to_spec_hash) == (spec_hash(new), spec_hash(new))
+    stalled = known.status.condition("Stalled")
+    assert stalled is not None
+    assert (stalled.status, stalled.reason) == ("True", "InvalidSpec")
+    plan = decide(observe(known, **runs(new)), NOW)
+    assert (record(plan).phase, record(plan).to_spec_hash) == (UpgradePhase.REFUSED, spec_hash(known))
+    assert not acts(plan, do.DeleteDriver)
 
 
 @pytest.mark.parametrize(("seconds", "phase"), [(100, UpgradePhase.GATE), (130, UpgradePhase.ROLLING_BACK)])
@@ -137,14 +179,21 @@ def test_what_does_not_start_at_the_gate_is_taken_back_as_without_the_edit(secon
     assert acts(plan, do.DeleteDriver) == (phase is UpgradePhase.ROLLING_BACK)
 
 
-@pytest.mark.parametrize(("seconds", "phase"), [(60, UpgradePhase.ROLLING_BACK), (86400, UpgradePhase.GATE)])
-def test_what_fails_beside_the_edit_is_taken_back_within_the_time_of_the_gate(
-    seconds: float, phase: UpgradePhase
-) -> None:
+@pytest.mark.parametrize("seconds", [60, 86400])
+def test_what_fails_beside_the_edit_is_taken_back_as_without_it(seconds: float) -> None:
     new = new_app(UpgradePhase.GATE)
     driver = running_driver(new, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"))
     plan = decide(observe(made_unusable(new), driver=driver), NOW + seconds)
-    assert record(plan).phase is phase
+    assert (record(plan).phase, record(plan).to_spec_hash) == (UpgradePhase.ROLLING_BACK, spec_hash(new))
+
+
+def test_the_version_is_in_the_record_from_the_stop_on_and_a_newer_one_takes_its_place() -> None:
+    old = old_app()
+    new = edited(old, {IMAGE: B, "upgrade.mode": "LastState"})
+    begun = written(observe(new, **runs(old)))
+    newer = written(observe(edited(begun, {IMAGE: C, "upgrade.mode": "LastState"}), **runs(old)))
+    specs = [app.status.upgrade.to_spec if app.status.upgrade is not None else "" for app in (begun, newer)]
+    assert specs == [recorded_version(new.spec), recorded_version(newer.spec)]
 
 
 @pytest.mark.parametrize(
@@ -154,14 +203,14 @@ def test_what_fails_beside_the_edit_is_taken_back_within_the_time_of_the_gate(
         ({"rollback_snapshot": None, "mode": UpgradeMode.LAST_STATE}, {"mode": UpgradeMode.LAST_STATE}),
     ],
 )
-def test_what_is_not_taken_back_by_itself_is_not_for_an_edit_either_and_says_so(
+def test_what_is_not_taken_back_by_itself_is_not_for_an_edit_either(
     fields: dict[str, Any], spec: dict[str, Any]
 ) -> None:
-    plan = decide(observe(made_unusable(new_app(UpgradePhase.GATE, **fields), **spec)), NOW)
+    app = of_earlier_operator(new_app(UpgradePhase.GATE, **fields))
+    plan = decide(observe(made_unusable(app, **spec)), NOW)
     assert record(plan).phase is UpgradePhase.GATE
     assert verdict_of(plan) == (Phase.PENDING, "Stalled", "InvalidSpec")
     assert "spec.driver.podTemplate" in plan.message
-    assert "does not continue by itself" in plan.message
 
 
 def test_a_suspended_application_stands_still_for_another_reason() -> None:
