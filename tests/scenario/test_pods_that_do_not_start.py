@@ -15,7 +15,7 @@ from tests.scenario.weather import Fault
 from tests.scenario.world import NAMESPACE, ORDERS, World
 from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.app.observation import CheckedReferences, Observation
-from tidegate.app.rules.upgrade import gate
+from tidegate.app.rules.upgrade import work_pod
 from tidegate.cache.pods.start_events import Delays, StartEvents
 
 SEEDS = range(6)
@@ -252,5 +252,5 @@ def test_an_operator_that_waits_for_news_of_such_a_pod_is_noticed(monkeypatch: p
 
 @pytest.mark.usefixtures("quiet_log")
 def test_a_gate_that_waits_for_its_timeout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "is_named", lambda problem: False)
+    monkeypatch.setattr(work_pod, "is_named", lambda problem: False)
     assert any("not within" in text for text in run_course(0, removed).violations)

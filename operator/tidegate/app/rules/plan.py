@@ -40,7 +40,7 @@ from tidegate.app.rules.upgrade.deferred_repartition import (
 )
 from tidegate.app.rules.upgrade.effective_spec import with_effective_spec, with_version_under_test
 from tidegate.app.rules.upgrade.invalid_spec import invalid_edit_condition
-from tidegate.app.rules.upgrade.rehearsal import NOTHING, Kept, keep_rehearsal
+from tidegate.app.rules.upgrade.rehearsal import keep_rehearsal
 from tidegate.app.rules.upgrade.repartition import kept_condition, kept_event
 from tidegate.app.rules.upgrade.repartition_pod import hold_for_repartition, keep_repartition
 from tidegate.app.rules.upgrade.reporting import (
@@ -51,6 +51,7 @@ from tidegate.app.rules.upgrade.reporting import (
     step_events,
 )
 from tidegate.app.rules.upgrade.table import next_step, with_step
+from tidegate.app.rules.upgrade.work_pod import NOTHING, Kept
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health

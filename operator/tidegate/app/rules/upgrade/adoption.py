@@ -6,7 +6,7 @@ tells in which lineage, and one that was not to run tells why. What the status m
 
 from __future__ import annotations
 
-from tidegate.api.streaming_app import StreamingAppStatus, UpgradeMode, UpgradeStatus
+from tidegate.api.streaming_app import UpgradeMode, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lacks_beginning, lineage_of
@@ -36,16 +36,14 @@ def new_version_runs_already(o: Observation, upgrade: UpgradeStatus, now: float)
     Otherwise the upgrade would wait for ever for a driver of the previous version to stop. Nothing was kept to roll
     back to: the state has moved on with the new version.
     """
-    driver = o.driver
+    driver, snapshot = o.driver, upgrade.rollback_snapshot
     if driver is None or driver.terminating or upgrade.mode is UpgradeMode.STATELESS or upgrade.repartition is not None:
         return None  # versions without state, or with repartitioned state, run in another lineage than this one
-    runs_new_version = driver.spec_hash == upgrade.to_spec_hash == o.spec_hash
-    if not runs_new_version or upgrade.from_spec_hash == upgrade.to_spec_hash:
+    if not driver.spec_hash == upgrade.to_spec_hash == o.spec_hash != upgrade.from_spec_hash:
         return None
-    if driver.app_uid != o.app.metadata.uid or driver.epoch != o.app.status.epoch:
+    if (driver.app_uid, driver.epoch) != (o.app.metadata.uid, o.app.status.epoch):
         return None
-    never_taken = ids_of(upgrade.rollback_snapshot) if upgrade.rollback_snapshot is not None else ()
-    obsolete = with_obsolete(upgrade, *never_taken)
+    obsolete = with_obsolete(upgrade, *(ids_of(snapshot) if snapshot is not None else ()))
     return change(
         upgrade,
         upgrade_messages.STARTED,
@@ -67,19 +65,17 @@ def adoption_event(o: Observation, step: Step | None) -> tuple[PublishEvent, ...
 
 
 def report_of_fenced(o: Observation) -> Termination | None:
-    """Return the last words of a driver that was not to run, if they say what the status does not."""
-    driver, status = o.driver, o.app.status
+    """Return the last report of a driver that was not to run, if that says what the status does not."""
+    driver, status, began = o.driver, o.app.status, o.app.status.start_from
     told = ended_for_good_with(driver, Reason.FENCED)
-    if driver is None or told is None or not told.adopt_epoch:
-        return None
-    if unproven_place(o) is not None:
+    if driver is None or told is None or not told.adopt_epoch or unproven_place(o) is not None:
         return None
     if told.adopt_epoch > status.epoch or told.adopted_from:
         return told
     if driver.epoch < status.epoch:
         return None  # of an earlier launch: what that was told is in the status, or over
-    other = told.adopt_lineage not in (0, status.lineage)
-    return told if other or (told.adopt_opening and _means_to_open(status, told.adopt_lineage)) else None
+    opens = status.upgrade is not None or (began is not None and began.lineage == told.adopt_lineage)
+    return told if told.adopt_lineage not in (0, status.lineage) or (told.adopt_opening and opens) else None
 
 
 def unproven_place(o: Observation) -> Termination | None:
@@ -94,8 +90,3 @@ def unproven_place(o: Observation) -> Termination | None:
         return None
     as_if_empty = (told.adopt_epoch, told.adopt_lineage) == (driver.epoch, FIRST_LINEAGE)
     return told if as_if_empty and lacks_beginning(o) else None
-
-
-def _means_to_open(status: StreamingAppStatus, lineage: int) -> bool:
-    began = status.start_from
-    return status.upgrade is not None or (began is not None and began.lineage == lineage)

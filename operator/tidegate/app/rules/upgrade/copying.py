@@ -10,20 +10,25 @@ from tidegate.app.rules.upgrade.record import Step, change, find_report, is_pend
 from tidegate.app.rules.upgrade.rehearsal import left_out
 from tidegate.app.rules.upgrade.repartition import judge_copy
 from tidegate.pods.records.read_pods import time_from_seconds
-from tidegate.pods.records.record import PodRecord, process_of
+from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import Unfit
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
 PATIENCE = 60.0
 """Seconds after which it goes on without a copy if the agent does not answer, or does not take the order."""
+ORDER_PAUSE = 15.0
+"""Seconds between two orders to an agent whose report does not show the first."""
+MOST_AT_ONCE = 10
+"""Snapshots that are ordered to go at once: a report keeps room for those that ended last."""
+_TAKEN = (SnapshotState.READY, SnapshotState.FAILED, SnapshotState.COPYING)
+"""What is reported of a snapshot that was taken: how that ended, and not yet that it goes."""
 
 
 def driver_is_gone(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Go on without a copy: who ended does not have to be stopped for want of one."""
-    if upgrade.rollback_snapshot is None or _is_there(o.driver):
-        return None
-    return _stop(o, upgrade, messages.DRIVER_GONE, now)
+    there = o.driver is not None and o.driver.running and not o.driver.terminating
+    return None if upgrade.rollback_snapshot is None or there else _stop(o, upgrade, messages.DRIVER_GONE, now)
 
 
 def state_cannot_be_repartitioned(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -48,13 +53,13 @@ def copied(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
 
 def copy_was_deleted_unread(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Stop nothing for a repartition of which nobody knows whether Spark can do it."""
-    deleted = _state(o, upgrade) is SnapshotState.DISPOSED and is_pending(upgrade)
+    deleted = _report(o, upgrade, SnapshotState.DISPOSED) is not None and is_pending(upgrade)
     return change(upgrade, messages.COPY_REMOVED_BEFORE_REPARTITION) if deleted else None
 
 
 def copy_was_deleted(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Go on without the copy."""
-    deleted = _state(o, upgrade) is SnapshotState.DISPOSED
+    deleted = _report(o, upgrade, SnapshotState.DISPOSED) is not None
     return _stop(o, upgrade, messages.COPY_REMOVED, now) if deleted else None
 
 
@@ -67,8 +72,8 @@ def nothing_is_committed(o: Observation, upgrade: UpgradeStatus, now: float) -> 
 
 def copy_failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Stop nothing: state that cannot be read cannot be rolled back to."""
-    report = _report(o, upgrade)
-    if report is None or report.state is not SnapshotState.FAILED:
+    report = _report(o, upgrade, SnapshotState.FAILED)
+    if report is None:
         return None
     return change(upgrade, messages.copy_failed(report.message), report.reason or Reason.INTERNAL_ERROR)
 
@@ -84,25 +89,18 @@ def order_is_refused(o: Observation, upgrade: UpgradeStatus, now: float) -> Step
     return _stop(o, upgrade, messages.not_ordered(why if refused else ""), now)
 
 
-def _is_there(driver: PodRecord | None) -> bool:
-    return driver is not None and driver.running and not driver.terminating
-
-
-def _report(o: Observation, upgrade: UpgradeStatus) -> SnapshotReport | None:
-    """Return what the driver says of the copy, None if it says nothing yet."""
+def _report(o: Observation, upgrade: UpgradeStatus, state: SnapshotState | None = None) -> SnapshotReport | None:
+    """Return what the driver says of the copy, None if it says nothing yet, or that it is in another state."""
     report = find_report(o, upgrade.rollback_snapshot.copy) if upgrade.rollback_snapshot is not None else None
-    return report if report is not None and report.state is not SnapshotState.UNKNOWN and takes_orders(o) else None
-
-
-def _state(o: Observation, upgrade: UpgradeStatus) -> SnapshotState | None:
-    report = _report(o, upgrade)
-    return report.state if report is not None else None
+    if report is None or report.state is SnapshotState.UNKNOWN or not takes_orders(o):
+        return None
+    return report if state in (None, report.state) else None
 
 
 def _judged(o: Observation, upgrade: UpgradeStatus, now: float) -> UpgradeStatus | Unfit | None:
     """Return the record with what the complete copy says of a repartition, None if there is no complete one."""
-    report = _report(o, upgrade)
-    if report is None or report.state is not SnapshotState.READY:
+    report = _report(o, upgrade, SnapshotState.READY)
+    if report is None:
         return None
     return judge_copy(upgrade, report, now) if is_pending(upgrade) else upgrade
 
@@ -111,37 +109,24 @@ def _stop(o: Observation, upgrade: UpgradeStatus, message: str, now: float) -> S
     return change(upgrade, message, rehearsal=left_out(o, message, now))
 
 
-ORDER_PAUSE = 15.0
-"""Seconds between two orders to an agent whose report does not show the first."""
-MOST_AT_ONCE = 10
-"""Snapshots that are ordered to go at once: a report keeps room for those that ended last."""
-
-
 def order_copies(o: Observation, now: float) -> tuple[Action, ...]:
     """Have the driver copy the state for an upgrade, and dispose of what earlier upgrades left."""
-    upgrade, stable = o.app.status.upgrade, o.app.status.last_stable
-    if upgrade is None or not takes_orders(o) or o.driver is None:
+    upgrade, driver = o.app.status.upgrade, o.driver
+    if upgrade is None or driver is None or not takes_orders(o):
         return ()
-    take: tuple[SnapshotOrder, ...] = ()
-    copy = (
-        upgrade.rollback_snapshot.copy
-        if upgrade.rollback_snapshot is not None and upgrade.phase is UpgradePhase.COPYING
-        else ""
-    )
-    if copy and stable is not None and find_report(o, copy) is None:
-        take = (SnapshotOrder(copy, holders=(copy,), image=o.app.spec.application.image),)
-    going = tuple(name for name in upgrade.obsolete if not _is_being_disposed_of(o, name))[:MOST_AT_ONCE]
-    # What a rehearsal writes goes with the copy that it began with: not before nobody writes there any more.
-    dispose = going if not o.rehearsals else ()
     given, to = o.memory.orders_given
-    lately = to == process_of(o.driver) and 0 <= now - given < ORDER_PAUSE
-    if lately or not (take or dispose):
+    if to == process_of(driver) and 0 <= now - given < ORDER_PAUSE:
         return ()
-    return (OrderSnapshots(o.driver, SnapshotOrders(take=take, dispose=dispose)),)
+    copies = upgrade.phase is UpgradePhase.COPYING and o.app.status.last_stable is not None
+    copy = upgrade.rollback_snapshot.copy if upgrade.rollback_snapshot is not None and copies else ""
+    image, take = o.app.spec.application.image, tuple[SnapshotOrder, ...]()
+    if copy and find_report(o, copy) is None:
+        take = (SnapshotOrder(copy, holders=(copy,), image=image),)
+    # What a rehearsal writes goes with the copy that it began with: not before nobody writes there any more.
+    dispose = () if o.rehearsals else tuple(name for name in upgrade.obsolete if not _goes(o, name))[:MOST_AT_ONCE]
+    return (OrderSnapshots(driver, SnapshotOrders(take=take, dispose=dispose)),) if take or dispose else ()
 
 
-def _is_being_disposed_of(o: Observation, name: str) -> bool:
+def _goes(o: Observation, name: str) -> bool:
     report = find_report(o, name)
-    # Of one that was taken, what is told is how that ended.
-    taken = (SnapshotState.READY, SnapshotState.FAILED, SnapshotState.COPYING)
-    return report is not None and report.state not in taken
+    return report is not None and report.state not in _TAKEN

@@ -9,17 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import msgspec
+from msgspec.structs import replace
 
 from tidegate.api.spec_hash import spec_hash
-from tidegate.api.streaming_app import (
-    Phase,
-    RepartitionResult,
-    StreamingAppStatus,
-    UpgradeMode,
-    UpgradePhase,
-    UpgradeStatus,
-)
+from tidegate.api.streaming_app import Phase, RepartitionResult, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import MAY_COME
 from tidegate.app.rules.upgrade import messages
@@ -41,27 +34,21 @@ _UNUSABLE = frozenset({Reason.INVALID_SPEC, Reason.CONFIGURATION_TOO_LONG, *MAY_
 
 def is_deferred(o: Observation) -> bool:
     """Return whether the spec's number of partitions has to wait."""
-    status, wanted = o.app.status, o.app.spec.state.partitions
-    if status.state_partitions in (0, wanted) or o.app.spec.upgrade.mode is UpgradeMode.STATELESS:
+    status, spec = o.app.status, o.app.spec
+    if status.state_partitions in (0, spec.state.partitions) or spec.upgrade.mode is UpgradeMode.STATELESS:
         return False
-    stable, upgrade = status.last_stable, status.upgrade
+    stable, upgrade, began = status.last_stable, status.upgrade, status.start_from
     if stable is None:
         # Before its first batch there is nothing that could be divided, and the number is taken as it is. A snapshot's
         # state keeps its own until somebody asks for another.
-        return status.batch is not None and status.start_from is None and o.spec_hash != status.applied_spec_hash
+        return status.batch is not None and began is None and o.spec_hash != status.applied_spec_hash
     if upgrade is None or o.spec_hash in (upgrade.to_spec_hash, stable.spec_hash):
         return False  # it is what is under way, or what there was before
-    if _is_to_be_filled(status):
-        return True
-    if status.lineage == stable.lineage and not is_another_asked_for(o.app.spec, stable):
+    if began is not None and began.lineage == status.lineage and not began.has_started:
+        return True  # it is not known yet if a rollback's lineage has all that it starts from: its driver fills it
+    if status.lineage == stable.lineage and not is_another_asked_for(spec, stable):
         return False  # as the stable version, which runs on state in another number
     return _is_unproven(upgrade)
-
-
-def _is_to_be_filled(status: StreamingAppStatus) -> bool:
-    """Return whether it is not known yet if a rollback's lineage has all that it starts from: its driver fills it."""
-    began = status.start_from
-    return began is not None and began.lineage == status.lineage and not began.has_started
 
 
 def _is_unproven(upgrade: UpgradeStatus) -> bool:
@@ -69,63 +56,50 @@ def _is_unproven(upgrade: UpgradeStatus) -> bool:
     if upgrade.epoch:
         return upgrade.phase in _LAUNCHED
     # The previous version is being stopped for something else, and nobody has asked what its state is.
-    return upgrade.phase is UpgradePhase.STOPPING and not _divides(upgrade)
-
-
-def _divides(upgrade: UpgradeStatus) -> bool:
     known = upgrade.repartition
-    return known is not None and known.result != RepartitionResult.NOT_NEEDED
+    divides = known is not None and known.result != RepartitionResult.NOT_NEEDED
+    return upgrade.phase is UpgradePhase.STOPPING and not divides
 
 
 def with_kept_number(o: Observation) -> Observation:
     """Return the observation with the number that the state has in place of the spec's, as long as that has to wait."""
     if not is_deferred(o):
         return o
-    spec = o.app.spec
-    state = msgspec.structs.replace(spec.state, partitions=o.app.status.state_partitions)
-    app = msgspec.structs.replace(o.app, spec=msgspec.structs.replace(spec, state=state))
+    state = replace(o.app.spec.state, partitions=o.app.status.state_partitions)
+    app = replace(o.app, spec=replace(o.app.spec, state=state))
     return dataclasses.replace(o, app=app, spec_hash=spec_hash(app))
 
 
 def about_all(step: Step | None, o: Observation, asked: Observation) -> Step | None:
-    """Return a step by which a version is rolled back, or found unusable, as one about all that the spec asks for.
+    """Return a step by which a version is rolled back, or found unusable, as one about all that ``asked`` asks for.
 
     What has failed is not tried once more, together with another number.
-
-    Args:
-        step: which is taken.
-        o: what it was decided about.
-        asked: the same with the spec as it is.
     """
     upgrade = step.upgrade if step is not None else None
-    if step is None or upgrade is None:
+    if step is None or upgrade is None or upgrade.to_spec_hash != o.spec_hash:
         return step
     if upgrade.phase is not UpgradePhase.ROLLING_BACK and upgrade.reason not in _UNUSABLE:
         return step
-    if o.spec_hash == asked.spec_hash or upgrade.to_spec_hash != o.spec_hash:
-        return step
-    return dataclasses.replace(step, upgrade=msgspec.structs.replace(upgrade, to_spec_hash=asked.spec_hash))
+    return dataclasses.replace(step, upgrade=replace(upgrade, to_spec_hash=asked.spec_hash))
 
 
 def deferred_condition(asked: Observation, verdict: Verdict) -> Verdict:
-    """Return a verdict about what is as one about a spec whose number of partitions waits, or is still to be followed.
+    """Return the verdict with what becomes of a number of partitions that waits, or comes when a suspension ends.
 
     In whatever state the driver is: who has edited the number looks now, and a start or a failure may take long.
-
-    Args:
-        asked: everything that is known, with the spec as it is.
-        verdict: what the rules say.
     """
     if not is_deferred(asked):
-        return _repartition_to_come_condition(asked, verdict)
-    message = messages.beside(verdict.message, _deferred(asked), _remedy(asked, verdict))
+        return _with_repartition_to_come(asked, verdict)
+    remedy = texts.RESUME_FIRST if asked.app.spec.suspend else ""
+    remedy = texts.FIX_FIRST if verdict.phase is Phase.FAILED else remedy  # who is stable is so by its batches
+    message = messages.beside(verdict.message, _deferred(asked), remedy)
     if verdict.phase is not Phase.RUNNING or verdict.health is Health.STALLED:
         return dataclasses.replace(verdict, message=message)
     reason = Reason.STATE_PARTITIONS_KEPT if verdict.health is Health.READY else verdict.reason
     return dataclasses.replace(verdict, health=Health.RECONCILING, reason=reason, message=message)
 
 
-def _repartition_to_come_condition(asked: Observation, verdict: Verdict) -> Verdict:
+def _with_repartition_to_come(asked: Observation, verdict: Verdict) -> Verdict:
     """Say what comes of the number when a suspended application goes on; nothing begins before."""
     wanted, upgrade = wanted_repartition(asked), asked.app.status.upgrade
     if not asked.app.spec.suspend or wanted is None or verdict.phase not in (Phase.SUSPENDED, Phase.STOPPING):
@@ -137,21 +111,12 @@ def _repartition_to_come_condition(asked: Observation, verdict: Verdict) -> Verd
 
 
 def deferred_event(asked: Observation) -> tuple[PublishEvent, ...]:
-    """Return the event of a number that waits, at the first look at the spec that asks for it."""
-    metadata, status = asked.app.metadata, asked.app.status
-    if status.observed_generation == metadata.generation or not is_deferred(asked):
+    """Return the event of a number that waits, when the spec that asks for it is first reconciled."""
+    generation = asked.app.metadata.generation
+    if asked.app.status.observed_generation == generation or not is_deferred(asked):
         return ()
-    return (PublishEvent(Reason.STATE_PARTITIONS_KEPT, _deferred(asked), False, f"{metadata.generation}"),)
+    return (PublishEvent(Reason.STATE_PARTITIONS_KEPT, _deferred(asked), False, f"{generation}"),)
 
 
 def _deferred(asked: Observation) -> str:
     return texts.number_deferred(asked.app.status.state_partitions, asked.app.spec.state.partitions)
-
-
-def _remedy(asked: Observation, verdict: Verdict) -> str:
-    """Return what is to be done for it, empty if nothing is: who is stable is so by its batches."""
-    if verdict.phase is Phase.FAILED:
-        return texts.FIX_FIRST
-    if asked.app.spec.suspend:
-        return texts.RESUME_FIRST
-    return ""

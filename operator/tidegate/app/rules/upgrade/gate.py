@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from tidegate.api.spec_hash import has_same_store
 from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import refusal_of, words_of_refusal
 from tidegate.app.rules.pods.executor_ends import name_failing_executors
-from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.launched import committed_nothing, ends_as_kept, has_not_begun
-from tidegate.app.rules.upgrade.record import (
-    UNDER_WAY,
-    Step,
-    active_queries,
-    change,
-    failed_queries,
-    find_report,
-    missing_queries,
-    named,
-    runs_ready,
-    seconds_in_phase,
-    seconds_under_test,
-    secret_gone,
-    stable_now,
-    takes_orders,
-    unstarted_queries,
-    with_complete_snapshot,
-)
+from tidegate.app.rules.upgrade.record import Step, active_queries, change
 from tidegate.app.rules.upgrade.rollback import rolled_back
+from tidegate.app.rules.upgrade.work_pod import never_starts
 from tidegate.engine.rules.pauses import time_left
+from tidegate.pods.records import faults
 from tidegate.pods.records.fault_messages import reported
-from tidegate.pods.records.faults import (
-    Problem,
-    blames_version,
-    ended_for_all_versions,
-    is_named,
-    name_end,
-    name_start_problem,
-    read_termination,
-)
+from tidegate.pods.records.faults import Problem, name_end, read_termination
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
@@ -52,19 +29,19 @@ IDLE = 60.0
 
 def is_passed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Call the version under test stable, also one that was given up on and then came round."""
-    if upgrade.to_spec_hash != o.spec_hash or not is_stable(o, missing_queries(o, upgrade, now)):
+    if not is_stable(o, record.missing_queries(o, upgrade, now)):
         return None
-    message = messages.stable(_batches(o), _dropped(o, upgrade))
-    return change(upgrade, message, stable=stable_now(o, now), previous=o.app.status.last_stable)
+    dropped = record.unstarted_queries(o, upgrade)
+    without = messages.queries_dropped(record.named(dropped), several=len(dropped) > 1) if dropped else ""
+    message = messages.stable(_batches(o), without)
+    return change(upgrade, message, stable=record.stable_now(o, now), previous=o.app.status.last_stable)
 
 
 def first_version_is_stable(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Call the first version stable: there is nothing it could be rolled back to, but the next one can."""
     status = o.app.status
-    under_way = status.upgrade is not None and status.upgrade.phase in UNDER_WAY
-    if status.last_stable is not None or under_way or not is_stable(o):
-        return None
-    return Step(stable=stable_now(o, now))
+    under_way = status.upgrade is not None and status.upgrade.phase in record.UNDER_WAY
+    return None if status.last_stable or under_way or not is_stable(o) else Step(stable=record.stable_now(o, now))
 
 
 def is_stable(o: Observation, missing: tuple[str, ...] = ()) -> bool:
@@ -80,11 +57,8 @@ def is_stable(o: Observation, missing: tuple[str, ...] = ()) -> bool:
     told = read_termination(driver.ended) if not driver.running else None
     if told is not None and told.reason is Reason.COMPLETED:
         return any(batch >= 0 for batch in told.batches.values())
-    if not takes_orders(o) or o.agent is None or not o.agent.report.ready or missing or failed_queries(o):
-        return False
-    # What has ended by itself has done what it was to do.
-    queries = active_queries(o)
-    return bool(queries) and all(query.committed >= wanted for query in queries)
+    queries = active_queries(o)  # what has ended by itself has done what it was to do
+    return _works(o) and not missing and bool(queries) and all(query.committed >= wanted for query in queries)
 
 
 def is_stable_again(o: Observation) -> bool:
@@ -93,15 +67,18 @@ def is_stable_again(o: Observation) -> bool:
     Each of its queries has committed enough, or waits for input. One that is ready is in no batch of before any more,
     unless it is paused: then it is ready whatever it did.
     """
-    driver = o.driver
+    driver, queries = o.driver, active_queries(o)
     if is_stable(o):
         return True
-    if driver is None or driver.spec_hash != o.spec_hash or not takes_orders(o) or failed_queries(o):
+    if driver is None or driver.spec_hash != o.spec_hash or not driver.running or not queries or not _works(o):
         return False
-    queries, paused = active_queries(o), o.agent is not None and o.agent.report.control.paused
-    if not queries or not runs_ready(o) or (paused and not all(query.committed for query in queries)):
-        return False
-    return _lacks_only_input(o)
+    paused = o.agent is not None and o.agent.report.control.paused
+    return _lacks_only_input(o) and (not paused or all(query.committed for query in queries))
+
+
+def _works(o: Observation) -> bool:
+    """Return whether the driver's agent says that all its queries run."""
+    return record.takes_orders(o) and o.agent is not None and o.agent.report.ready and not record.failed_queries(o)
 
 
 def failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -117,8 +94,7 @@ def failed_for_good(o: Observation, upgrade: UpgradeStatus, now: float) -> Step 
     problem = _failure(o, upgrade, now)
     if problem is None:
         return None
-    message = messages.failed(problem.message, why_not_rolled_back(o, upgrade))
-    return change(upgrade, message, problem.reason)
+    return change(upgrade, messages.failed(problem.message, why_not_rolled_back(o, upgrade)), problem.reason)
 
 
 def lacks_records_and_did_nothing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -128,16 +104,15 @@ def lacks_records_and_did_nothing(o: Observation, upgrade: UpgradeStatus, now: f
     them in its place: what was rolled back is not tried again by itself.
     """
     stable, driver = o.app.status.last_stable, o.driver
-    if stable is None or driver is None or upgrade.to_spec_hash != o.spec_hash or _is_suspended(o):
+    if stable is None or driver is None or driver.spec_hash != o.spec_hash or _is_suspended(o):
         return None
-    if driver.spec_hash != upgrade.to_spec_hash or driver.terminating or driver.running:
+    if driver.terminating or driver.running:
         return None
-    if not ended_for_all_versions(driver) or upgrade.mode is UpgradeMode.STATELESS:
+    if not faults.ended_for_all_versions(driver) or upgrade.mode is UpgradeMode.STATELESS:
         return None  # or somebody gave up the state with which the previous version would read on
     if not ends_as_kept(o, upgrade) or why_not_rolled_back(o, upgrade):
         return None
-    told = read_termination(driver.ended)
-    why = name_end(driver)
+    told, why = read_termination(driver.ended), name_end(driver)
     if told is not None:  # what the registry says to do is for the version in force
         why = Problem(why.reason, messages.lost_for_new_version(reported(told.exception, told.message)))
     return rolled_back(o, upgrade, stable, why)
@@ -145,16 +120,13 @@ def lacks_records_and_did_nothing(o: Observation, upgrade: UpgradeStatus, now: f
 
 def is_idle_now(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Note that the version under test has no input, with the same write that makes it Ready, however long it lasts."""
-    if upgrade.to_spec_hash != o.spec_hash or upgrade.idle_start_time is not None or idle_in(o, upgrade, now) != 0.0:
-        return None
-    return change(upgrade, idle_start_time=time_from_seconds(now))
+    idle = upgrade.idle_start_time is None and idle_in(o, upgrade, now) == 0.0
+    return change(upgrade, idle_start_time=time_from_seconds(now)) if idle else None
 
 
 def has_input_again(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Let the time of the version under test begin again when it waits no more: it could not show anything before."""
-    if upgrade.to_spec_hash != o.spec_hash or upgrade.idle_start_time is None:
-        return None
-    if waits_for_input(o, upgrade, now) or is_unheard(o):
+    if upgrade.idle_start_time is None or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None  # whoever decided before knew that it waits
     return change(upgrade, reason=Reason.INPUT_ARRIVED, idle_start_time=None, phase_start_time=time_from_seconds(now))
 
@@ -162,7 +134,7 @@ def has_input_again(o: Observation, upgrade: UpgradeStatus, now: float) -> Step 
 def pod_is_refused_or_there(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Say in the record that the API server takes no pod of the version under test, and what follows, until it does."""
     refusal = refusal_of(o)
-    if upgrade.to_spec_hash != o.spec_hash or upgrade.reason != Reason.LAUNCHED:
+    if upgrade.reason != Reason.LAUNCHED:
         return None
     message = messages.STARTED if o.driver is not None else upgrade.message
     if refusal is not None and refusal.recorded and refusal.attempts:
@@ -174,45 +146,47 @@ def pod_is_refused_or_there(o: Observation, upgrade: UpgradeStatus, now: float) 
 def rollback_snapshot_is_settled(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Record that the rollback snapshot is complete, or lost."""
     snapshot = upgrade.rollback_snapshot
-    report = find_report(o, snapshot.id) if snapshot is not None and not (snapshot.batches or snapshot.loss) else None
-    if snapshot is None or report is None:
+    if snapshot is None or snapshot.batches or snapshot.loss:
         return None
-    if report.state is SnapshotState.READY and report.queries:
-        return change(with_complete_snapshot(upgrade, {name: it.batch for name, it in report.queries.items()}))
-    if report.state not in (SnapshotState.FAILED, SnapshotState.DISPOSED):
+    report = record.find_report(o, snapshot.id)
+    if report is not None and report.state is SnapshotState.READY and report.queries:
+        return change(record.with_complete_snapshot(upgrade, {name: it.batch for name, it in report.queries.items()}))
+    if report is None or report.state not in (SnapshotState.FAILED, SnapshotState.DISPOSED):
         return None
-    lost = msgspec.structs.replace(snapshot, lost_message=report.message or report.state.value)
-    return change(upgrade, rollback_snapshot=lost)
+    return change(upgrade, rollback_snapshot=replace(snapshot, lost_message=report.message or report.state.value))
 
 
 def something_is_disposed_of(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Forget what is gone of earlier upgrades."""
     reports = o.agent.report.snapshots if o.agent is not None else ()
     gone = {report.id for report in reports if report.state is SnapshotState.DISPOSED}
-    if not gone.intersection(upgrade.obsolete):
-        return None
-    return change(upgrade, obsolete=tuple(name for name in upgrade.obsolete if name not in gone))
-
-
-def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | None:
-    driver, seconds, limit = o.driver, seconds_in_phase(upgrade, now), o.app.spec.upgrade.timeout_seconds
-    if upgrade.to_spec_hash != o.spec_hash or _is_suspended(o):
-        return None
-    if driver is not None and driver.spec_hash == upgrade.to_spec_hash:
-        if _lacks_state_of_both(o, driver):
-            return None
-        if _failed_by_itself(driver):
-            return name_end(driver)
-        problem = _name_long_start(o, driver, seconds) or name_failing_executors(o, now)
-        if problem is not None:
-            return problem
-    if _seconds_that_count(o, upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
-        return None
-    return Problem(Reason.UPGRADE_TIMEOUT, messages.not_stable_in_time(limit, _shown(o)))
+    left = tuple(name for name in upgrade.obsolete if name not in gone)
+    return change(upgrade, obsolete=left) if left != upgrade.obsolete else None
 
 
 def _is_suspended(o: Observation) -> bool:
     return o.app.spec.suspend or o.app.status.phase is Phase.SUSPENDED
+
+
+def _failure(o: Observation, upgrade: UpgradeStatus, now: float) -> Problem | None:
+    driver, limit = o.driver, o.app.spec.upgrade.timeout_seconds
+    if _is_suspended(o):
+        return None
+    if driver is not None and driver.spec_hash != o.spec_hash:
+        driver = None
+    if driver is not None:
+        if _lacks_state_of_both(o, driver):
+            return None
+        if not driver.terminating and faults.blames_version(driver):
+            return name_end(driver)
+        patience = o.app.spec.pod_start_timeout_seconds
+        slow = never_starts(driver, record.seconds_in_phase(upgrade, now), patience) if has_not_begun(driver) else None
+        problem = slow or name_failing_executors(o, now)
+        if problem is not None:
+            return problem
+    if _seconds_that_count(driver, upgrade, now) < limit or waits_for_input(o, upgrade, now) or is_unheard(o):
+        return None
+    return Problem(Reason.UPGRADE_TIMEOUT, messages.not_stable_in_time(limit, _shown(o)))
 
 
 def _lacks_state_of_both(o: Observation, driver: PodRecord) -> bool:
@@ -226,13 +200,13 @@ def _lacks_state_of_both(o: Observation, driver: PodRecord) -> bool:
     return has_same_store(o.app.spec, stable)
 
 
-def _seconds_that_count(o: Observation, upgrade: UpgradeStatus, now: float) -> float:
+def _seconds_that_count(driver: PodRecord | None, upgrade: UpgradeStatus, now: float) -> float:
     """Return how long the version has had to show that it is stable.
 
     What the previous version fails for as well costs it no time: that counts from the start after such an end.
     """
-    driver, seconds = o.driver, seconds_under_test(upgrade, now)
-    if driver is None or driver.spec_hash != upgrade.to_spec_hash or not ended_for_all_versions(driver):
+    seconds = record.seconds_under_test(upgrade, now)
+    if driver is None or not faults.ended_for_all_versions(driver):
         return seconds
     return min(seconds, max(0.0, now - driver.start_time)) if driver.running else 0.0
 
@@ -242,27 +216,13 @@ def _shown(o: Observation) -> str:
     refusal, driver = refusal_of(o), o.driver
     if refusal is not None:
         return messages.no_pod_created(refusal.reason)
-    problem = name_start_problem(driver) if driver is not None and has_not_begun(driver) else None
+    problem = faults.name_start_problem(driver) if driver is not None and has_not_begun(driver) else None
     return messages.pod_not_started(problem.reason) if problem is not None else _batches(o)
-
-
-def _name_long_start(o: Observation, driver: PodRecord, seconds: float) -> Problem | None:
-    """Return what keeps a pod's containers from starting, None as long as it may pass, or its process ran once."""
-    problem = name_start_problem(driver) if has_not_begun(driver) else None
-    return problem if is_named(problem) and seconds >= o.app.spec.pod_start_timeout_seconds else None
-
-
-def _failed_by_itself(driver: PodRecord) -> bool:
-    return not driver.terminating and blames_version(driver)
 
 
 def waits_for_input(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     """Return whether the version runs, and all that is missing are batches that nobody has input for."""
-    if o.agent is None or not takes_orders(o) or not o.agent.report.ready:
-        return False
-    if failed_queries(o) or missing_queries(o, upgrade, now):
-        return False
-    return _lacks_only_input(o)
+    return _works(o) and not record.missing_queries(o, upgrade, now) and _lacks_only_input(o)
 
 
 def _lacks_only_input(o: Observation) -> bool:
@@ -275,8 +235,7 @@ def idle_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | None:
     if not waits_for_input(o, upgrade, now):
         return None
     since = upgrade.phase_start_time.timestamp() if upgrade.phase_start_time is not None else 0.0
-    newest = max((query.last_commit_time for query in active_queries(o)), default=0.0)
-    return time_left(max(since, newest), IDLE, now)
+    return time_left(max(since, *(query.last_commit_time for query in active_queries(o)), 0.0), IDLE, now)
 
 
 def is_unheard(o: Observation) -> bool:
@@ -284,7 +243,7 @@ def is_unheard(o: Observation) -> bool:
 
     An operator that has just begun has not heard the agent yet.
     """
-    return o.agent is None and runs_ready(o)
+    return o.agent is None and record.runs_ready(o)
 
 
 def is_idle(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
@@ -293,32 +252,19 @@ def is_idle(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
 
 
 def why_not_rolled_back(o: Observation, upgrade: UpgradeStatus) -> str:
-    """Return why a version that failed stays, empty if it is to be rolled back."""
-    if o.app.status.last_stable is None:
+    """Return why a version that failed stays, with how a person rolls it back if one can; empty if it is not to."""
+    stable, snapshot = o.app.status.last_stable, upgrade.rollback_snapshot
+    if stable is None:
         return messages.NO_STABLE_VERSION
-    if upgrade.rollback_snapshot is not None and upgrade.rollback_snapshot.loss:
-        return messages.state_lost(upgrade.rollback_snapshot.loss)
-    if gone := secret_gone(o.app.spec, o.app.status.last_stable):
+    if snapshot is not None and snapshot.loss:
+        return messages.state_lost(snapshot.loss)
+    if gone := record.secret_gone(o.app.spec, stable):
         return messages.secret_gone(gone)
     if o.app.spec.upgrade.rollback_policy is RollbackPolicy.NEVER:
-        return _by_hand(upgrade, messages.POLICY_NEVER)
-    kept = upgrade.rollback_snapshot is not None or committed_nothing(o, upgrade)
-    return "" if kept else messages.LAST_STATE
-
-
-def _by_hand(upgrade: UpgradeStatus, why: str) -> str:
-    """Return why a version is not rolled back automatically, with how a person does it if that is possible."""
-    snapshot = upgrade.rollback_snapshot
-    return messages.by_hand(why, snapshot.id if snapshot is not None and not snapshot.loss else "")
-
-
-def _dropped(o: Observation, upgrade: UpgradeStatus) -> str:
-    dropped = unstarted_queries(o, upgrade)
-    return messages.queries_dropped(named(dropped), several=len(dropped) > 1) if dropped else ""
+        return messages.by_hand(messages.POLICY_NEVER, snapshot.id if snapshot is not None else "")
+    return "" if snapshot is not None or committed_nothing(o, upgrade) else messages.LAST_STATE
 
 
 def _batches(o: Observation) -> str:
-    queries = active_queries(o)
-    if not queries:
-        return messages.NO_BATCHES
-    return messages.names([messages.query_committed(query.name, query.committed) for query in queries])
+    committed = [messages.query_committed(query.name, query.committed) for query in active_queries(o)]
+    return messages.names(committed) if committed else messages.NO_BATCHES

@@ -67,7 +67,7 @@ def work_can_be_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> St
 
 def no_pod_can_be_made(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Refuse a version of which no pod can be made, as turned out only now, while the previous one is in force."""
-    why_not, remedy = _why_not_launchable(o) if upgrade.to_spec_hash == o.spec_hash else ("", "")
+    why_not, remedy = _why_not_launchable(o)
     if not why_not:
         return None
     # Of a rehearsal nothing will come any more.

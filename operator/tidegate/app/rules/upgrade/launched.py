@@ -20,18 +20,16 @@ def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     When it was launched is known only of the first launch at the gate. Later ones, another version in its place and
     input after a pause begin the record's time again; then what counts is when the upgrade began.
     """
-    first = upgrade.phase is UpgradePhase.GATE and upgrade.reason == Reason.LAUNCHED
-    since = upgrade.phase_start_time if first and _is_only_launch(o, upgrade) else upgrade.start_time
+    known = upgrade.phase is UpgradePhase.GATE and upgrade.reason == Reason.LAUNCHED and _is_only_launch(o, upgrade)
+    since = upgrade.phase_start_time if known else upgrade.start_time
     return since is not None and now < since.timestamp() + o.app.spec.upgrade.timeout_seconds
 
 
 def never_began(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether it is certain that no process of the upgrade has begun, however long ago it was launched."""
-    if not _is_only_launch(o, upgrade):
-        return False
     driver = o.driver
-    if driver is None:
-        return _was_refused(o, upgrade)
+    if driver is None or not _is_only_launch(o, upgrade):
+        return driver is None and _was_refused(o, upgrade)
     return driver.epoch == upgrade.epoch and has_not_begun(driver)
 
 
@@ -55,17 +53,18 @@ def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether it is certain that the version under test has committed no batch."""
     driver = o.driver
     if driver is None:
-        return _is_only_launch(o, upgrade) and _was_refused(o, upgrade)
-    if driver.restarts > 1:
-        return False
-    if driver.ended is None:
+        return _was_refused(o, upgrade)
+    if driver.restarts > 1 or driver.ended is None:
         return has_not_begun(driver)
     told = read_termination(driver.ended)
     if told is None or told.committed != 0:
         return False
-    # The kubelet keeps the last words of one process. After a restart those are the first one's only while the second
+    if not driver.restarts:
+        return not driver.running
+    # The kubelet keeps the last report of one process. After a restart that is the first one's only while the second
     # runs, and what that one did is to be asked of it.
-    return not driver.running if not driver.restarts else driver.running and _second_committed_nothing(o, driver)
+    of_second = driver.ready if o.agent is None else any(query.committed for query in o.agent.report.queries)
+    return driver.running and not of_second
 
 
 def ends_as_kept(o: Observation, upgrade: UpgradeStatus) -> bool:
@@ -82,19 +81,13 @@ def ends_as_kept(o: Observation, upgrade: UpgradeStatus) -> bool:
     return {query.name: query.batch_id for query in kept} == {name: b for name, b in told.batches.items() if b >= 0}
 
 
-def _second_committed_nothing(o: Observation, driver: PodRecord) -> bool:
-    if o.agent is None:
-        return not driver.ready
-    return not any(query.committed for query in o.agent.report.queries)
-
-
 def _is_only_launch(o: Observation, upgrade: UpgradeStatus) -> bool:
     return 0 < upgrade.epoch == o.app.status.epoch
 
 
 def _was_refused(o: Observation, upgrade: UpgradeStatus) -> bool:
-    """Return whether the API server has taken no pod of the launch: after any other answer no refusal is remembered."""
+    """Return whether the API server took no pod of the only launch: after any other answer no refusal is remembered."""
     refusal = o.memory.refusal
-    if refusal is None or not refusal.recorded:
+    if refusal is None or not refusal.recorded or not _is_only_launch(o, upgrade):
         return False  # or of a launch that had no epoch yet
     return (refusal.pod_name, refusal.epoch) == (driver_pod_name(o.app.metadata.name), upgrade.epoch)

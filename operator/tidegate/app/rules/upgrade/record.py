@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from tidegate.api.spec_hash import has_same_store, held_version, recorded_version
 from tidegate.api.streaming_app import (
     RollbackSnapshot,
     SnapshotBatch,
     StableSpec,
-    StartedFrom,
     StreamingAppSpec,
     StreamingAppStatus,
     UpgradePhase,
@@ -26,7 +25,6 @@ from tidegate.app.rules.origin import lineage_of
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.protocol import DriverState, QueryReport
 from tidegate_spark.contract.reasons import AnyReason, Reason
-from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 OLD_RUNS = (UpgradePhase.COPYING, UpgradePhase.REHEARSING)
@@ -53,13 +51,6 @@ UPGRADE_REASONS = {
 }
 """The condition's and the event's reason in each phase."""
 
-REHEARSAL_REASONS = {
-    RehearsalResult.PASSED: Reason.REHEARSAL_PASSED,
-    RehearsalResult.FAILED: Reason.REHEARSAL_FAILED,
-    RehearsalResult.INCONCLUSIVE: Reason.REHEARSAL_INCONCLUSIVE,
-}
-"""The event's reason for each result."""
-
 MOST_OBSOLETE = 64
 """Ids of snapshots to be disposed of that a status holds; more of them, and the API server would take no status."""
 
@@ -82,7 +73,7 @@ def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
     """Return the status with the change."""
     if any(step.adopt):
         status = adopted(status, *step.adopt)
-    return msgspec.structs.replace(
+    return replace(
         status,
         upgrade=step.upgrade or status.upgrade,
         last_stable=step.stable or status.last_stable,
@@ -91,20 +82,19 @@ def applied(status: StreamingAppStatus, step: Step) -> StreamingAppStatus:
 
 
 def adopted(status: StreamingAppStatus, epoch: int, lineage: int, opening: bool = False) -> StreamingAppStatus:
-    """Return the status with what the storage says.
+    """Return the status with the epoch of the last launch and the lineage that the storage has, 0 if it tells none.
 
-    Args:
-        status: what there is.
-        epoch: of the last launch that the storage knows.
-        lineage: in which the application is; 0 if that was not told.
-        opening: whether that did not start with what the status says.
+    ``opening``: that lineage did not start with what the status says.
     """
     lineage = lineage or status.lineage
     epoch = max(status.epoch, epoch)
     if lineage == status.lineage and not opening and epoch == status.epoch:
         return status
-    same = lineage == status.lineage
-    return msgspec.structs.replace(
+    same, began = lineage == status.lineage, status.start_from
+    # What is not to be opened any more began with nothing; an upgrade under way is begun again, by what the spec says.
+    unopened = began is not None and (began.lineage > lineage or (opening and began.lineage == lineage))
+    over = status.upgrade is not None and (opening or status.upgrade.phase in UNDER_WAY)
+    return replace(
         status,
         epoch=epoch,
         lineage=lineage,
@@ -112,21 +102,9 @@ def adopted(status: StreamingAppStatus, epoch: int, lineage: int, opening: bool 
         queries=status.queries if same else (),
         batch=status.batch if same else None,
         batches=status.batches if same else (),
-        start_from=_start_left(status.start_from, lineage, opening),
-        upgrade=_upgrade_left(status.upgrade, opening),
+        start_from=None if unopened else began,
+        upgrade=None if over else status.upgrade,
     )
-
-
-def _start_left(began: StartedFrom | None, lineage: int, opening: bool) -> StartedFrom | None:
-    """Return what an earlier lineage began with, or this one; nothing of one that is not to be opened any more."""
-    if began is None or began.lineage > lineage or (opening and began.lineage == lineage):
-        return None
-    return began
-
-
-def _upgrade_left(upgrade: UpgradeStatus | None, opening: bool) -> UpgradeStatus | None:
-    """Return the record of an upgrade that is over; one under way is begun again, by what the spec says."""
-    return None if upgrade is None or opening or upgrade.phase in UNDER_WAY else upgrade
 
 
 def change(
@@ -140,16 +118,11 @@ def change(
 ) -> Step:
     """Return the step by which the record says something else; its line in the table says which phase that leads to.
 
-    Args:
-        upgrade: the record.
-        message: what it says from now on; empty: as before.
-        reason: the same in one word; empty: the table's, or as before.
-        stable: the version to be held to from now on; None: as before.
-        uses_epoch: that is used from now on; 0: as before.
-        fields: of the record that are others from now on.
+    What is empty stays: message, reason (or the table has it), the stable version, the epoch that is used from now on.
+    ``fields`` are those of the record that change.
     """
     fields |= {name: value for name, value in (("message", message), ("reason", reason)) if value}
-    return Step(msgspec.structs.replace(upgrade, **fields), stable=stable, epoch=uses_epoch)
+    return Step(replace(upgrade, **fields), stable=stable, epoch=uses_epoch)
 
 
 def with_obsolete(upgrade: UpgradeStatus, *going: str) -> tuple[str, ...]:
@@ -158,17 +131,12 @@ def with_obsolete(upgrade: UpgradeStatus, *going: str) -> tuple[str, ...]:
 
 
 def with_complete_snapshot(upgrade: UpgradeStatus, batches: Mapping[str, int]) -> UpgradeStatus:
-    """Return the record with its rollback snapshot as complete; the copy was of use only until then.
-
-    Args:
-        upgrade: the record; there is such a snapshot.
-        batches: the last one of each query in it.
-    """
+    """Return the record with its rollback snapshot as complete, with the last batch of each query in it."""
     snapshot = upgrade.rollback_snapshot
     assert snapshot is not None
     held = tuple(SnapshotBatch(name=name, batch_id=batch) for name, batch in sorted(batches.items()))
-    whole = msgspec.structs.replace(snapshot, batches=held, copy="")
-    return msgspec.structs.replace(upgrade, rollback_snapshot=whole, obsolete=with_obsolete(upgrade, snapshot.copy))
+    whole = replace(snapshot, batches=held, copy="")  # the copy was of use only until then
+    return replace(upgrade, rollback_snapshot=whole, obsolete=with_obsolete(upgrade, snapshot.copy))
 
 
 def is_pending(upgrade: UpgradeStatus | None) -> bool:
@@ -207,10 +175,8 @@ def secret_gone(spec: StreamingAppSpec, version: StableSpec) -> str:
     """Return the field of a recorded version that was a secret, and that the spec has no more; empty if it has all."""
     try:
         held_version(spec, version)
-    except SecretGoneError as error:
-        return error.field
-    except ValueError:
-        return ""
+    except ValueError as error:
+        return error.field if isinstance(error, SecretGoneError) else ""
     return ""
 
 
@@ -221,7 +187,7 @@ def recorded(spec: StreamingAppSpec, version: StableSpec | None) -> StableSpec |
     """
     if version is None or version.spec == (shown := without_secrets(version.spec)):
         return version
-    without = msgspec.structs.replace(version, spec=shown)
+    without = replace(version, spec=shown)
     return version if secret_gone(spec, without) else without
 
 
@@ -275,12 +241,10 @@ def takes_orders(o: Observation) -> bool:
 
 def runs_ready(o: Observation) -> bool:
     """Return whether the driver runs with all its queries, by its agent's word or else by the kubelet's."""
-    driver = o.driver
+    driver, report = o.driver, o.agent.report if o.agent is not None else None
     if driver is None or driver.terminating or not driver.running:
         return False
-    if o.agent is None:
-        return driver.ready
-    return o.agent.report.state is DriverState.RUNNING and o.agent.report.ready
+    return driver.ready if report is None else report.state is DriverState.RUNNING and report.ready
 
 
 def missing_queries(o: Observation, upgrade: UpgradeStatus, now: float) -> tuple[str, ...]:

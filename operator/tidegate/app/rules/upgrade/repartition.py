@@ -10,7 +10,7 @@ import dataclasses
 import json
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from tidegate.api.streaming_app import (
     Phase,
@@ -26,28 +26,10 @@ from tidegate.api.streaming_app import (
 )
 from tidegate.app.observation import Observation
 from tidegate.app.rules.origin import lineage_of
-from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade import repartition_messages as texts
-from tidegate.app.rules.upgrade.record import (
-    BEFORE_A_LAUNCH,
-    Step,
-    change,
-    ids_of,
-    is_pending,
-    next_lineage,
-    seconds_since,
-    with_complete_snapshot,
-    with_obsolete,
-)
-from tidegate.app.rules.upgrade.repartition_pod import (
-    NotRepartitioned,
-    Outcome,
-    Repartitioned,
-    find_pod,
-    outcome_of,
-    report_of,
-    seconds_in_attempt,
-)
+from tidegate.app.rules.upgrade.record import Step, change
+from tidegate.app.rules.upgrade.repartition_pod import find_pod, outcome_of, report_of
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.faults import Problem
@@ -60,7 +42,7 @@ MOST_DEFERRALS = 2
 """How often a repartition that found a batch uncommitted is begun again by itself: each time costs a stop."""
 MOST_ATTEMPTS = 3
 """Pods that may be lost, or find the storage away, before the previous version goes on."""
-_NOT_KNOWN_YET = (*BEFORE_A_LAUNCH, UpgradePhase.ROLLING_BACK)
+_NOT_KNOWN_YET = (*record.BEFORE_A_LAUNCH, UpgradePhase.ROLLING_BACK)
 """Phases in which the state that the coming driver, or the one that is filling it, will have is not in the status."""
 
 
@@ -102,12 +84,7 @@ def is_another_asked_for(spec: StreamingAppSpec, stable: StableSpec) -> bool:
 
 
 def kept_event(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
-    """Return the event of a launch on state that keeps another number of partitions than the version asks for.
-
-    Args:
-        o: everything that is known, with the version that is launched.
-        status: as the launch writes it.
-    """
+    """Return the event of a launch, which writes ``status``, on state in another number of partitions than asked."""
     wanted, kept = o.app.spec.state.partitions, status.state_partitions
     if not kept or kept == wanted:
         return ()
@@ -115,14 +92,7 @@ def kept_event(o: Observation, status: StreamingAppStatus) -> tuple[PublishEvent
 
 
 def kept_condition(o: Observation, verdict: Verdict) -> Verdict:
-    """Return a verdict about a version that was launched on state in another number than it asks for, with that.
-
-    The event of its launch is gone after an hour, and the number in the spec is still another one.
-
-    Args:
-        o: everything that is known, with the version that is in force.
-        verdict: what the rules say.
-    """
+    """Return the verdict with the number of partitions where a launched version asks for another: its event fades."""
     status, wanted = o.app.status, o.app.spec.state.partitions
     if status.state_partitions in (0, wanted) or status.applied_spec_hash != o.spec_hash:
         return verdict
@@ -135,29 +105,22 @@ def kept_condition(o: Observation, verdict: Verdict) -> Verdict:
 
 
 def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> UpgradeStatus | Unfit:
-    """Return the record with what the copy of the state says of its repartition, or why there can be none.
-
-    Args:
-        upgrade: the record, with a repartition to come.
-        report: of the complete copy.
-        now: seconds since the epoch.
-    """
+    """Return the record with what the report of the complete copy says of its repartition, or why there can be none."""
     known = upgrade.repartition
-    facts = {name: query.state for name, query in report.queries.items()}
-    told = {name: state for name, state in facts.items() if state is not None}
-    if known is None or len(told) < len(facts):
+    told = {name: query.state for name, query in report.queries.items() if query.state is not None}
+    if known is None or len(told) < len(report.queries):
         return upgrade  # a runtime of before does not tell; the pod finds out
     if not needs_repartition(told, known.partitions):
-        message = texts.nothing_to_do(known.partitions)
-        return _settled(upgrade, RepartitionResult.NOT_NEEDED, "", message, now)
+        return _settled(upgrade, RepartitionResult.NOT_NEEDED, now, message=texts.nothing_to_do(known.partitions))
     return why_unfit(told, known.partitions, report.spark_version) or upgrade
 
 
 def driver_has_stopped(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Record an attempt once the previous version does not run any more; it has an epoch, which no driver has."""
-    if not is_pending(upgrade) or o.driver is not None or o.app.spec.suspend or upgrade.to_spec_hash != o.spec_hash:
+    known = upgrade.repartition if record.is_pending(upgrade) else None
+    if known is None or o.driver is not None or o.app.spec.suspend:
         return None
-    return _attempt(o, upgrade, Reason.STOPPED, texts.STARTED, now)
+    return _attempt(o, upgrade, known, Problem(Reason.STOPPED, texts.STARTED), now)
 
 
 def application_is_suspended(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -168,73 +131,61 @@ def application_is_suspended(o: Observation, upgrade: UpgradeStatus, now: float)
     known = upgrade.repartition
     if known is None or not o.app.spec.suspend:
         return None
-    later = msgspec.structs.replace(known, epoch=0, lineage=0, pod_uid="", attempts=0, progress=None, start_time=None)
+    later = replace(known, epoch=0, lineage=0, pod_uid="", attempts=0, progress=None, start_time=None)
     return change(upgrade, texts.SUSPENDED, repartition=later)
 
 
 def succeeded(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Launch the new version in the lineage that is whole."""
-    known, outcome = upgrade.repartition, _outcome(o, upgrade, now)
-    if known is None or not isinstance(outcome, Repartitioned):
+    known, outcome = upgrade.repartition, outcome_of(o, upgrade, now)
+    if known is None or outcome is None or outcome.end is None:
         return None
     queries, rows = outcome.end.queries, outcome.end.rows
     message = texts.done(known.lineage, known.partitions, known.from_partitions, rows)
     # Spark makes a batch of it, of each query whose state was repartitioned.
     last = max((it.batch + (it.partitions not in (0, known.partitions)) for it in queries.values()), default=None)
-    done = _settled(upgrade, RepartitionResult.COMPLETED, "", outcome.message, now, rows=rows, batch=last)
+    done = _settled(upgrade, RepartitionResult.COMPLETED, now, message=outcome.message, rows=rows, batch=last)
     # The lineage was made of the rollback snapshot, so that one is complete.
-    whole = with_complete_snapshot(done, {name: it.batch for name, it in queries.items()})
+    whole = record.with_complete_snapshot(done, {name: it.batch for name, it in queries.items()})
     return change(whole, message, lineage=known.lineage)
 
 
 def another_attempt_may_do(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Try once more with another pod, another epoch, another lineage."""
-    known, outcome = upgrade.repartition, _outcome(o, upgrade, now)
-    if known is None or not isinstance(outcome, NotRepartitioned) or not outcome.again:
-        return None
-    if known.attempts >= MOST_ATTEMPTS:
+    known, outcome = upgrade.repartition, outcome_of(o, upgrade, now)
+    if known is None or outcome is None or not outcome.again or known.attempts >= MOST_ATTEMPTS:
         return None
     follows = texts.another_attempt(outcome.message, known.attempts + 1, MOST_ATTEMPTS)
-    return _attempt(o, upgrade, outcome.what, follows, now)
+    return _attempt(o, upgrade, known, Problem(outcome.what, follows), now)
 
 
 def a_batch_is_to_be_finished(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Have the previous version run the batch that it was ended in, which it does at once; then this begins again."""
-    known, outcome = upgrade.repartition, _outcome(o, upgrade, now)
-    if known is None or not isinstance(outcome, NotRepartitioned) or outcome.what is not Reason.BATCH_UNCOMMITTED:
-        return None
-    if known.deferrals >= MOST_DEFERRALS:
+    known, outcome = upgrade.repartition, outcome_of(o, upgrade, now)
+    if known is None or outcome is None or outcome.what is not Reason.BATCH_UNCOMMITTED:
         return None
     number, batches = known.deferrals + 1, o.app.spec.upgrade.stable_batches
+    if number > MOST_DEFERRALS:
+        return None
     message = texts.deferred(outcome.message, batches, number, MOST_DEFERRALS)
-    given_up = _settled(upgrade, RepartitionResult.FAILED, outcome.what, outcome.message, now, deferrals=number)
-    return _given_up(o, given_up, Reason.STATE_PARTITIONS_KEPT, message)
+    later = replace(upgrade, repartition=replace(known, deferrals=number))
+    given_up = _failed(later, Problem(outcome.what, outcome.message), now)
+    return _given_up(o, given_up, message, Reason.STATE_PARTITIONS_KEPT)
 
 
 def failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Have the previous version go on."""
-    outcome = _outcome(o, upgrade, now)
-    if not isinstance(outcome, NotRepartitioned):
+    outcome = outcome_of(o, upgrade, now)
+    if outcome is None or outcome.end is not None:
         return None
-    why = Problem(outcome.what, outcome.message)
-    return not_repartitioned(o, upgrade, why, texts.failed(outcome.message), now)
+    return not_repartitioned(o, upgrade, Problem(outcome.what, outcome.message), texts.failed(outcome.message), now)
 
 
 def pod_is_there(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Record which pod an attempt has: if it goes without a word it was lost, and was not one that never came."""
     known = upgrade.repartition
     pod = find_pod(o, known) if known is not None and not known.pod_uid else None
-    if known is None or pod is None:
-        return None
-    return change(upgrade, repartition=msgspec.structs.replace(known, pod_uid=pod.uid))
-
-
-def _outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> Outcome | None:
-    known = upgrade.repartition
-    if known is None or upgrade.to_spec_hash != o.spec_hash:
-        return None
-    seconds = (seconds_in_attempt(o, upgrade, known, now), seconds_since(known.start_time, now))
-    return outcome_of(o, known, seconds, float(o.app.spec.state.repartition.timeout_seconds))
+    return change(upgrade, repartition=replace(known, pod_uid=pod.uid)) if known and pod else None
 
 
 def with_progress(o: Observation) -> UpgradeStatus | None:
@@ -249,14 +200,14 @@ def with_progress(o: Observation) -> UpgradeStatus | None:
     progress = RepartitionProgress(
         files=told.files, of_files=told.of_files, bytes=told.bytes, of_bytes=told.of_bytes, rows=told.rows
     )
-    return msgspec.structs.replace(upgrade, repartition=msgspec.structs.replace(known, progress=progress))
+    return replace(upgrade, repartition=replace(known, progress=progress))
 
 
 def without_progress(upgrade: UpgradeStatus | None) -> UpgradeStatus | None:
     """Return the record without how far a pod is: all that has to be written at once."""
     if upgrade is None or upgrade.repartition is None:
         return upgrade
-    return msgspec.structs.replace(upgrade, repartition=msgspec.structs.replace(upgrade.repartition, progress=None))
+    return replace(upgrade, repartition=replace(upgrade.repartition, progress=None))
 
 
 def starts_again(upgrade: UpgradeStatus) -> bool:
@@ -264,12 +215,22 @@ def starts_again(upgrade: UpgradeStatus) -> bool:
     return upgrade.phase is UpgradePhase.REFUSED and upgrade.reason == Reason.STATE_PARTITIONS_KEPT
 
 
-def _attempt(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: str, now: float) -> Step:
-    known = upgrade.repartition
-    assert known is not None
+def not_repartitioned(o: Observation, upgrade: UpgradeStatus, why: Problem, message: str, now: float) -> Step:
+    """Refuse a version whose repartition came to nothing, with ``message``; ``why`` becomes that one's result."""
+    return _given_up(o, _failed(upgrade, why, now), message, why.reason)
+
+
+def _given_up(o: Observation, upgrade: UpgradeStatus, message: str, reason: Reason) -> Step:
+    """Have the previous version go on in the lineage where it stopped."""
+    snapshot = upgrade.rollback_snapshot
+    obsolete = record.with_obsolete(upgrade, *(record.ids_of(snapshot) if snapshot is not None else ()))
+    return change(upgrade, message, reason, lineage=lineage_of(o), rollback_snapshot=None, obsolete=obsolete)
+
+
+def _attempt(o: Observation, upgrade: UpgradeStatus, known: RepartitionStatus, why: Problem, now: float) -> Step:
     assert upgrade.rollback_snapshot is not None  # each version that is divided has one: it was stable, and stopped
-    epoch, lineage = o.app.status.epoch + 1, next_lineage(o)
-    attempt = msgspec.structs.replace(
+    epoch, lineage = o.app.status.epoch + 1, record.next_lineage(o)
+    attempt = replace(
         known,
         snapshot_id=upgrade.rollback_snapshot.id,
         epoch=epoch,
@@ -279,42 +240,15 @@ def _attempt(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: st
         progress=None,
         start_time=known.start_time or time_from_seconds(now),
     )
-    return change(upgrade, message, reason, uses_epoch=epoch, repartition=attempt, last_lineage=lineage)
+    return change(upgrade, why.message, why.reason, uses_epoch=epoch, repartition=attempt, last_lineage=lineage)
 
 
-def not_repartitioned(o: Observation, upgrade: UpgradeStatus, why: Problem, message: str, now: float) -> Step:
-    """Refuse a version whose repartition came to nothing; the one before it goes on in the lineage where it stopped.
-
-    Args:
-        o: everything that is known.
-        upgrade: the record, with a repartition that has no result yet.
-        why: it did not, in one word and in more of them.
-        message: what is said of the upgrade.
-        now: seconds since the epoch.
-    """
-    given_up = _settled(upgrade, RepartitionResult.FAILED, why.reason, why.message, now)
-    return _given_up(o, given_up, why.reason, message)
+def _failed(upgrade: UpgradeStatus, why: Problem, now: float) -> UpgradeStatus:
+    return _settled(upgrade, RepartitionResult.FAILED, now, cause=why.reason, message=why.message)
 
 
-def _given_up(o: Observation, upgrade: UpgradeStatus, reason: Reason, message: str) -> Step:
-    """Refuse a version whose repartition failed; the previous one goes on in the lineage where it stopped."""
-    snapshot = upgrade.rollback_snapshot
-    obsolete = with_obsolete(upgrade, *(ids_of(snapshot) if snapshot is not None else ()))
-    return change(upgrade, message, reason, lineage=lineage_of(o), rollback_snapshot=None, obsolete=obsolete)
-
-
-def _settled(
-    upgrade: UpgradeStatus, result: RepartitionResult, what: str, message: str, now: float, **fields: Any
-) -> UpgradeStatus:
-    known = upgrade.repartition
-    assert known is not None
-    settled = msgspec.structs.replace(
-        known,
-        result=result.value,
-        cause=what,
-        message=message,
-        progress=None,
-        completion_time=time_from_seconds(now),
-        **fields,
-    )
-    return msgspec.structs.replace(upgrade, repartition=settled)
+def _settled(upgrade: UpgradeStatus, result: RepartitionResult, now: float, **fields: Any) -> UpgradeStatus:
+    assert upgrade.repartition is not None
+    ended = time_from_seconds(now)
+    settled = replace(upgrade.repartition, result=result.value, completion_time=ended, progress=None, **fields)
+    return replace(upgrade, repartition=settled)

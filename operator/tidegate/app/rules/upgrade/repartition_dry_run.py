@@ -1,39 +1,32 @@
 """Whether there can be the pod that repartitions state: asked before anything is stopped for it. No I/O.
 
 While it is waited for the application stands still. So what is wrong with it in itself, or more than a LimitRange of
-the namespace lets in, is one more reason why nothing can come of the spec (see ``unusable``). Quotas are no such thing:
-they count what runs now, and what that is will be otherwise by then.
+the namespace lets in, is one more reason why nothing can come of the spec. Quotas are no such thing: they count what
+runs now, and what that is will be otherwise by then.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from tidegate.api.streaming_app import RepartitionStatus, UpgradePhase
 from tidegate.api.values.errors import SpecError
 from tidegate.app.builders.repartition_pod import build_attempt
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import pods_to_try, why_not_built
+from tidegate.app.rules.upgrade import record
 from tidegate.app.rules.upgrade import repartition_messages as texts
 from tidegate.app.rules.upgrade.deferred_repartition import is_deferred
-from tidegate.app.rules.upgrade.record import (
-    BEFORE_A_LAUNCH,
-    OLD_RUNS,
-    UNDER_TEST,
-    is_pending,
-    next_lineage,
-    version_held,
-)
 from tidegate.app.rules.upgrade.repartition import state_of_newer, wanted_repartition
 from tidegate.app.rules.upgrade.repartition_pod import find_pod
 from tidegate.pods.admission.admission_error import complaint_of
 from tidegate.pods.records.names import repartition_pod_name
 from tidegate_spark.contract.protocol import ROLE_REPARTITION
 
-_NOT_LAUNCHED = (*OLD_RUNS, *BEFORE_A_LAUNCH)
-_BEGUN = (*OLD_RUNS, *UNDER_TEST, UpgradePhase.ROLLING_BACK)
+_NOT_LAUNCHED = (*record.OLD_RUNS, *record.BEFORE_A_LAUNCH)
+_BEGUN = (*record.OLD_RUNS, *record.UNDER_TEST, UpgradePhase.ROLLING_BACK)
 
 
 def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
@@ -41,11 +34,12 @@ def all_pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
 
     Once the previous version has stopped that one is made, and its creation tells.
     """
-    pods, attempt = pods_to_try(o), _attempt_to_come(o)
-    if not pods or attempt is None or is_deferred(o) or _is_stopped_for(o):
+    pods, attempt, upgrade = pods_to_try(o), _attempt_to_come(o), o.app.status.upgrade
+    stops = upgrade is not None and upgrade.phase in record.BEFORE_A_LAUNCH and upgrade.to_spec_hash == o.spec_hash
+    if not pods or attempt is None or stops or is_deferred(o):
         return pods
     try:
-        return (*pods, (ROLE_REPARTITION, _build(o, attempt)))
+        return (*pods, (ROLE_REPARTITION, build_attempt(o.app, attempt, o.spec_hash, o.platform)))
     except SpecError:
         return pods  # that is said without asking anybody
 
@@ -61,10 +55,14 @@ def why_not_repartitioned(o: Observation) -> str:
     if attempt is None:
         return ""
     try:
-        pod = _build(o, attempt)
+        pod = build_attempt(o.app, attempt, o.spec_hash, o.platform)
     except SpecError as error:
         return texts.pod_not_built(error)
-    words = _refusal_of(o, attempt)
+    name, refusal, words = repartition_pod_name(o.app.metadata.name, attempt.epoch), o.memory.refusal, ""
+    if o.unfit is not None and o.unfit.role == ROLE_REPARTITION:
+        words = o.unfit.words
+    elif refusal is not None and refusal.pod_name == name:
+        words = refusal.words
     if not words:
         return ""
     complaint = complaint_of(words, o.app, ROLE_REPARTITION, pod, o.platform.floors.unread)
@@ -72,21 +70,13 @@ def why_not_repartitioned(o: Observation) -> str:
     return texts.pod_refused(complaint.text, fields, by_limit_range=complaint.by_limit_range)
 
 
-def _refusal_of(o: Observation, attempt: RepartitionStatus) -> str:
-    """Return the API server's words about such a pod, by its trial or its creation; empty if it says nothing of it."""
-    if o.unfit is not None and o.unfit.role == ROLE_REPARTITION:
-        return o.unfit.words
-    name, refusal = repartition_pod_name(o.app.metadata.name, attempt.epoch), o.memory.refusal
-    return refusal.words if refusal is not None and refusal.pod_name == name else ""
-
-
 def _attempt_to_come(o: Observation) -> RepartitionStatus | None:
     """Return the attempt whose pod has to be made before the spec's version is launched, None if there is none."""
     known = _repartition_to_come(o)
-    if known is None or version_held(o.app.spec, o.app.status.last_stable) is None:
+    if known is None or record.version_held(o.app.spec, o.app.status.last_stable) is None:
         return None  # or nothing is known of what wrote the state: that is said elsewhere
     if not known.epoch:
-        return msgspec.structs.replace(known, epoch=o.app.status.epoch + 1, lineage=next_lineage(o))
+        return replace(known, epoch=o.app.status.epoch + 1, lineage=record.next_lineage(o))
     return known if not known.pod_uid and find_pod(o, known) is None else None
 
 
@@ -95,18 +85,8 @@ def _repartition_to_come(o: Observation) -> RepartitionStatus | None:
     if upgrade is None or upgrade.phase not in _BEGUN:
         return wanted_repartition(o)
     if upgrade.to_spec_hash == o.spec_hash:
-        return upgrade.repartition if upgrade.phase in _NOT_LAUNCHED and is_pending(upgrade) else None
-    if upgrade.phase not in BEFORE_A_LAUNCH:
+        return upgrade.repartition if upgrade.phase in _NOT_LAUNCHED and record.is_pending(upgrade) else None
+    if upgrade.phase not in record.BEFORE_A_LAUNCH:
         return wanted_repartition(o)
     known = state_of_newer(o, upgrade)[0]
     return known if known is not None and not known.result else None
-
-
-def _is_stopped_for(o: Observation) -> bool:
-    """Return whether the previous version has been told to stop for the spec's."""
-    upgrade = o.app.status.upgrade
-    return upgrade is not None and upgrade.phase in BEFORE_A_LAUNCH and upgrade.to_spec_hash == o.spec_hash
-
-
-def _build(o: Observation, attempt: RepartitionStatus) -> dict[str, Any]:
-    return build_attempt(o.app, attempt, o.spec_hash, o.platform)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from tidegate.api.spec_hash import recorded_version, version_of
 from tidegate.api.streaming_app import StableSpec, UpgradePhase, UpgradeStatus
@@ -21,41 +21,28 @@ _NOTHING_TO_ROLL_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN}
 
 def is_requested(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Roll an upgrade back whose rollback snapshot the spec names; any other name does nothing."""
-    snapshot = upgrade.rollback_snapshot
-    if snapshot is None or snapshot.id != o.app.spec.upgrade.rollback_to:
+    snapshot, (target, rejected) = upgrade.rollback_snapshot, _target(o, upgrade)
+    if snapshot is None or snapshot.id != o.app.spec.upgrade.rollback_to or snapshot.loss or target is None:
         return None
-    if not _can_be_rolled_back(upgrade) and upgrade.previous is None:
+    if not (_was_launched(upgrade) or upgrade.previous) or secret_gone(o.app.spec, target):
         return None
-    target = _target(o, upgrade)
-    if target is None or snapshot.loss or secret_gone(o.app.spec, target):
-        return None
-    if _is_over(upgrade):
-        upgrade = msgspec.structs.replace(upgrade, to_spec_hash=_what_is_left(o, upgrade))
     why = Problem(Reason.ROLLBACK_REQUESTED, messages.rollback_requested(snapshot.id))
-    return rolled_back(o, msgspec.structs.replace(upgrade, rollback_to=snapshot.id), target, why)
+    return rolled_back(o, replace(upgrade, to_spec_hash=rejected, rollback_to=snapshot.id), target, why)
 
 
-def _is_over(upgrade: UpgradeStatus) -> bool:
-    return upgrade.phase is UpgradePhase.COMPLETED or upgrade.previous is not None
+def _target(o: Observation, upgrade: UpgradeStatus) -> tuple[StableSpec | None, str]:
+    """Return the version that a rollback by hand goes back to, and the hash of the one that is not tried again."""
+    stable = o.app.status.last_stable
+    if upgrade.phase is UpgradePhase.COMPLETED and stable is not None:
+        return upgrade.previous, stable.spec_hash  # which may have been started again since by its number
+    if upgrade.phase is UpgradePhase.COMPLETED or upgrade.previous is not None:
+        return upgrade.previous, o.spec_hash  # what the spec asks for was refused since, or is what runs
+    return stable, upgrade.to_spec_hash
 
 
-def _target(o: Observation, upgrade: UpgradeStatus) -> StableSpec | None:
-    """Return the version that a rollback by hand goes back to."""
-    return upgrade.previous if _is_over(upgrade) else o.app.status.last_stable
-
-
-def _can_be_rolled_back(upgrade: UpgradeStatus) -> bool:
+def _was_launched(upgrade: UpgradeStatus) -> bool:
     """Return whether a new version was launched, be it that another one is about to take its place."""
     return upgrade.phase in _LAUNCHED or (upgrade.phase is UpgradePhase.STOPPING and upgrade.epoch > 0)
-
-
-def _what_is_left(o: Observation, upgrade: UpgradeStatus) -> str:
-    """Return the version that is not tried again after an upgrade is rolled back that was done."""
-    stable = o.app.status.last_stable
-    if upgrade.phase is not UpgradePhase.COMPLETED or stable is None:
-        return o.spec_hash  # what the spec asks for was refused since, or is what runs
-    # The version may have been started again since by its number.
-    return stable.spec_hash
 
 
 def request_is_in_vain(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -68,30 +55,24 @@ def request_is_in_vain(o: Observation, upgrade: UpgradeStatus, now: float) -> St
 
 def why_ignored(upgrade: UpgradeStatus | None, wish: str) -> str:
     """Return in words why nothing follows from a wish for a rollback, empty if there is none, or something does."""
-    snapshot = upgrade.rollback_snapshot if upgrade is not None and _has_way_back(upgrade) else None
-    if not wish or (snapshot is not None and snapshot.id == wish):
-        return ""
-    return messages.rollback_ignored(wish, snapshot.id if snapshot is not None else "")
-
-
-def _has_way_back(upgrade: UpgradeStatus) -> bool:
+    known = ""
     # One that was refused at once keeps the way back of the upgrade before.
-    return upgrade.phase not in _NOTHING_TO_ROLL_BACK or upgrade.previous is not None
+    if upgrade is not None and (upgrade.phase not in _NOTHING_TO_ROLL_BACK or upgrade.previous is not None):
+        known = upgrade.rollback_snapshot.id if upgrade.rollback_snapshot is not None else ""
+    return messages.rollback_ignored(wish, known) if wish not in ("", known) else ""
 
 
 def lost_snapshot_condition(o: Observation) -> Problem | None:
     """Return what a wish for a rollback waits for: its snapshot is lost, or a secret of its version."""
-    upgrade, wish = o.app.status.upgrade, o.app.spec.upgrade.rollback_to
-    if upgrade is None or upgrade.rollback_snapshot is None or not _can_be_rolled_back(upgrade):
+    upgrade = o.app.status.upgrade
+    snapshot = upgrade.rollback_snapshot if upgrade is not None and _was_launched(upgrade) else None
+    if upgrade is None or snapshot is None or snapshot.id != o.app.spec.upgrade.rollback_to:
         return None
-    snapshot, target = upgrade.rollback_snapshot, _target(o, upgrade)
-    if snapshot.id != wish:
-        return None
-    if not snapshot.loss:
-        gone = secret_gone(o.app.spec, target) if target is not None else ""
-        message = messages.secret_not_recorded(snapshot.id, gone)
-        return Problem(Reason.SECRET_NOT_RECORDED, message) if gone else None
-    return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, messages.rollback_snapshot_lost(snapshot.id, snapshot.loss))
+    if snapshot.loss:
+        return Problem(Reason.ROLLBACK_SNAPSHOT_LOST, messages.rollback_snapshot_lost(snapshot.id, snapshot.loss))
+    target = _target(o, upgrade)[0]
+    gone = secret_gone(o.app.spec, target) if target is not None else ""
+    return Problem(Reason.SECRET_NOT_RECORDED, messages.secret_not_recorded(snapshot.id, gone)) if gone else None
 
 
 def spec_is_reverted(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -105,17 +86,13 @@ def spec_is_reverted(o: Observation, upgrade: UpgradeStatus, now: float) -> Step
 
 def rolled_back(o: Observation, upgrade: UpgradeStatus, target: StableSpec, why: Problem) -> Step:
     """Return the intent to go back to a stable version, with the state of its snapshot in a new lineage, if any."""
-    with_state = upgrade.rollback_snapshot is not None
+    with_state, unrecorded = upgrade.rollback_snapshot is not None, list[str]()
+    if o.spec_hash != target.spec_hash and recorded_version(o.app.spec) == without_secrets(target.spec):
+        # Only secrets tell the two versions apart, and they are not recorded: it is run with the same values.
+        unrecorded = [secret.field for secret in plain_secrets(version_of(o.app.spec))]
     lineage = next_lineage(o) if with_state else lineage_of(o)
-    message = messages.rolling_back(why.message, lineage, with_state=with_state, unrecorded=_unrecorded(o, target))
+    message = messages.rolling_back(why.message, lineage, with_state=with_state, unrecorded=unrecorded)
     return change(upgrade, message, why.reason, stable=target, lineage=lineage, epoch=0, previous=None)
-
-
-def _unrecorded(o: Observation, target: StableSpec) -> list[str]:
-    """Return the secrets of the spec if nothing else tells it from a version: that one is run with the same values."""
-    if o.spec_hash == target.spec_hash or recorded_version(o.app.spec) != without_secrets(target.spec):
-        return []
-    return [secret.field for secret in plain_secrets(version_of(o.app.spec))]
 
 
 def stable_version_runs(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
+from msgspec.structs import replace
 
 from tidegate.api.spec_hash import recorded_version, spec_hash, with_version
 from tidegate.api.streaming_app import (
     EarlierRollbackSnapshot,
     RepartitionStatus,
     RollbackSnapshot,
-    StreamingAppStatus,
     UpgradeMode,
     UpgradePhase,
     UpgradeStatus,
@@ -21,21 +20,12 @@ from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import MAY_COME, pods_to_try, reason_not_built
 from tidegate.app.rules.messages import named_in, references_unchecked
 from tidegate.app.rules.origin import lineage_of
-from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.effective_spec import with_effective_spec
 from tidegate.app.rules.upgrade.gate import is_stable_again, why_not_rolled_back
 from tidegate.app.rules.upgrade.invalid_spec import can_go_on
 from tidegate.app.rules.upgrade.launched import ends_as_kept, has_finished, is_in_time
-from tidegate.app.rules.upgrade.record import (
-    MOST_OBSOLETE,
-    UNDER_TEST,
-    Step,
-    change,
-    ids_of,
-    next_lineage,
-    takes_orders,
-    version_held,
-)
+from tidegate.app.rules.upgrade.record import Step, change
 from tidegate.app.rules.upgrade.rehearsal import left_out
 from tidegate.app.rules.upgrade.repartition import starts_again, state_of_newer, wanted_repartition
 from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable
@@ -57,7 +47,7 @@ def only_the_number_is_another(o: Observation, upgrade: UpgradeStatus | None, no
     stable, spec = o.app.status.last_stable, o.app.spec
     if stable is None or stable.spec_hash == o.spec_hash or _is_upgrade_to_itself(o):
         return None
-    if upgrade is not None and upgrade.phase in UNDER_TEST and upgrade.to_spec_hash == o.spec_hash:
+    if upgrade is not None and upgrade.phase in record.UNDER_TEST and upgrade.to_spec_hash == o.spec_hash:
         return None  # it was such an upgrade when it began, and is one whatever the next is to be
     try:
         # With the secrets of the spec: a version that differs in nothing else has no other one to be taken back to,
@@ -65,12 +55,10 @@ def only_the_number_is_another(o: Observation, upgrade: UpgradeStatus | None, no
         before = with_version(spec, stable.spec)
     except ValueError:
         return None
-    again = msgspec.structs.replace(before, restart_nonce=spec.restart_nonce)
-    if spec_hash(msgspec.structs.replace(o.app, spec=again)) != o.spec_hash:
-        return None
-    if reason_not_built(o) is Reason.REFERENCE_MISSING:
-        return None  # what it runs on has gone since: it is held back as any edit is, and goes on as it is
-    return Step(stable=msgspec.structs.replace(stable, spec_hash=o.spec_hash, spec=recorded_version(spec)))
+    again = replace(before, restart_nonce=spec.restart_nonce)
+    if spec_hash(replace(o.app, spec=again)) != o.spec_hash or reason_not_built(o) is Reason.REFERENCE_MISSING:
+        return None  # or what it runs on has gone since: it is held back as any edit is, and goes on as it is
+    return Step(stable=replace(stable, spec_hash=o.spec_hash, spec=recorded_version(spec)))
 
 
 def _is_upgrade_to_itself(o: Observation) -> bool:
@@ -90,12 +78,9 @@ def newer_version_after_a_rollback(o: Observation, upgrade: UpgradeStatus, now: 
 
     At once: whoever fixes a version waits neither for its gate nor for its timeout.
     """
-    stable = o.app.status.last_stable
-    if stable is None or not _is_newer(o, upgrade) or not _is_undone(o, upgrade, now):
-        return None
-    if not can_go_on(o, stable):
-        return None  # the newer one would wait for a launch that never comes
-    lineage = next_lineage(o)
+    stable, lineage = o.app.status.last_stable, record.next_lineage(o)
+    if stable is None or not _is_newer(o, upgrade) or not _is_undone(o, upgrade, now) or not can_go_on(o, stable):
+        return None  # without the stable version the newer one would wait for a launch that never comes
     return change(upgrade, messages.superseded(lineage), stable=stable, lineage=lineage, epoch=0, previous=None)
 
 
@@ -107,7 +92,7 @@ def newer_version_on_what_there_is(o: Observation, upgrade: UpgradeStatus, now: 
     # What one that started empty has made since is given up as well, if somebody has confirmed that very lineage.
     other = mode is not UpgradeMode.STATELESS or upgrade.lineage == lineage_of(o)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and other and _is_confirmed(o):
-        mode, repartition, lineage = UpgradeMode.STATELESS, None, next_lineage(o)
+        mode, repartition, lineage = UpgradeMode.STATELESS, None, record.next_lineage(o)
     if upgrade.starting_offsets and not upgrade.epoch:
         lineage = upgrade.lineage  # which nobody has opened yet
     return change(
@@ -137,11 +122,10 @@ def _is_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     """
     if not upgrade.epoch or upgrade.rollback_snapshot is None or ends_as_kept(o, upgrade):
         return False
-    if has_finished(o, upgrade):
-        return False  # all its work would be done once more
     if UpgradeMode.STATELESS in (upgrade.mode, o.app.spec.upgrade.mode):
         return False  # somebody gave up the state to go back to, or is to give up the one there is
-    return is_in_time(o, upgrade, now) and not why_not_rolled_back(o, upgrade)
+    # All the work of one that has finished would be done once more.
+    return not has_finished(o, upgrade) and is_in_time(o, upgrade, now) and not why_not_rolled_back(o, upgrade)
 
 
 def cannot_start(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
@@ -149,8 +133,11 @@ def cannot_start(o: Observation, known: UpgradeStatus | None, now: float) -> Ste
     refusal = _refusal(o) if _is_new(o) else None
     if refusal is None:
         return None
-    reason, message = refusal
-    return change(_with_way_back(_fresh(o, known, now), known), message, reason)
+    refused = _fresh(o, known, now)
+    if known is not None and known.previous is not None:
+        snapshot, previous, obsolete = known.rollback_snapshot, known.previous, known.obsolete
+        refused = replace(refused, rollback_snapshot=snapshot, previous=previous, obsolete=obsolete)
+    return change(refused, refusal[1], refusal[0])
 
 
 def starts_without_state(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
@@ -159,7 +146,7 @@ def starts_without_state(o: Observation, known: UpgradeStatus | None, now: float
         return None
     fresh = _with_rollback_snapshot(o, known, now)
     message = messages.state_abandoned(fresh.lineage, ABANDON_ANNOTATION)
-    return change(fresh, message, lineage=next_lineage(o))
+    return change(fresh, message, lineage=record.next_lineage(o))
 
 
 def starts_with_other_offsets(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
@@ -170,8 +157,8 @@ def starts_with_other_offsets(o: Observation, known: UpgradeStatus | None, now: 
     offsets = offsets_asked(o) if _is_new(o) else ""
     if not offsets:
         return None
-    fresh = msgspec.structs.replace(_fresh(o, known, now), mode=UpgradeMode.SNAPSHOT, starting_offsets=offsets)
-    lineage, message = next_lineage(o), messages.starts_elsewhere(next_lineage(o))
+    fresh = replace(_fresh(o, known, now), mode=UpgradeMode.SNAPSHOT, starting_offsets=offsets)
+    lineage, message = record.next_lineage(o), messages.starts_elsewhere(record.next_lineage(o))
     return change(
         _with_snapshot(o, fresh),
         message + _unchecked(o),
@@ -182,14 +169,12 @@ def starts_with_other_offsets(o: Observation, known: UpgradeStatus | None, now: 
 
 def starts_with_a_copy(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
     """Copy the state while the previous version runs."""
-    if not _is_new(o):
-        return None
-    fresh = _with_rollback_snapshot(o, known, now)
-    snapshot = fresh.rollback_snapshot
-    if snapshot is None or not _is_copied(o, fresh):
+    fresh = _with_rollback_snapshot(o, known, now) if _is_new(o) else None
+    if fresh is None or fresh.rollback_snapshot is None or not _is_copied(o, fresh):
         return None
     message = messages.copying(_repartition_then(fresh, messages.repartition_after_copy)) + _unchecked(o)
-    return change(fresh, message, rollback_snapshot=msgspec.structs.replace(snapshot, copy=f"{snapshot.id}-copy"))
+    snapshot = replace(fresh.rollback_snapshot, copy=f"{fresh.rollback_snapshot.id}-copy")
+    return change(fresh, message, rollback_snapshot=snapshot)
 
 
 def starts_with_the_stop(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
@@ -203,38 +188,45 @@ def starts_with_the_stop(o: Observation, known: UpgradeStatus | None, now: float
 
 def something_else_is_missing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Say what is in the way of a refused version now: something of it has come, or gone, or something else is."""
-    if upgrade.to_spec_hash != o.spec_hash or upgrade.reason not in MAY_COME:
-        return None
-    refusal = _refusal(o)
+    refusal = _refusal(o) if upgrade.reason in MAY_COME else None
     if refusal is None or refusal == (upgrade.reason, upgrade.message):
         return None
-    reason, message = refusal
-    return change(upgrade, message, reason)
+    return change(upgrade, refusal[1], refusal[0])
 
 
 def _fresh(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeStatus:
     """Return the record of the upgrade to the spec's version; the phase is the table's."""
-    return UpgradeStatus(
+    status, wish = o.app.status, o.app.spec.upgrade.rollback_to
+    repartition, queries = wanted_repartition(o), tuple(sorted(query.name for query in status.queries))
+    fresh = UpgradeStatus(
         phase=UpgradePhase.STOPPING,
         mode=o.app.spec.upgrade.mode,
-        number=known.number + 1 if known is not None else 1,
+        number=1,
         from_spec_hash=_base(o),
         to_spec_hash=o.spec_hash,
         lineage=lineage_of(o),
         start_time=time_from_seconds(now),
-        queries=_queries(o, known),
-        rollback_to=_answered(o, known),
-        obsolete=_obsolete(known),
-        repartition=_repartition(o, known),
-        last_lineage=known.last_lineage if known is not None else 0,
+        queries=queries,
+        rollback_to=wish,
+        repartition=repartition,
     )
-
-
-def _queries(o: Observation, known: UpgradeStatus | None) -> tuple[str, ...]:
-    """Return the names that the previous version has; of one that is just rolled back to none has started yet."""
-    if known is not None and known.phase is UpgradePhase.ROLLING_BACK and not o.app.status.queries:
-        return known.queries
-    return tuple(sorted(query.name for query in o.app.status.queries))
+    if known is None:
+        return fresh
+    snapshot, before = known.rollback_snapshot, known.repartition
+    if known.phase is UpgradePhase.ROLLING_BACK and not queries:
+        queries = known.queries  # of the version that is just rolled back to none has started yet
+    if repartition is not None and before is not None and known.to_spec_hash == o.spec_hash:
+        repartition = replace(repartition, deferrals=before.deferrals)  # how often the same one was deferred
+    return replace(
+        fresh,
+        number=known.number + 1,
+        queries=queries,
+        # The wish for a rollback that was answered before: of the upgrade before, it means nothing now.
+        rollback_to=wish if snapshot is not None and snapshot.id == wish else known.rollback_to,
+        obsolete=record.with_obsolete(known, *(record.ids_of(snapshot) if snapshot is not None else ())),
+        repartition=repartition,
+        last_lineage=known.last_lineage,
+    )
 
 
 def _with_rollback_snapshot(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeStatus:
@@ -246,11 +238,29 @@ def _with_rollback_snapshot(o: Observation, known: UpgradeStatus | None, now: fl
 
 
 def _with_snapshot(o: Observation, fresh: UpgradeStatus) -> UpgradeStatus:
-    snapshot = _rollback_snapshot(o, fresh.number)
+    status, uid = o.app.status, o.app.metadata.uid.replace("-", "")[:8]
+    snapshot = RollbackSnapshot(
+        # Unique for ever, also if the status is lost: its loss costs an epoch.
+        id=f"up-{uid}-{status.epoch}-{fresh.number}",
+        lineage=fresh.lineage,
+        partitions=status.state_partitions,
+        fallbacks=_fallbacks(o),
+    )
     # A driver in another lineage would dispose of what this upgrade's own rollback may have to start from.
     needed = {earlier.id for earlier in snapshot.fallbacks}
     obsolete = tuple(name for name in fresh.obsolete if name not in needed)
-    return msgspec.structs.replace(fresh, rollback_snapshot=snapshot, obsolete=obsolete)
+    return replace(fresh, rollback_snapshot=snapshot, obsolete=obsolete)
+
+
+def _fallbacks(o: Observation) -> tuple[EarlierRollbackSnapshot, ...]:
+    """Return what the lineage to be left was to start from, if it is a rollback's in which nothing was seen to run.
+
+    Nobody knows then whether a process has filled it: it holds what the previous version had, or nothing at all.
+    """
+    began = o.app.status.start_from
+    if began is None or began.has_started or not began.undone_lineage or began.lineage != lineage_of(o):
+        return ()
+    return (EarlierRollbackSnapshot(id=began.id, lineage=began.undone_lineage), *began.fallbacks)[:_MOST_EARLIER]
 
 
 def _unchecked(o: Observation) -> str:
@@ -259,17 +269,9 @@ def _unchecked(o: Observation) -> str:
     return references_unchecked(unchecked) if unchecked else ""
 
 
-def _repartition(o: Observation, known: UpgradeStatus | None) -> RepartitionStatus | None:
-    """Return the repartition that comes with the upgrade, with how often the same one was deferred."""
-    wanted, before = wanted_repartition(o), known.repartition if known is not None else None
-    if wanted is None or known is None or before is None or known.to_spec_hash != o.spec_hash:
-        return wanted
-    return msgspec.structs.replace(wanted, deferrals=before.deferrals)
-
-
 def _repartition_then(upgrade: UpgradeStatus, then: Callable[[int, int], str]) -> str:
     """Return what is said of a repartition to come, empty if there is none."""
-    known = upgrade.repartition
+    known: RepartitionStatus | None = upgrade.repartition
     return then(known.from_partitions, known.partitions) if known is not None else ""
 
 
@@ -294,7 +296,9 @@ def _is_new(o: Observation) -> bool:
         return False
     if upgrade is None or upgrade.phase in (UpgradePhase.COMPLETED, UpgradePhase.WITHDRAWN):
         return True
-    if upgrade.phase in UNDER_TEST or _is_rollback_to_come(status):
+    # What a rollback's lineage starts from is in this record alone until its launch is recorded.
+    rolls_back = upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch
+    if upgrade.phase in record.UNDER_TEST or rolls_back:
         return False
     if upgrade.to_spec_hash != o.spec_hash:
         return True
@@ -303,27 +307,22 @@ def _is_new(o: Observation) -> bool:
     return upgrade.phase is UpgradePhase.REFUSED and _may_be_tried_again(o, upgrade)
 
 
-def _is_rollback_to_come(status: StreamingAppStatus) -> bool:
-    # Once its launch is recorded, so is what its lineage starts from; before that, all there is is this record.
-    upgrade = status.upgrade
-    return upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK and not upgrade.epoch
-
-
 def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether something else than the version answers the refusal."""
-    confirmed = upgrade.reason == Reason.ABANDON_STATE_UNCONFIRMED and _refusal(o) is None
-    unasked = upgrade.reason == Reason.REHEARSAL_FAILED and o.app.spec.upgrade.rehearsal is None
-    come = upgrade.reason in MAY_COME and _refusal(o) is None and not o.references.unanswered
     due = starts_again(upgrade) and is_stable_again(with_effective_spec(o))
-    return confirmed or unasked or come or due or o.app.spec.upgrade.mode is not upgrade.mode
+    if due or o.app.spec.upgrade.mode is not upgrade.mode:
+        return True
+    if upgrade.reason == Reason.REHEARSAL_FAILED:
+        return o.app.spec.upgrade.rehearsal is None
+    waits = upgrade.reason in MAY_COME and not o.references.unanswered
+    return (waits or upgrade.reason == Reason.ABANDON_STATE_UNCONFIRMED) and _refusal(o) is None
 
 
 def _refusal(o: Observation) -> tuple[Reason, str] | None:
     """Return reason and message if the upgrade cannot be begun."""
-    lineage = lineage_of(o)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and not _is_confirmed(o):
         name, namespace = o.app.metadata.name, o.app.metadata.namespace
-        message = messages.abandon_unconfirmed(name, namespace, lineage, ABANDON_ANNOTATION)
+        message = messages.abandon_unconfirmed(name, namespace, lineage_of(o), ABANDON_ANNOTATION)
         return Reason.ABANDON_STATE_UNCONFIRMED, message
     why_not = why_not_launchable(o)
     return (reason_not_built(o), messages.refused_at_once(why_not)) if why_not else None
@@ -344,50 +343,7 @@ def _is_copied(o: Observation, fresh: UpgradeStatus) -> bool:
         return False
     if fresh.repartition is not None:
         return driver.running and not driver.terminating and driver.app_uid == o.app.metadata.uid
-    return fresh.mode is UpgradeMode.SNAPSHOT and takes_orders(o)
-
-
-def _rollback_snapshot(o: Observation, number: int) -> RollbackSnapshot:
-    # Unique for ever, also if the status is lost: its loss costs an epoch.
-    uid, status = o.app.metadata.uid.replace("-", "")[:8], o.app.status
-    name = f"up-{uid}-{status.epoch}-{number}"
-    return RollbackSnapshot(id=name, lineage=lineage_of(o), partitions=status.state_partitions, fallbacks=_fallbacks(o))
-
-
-def _fallbacks(o: Observation) -> tuple[EarlierRollbackSnapshot, ...]:
-    """Return what the lineage to be left was to start from, if it is a rollback's in which nothing was seen to run.
-
-    Nobody knows then whether a process has filled it: it holds what the previous version had, or nothing at all.
-    """
-    began = o.app.status.start_from
-    if began is None or began.has_started or not began.undone_lineage or began.lineage != lineage_of(o):
-        return ()
-    return (EarlierRollbackSnapshot(id=began.id, lineage=began.undone_lineage), *began.fallbacks)[:_MOST_EARLIER]
-
-
-def _answered(o: Observation, known: UpgradeStatus | None) -> str:
-    """Return the wish for a rollback that was answered before this upgrade: of the one before, it means nothing now."""
-    wish = o.app.spec.upgrade.rollback_to
-    if known is None or (known.rollback_snapshot is not None and known.rollback_snapshot.id == wish):
-        return wish
-    return known.rollback_to
-
-
-def _with_way_back(fresh: UpgradeStatus, known: UpgradeStatus | None) -> UpgradeStatus:
-    """Return the record of an upgrade that does not begin, with what the last one can still be rolled back to."""
-    if known is None or known.previous is None:
-        return fresh
-    return msgspec.structs.replace(
-        fresh, rollback_snapshot=known.rollback_snapshot, previous=known.previous, obsolete=known.obsolete
-    )
-
-
-def _obsolete(known: UpgradeStatus | None) -> tuple[str, ...]:
-    """Return what is to be disposed of: what the earlier record left, and its rollback snapshot."""
-    if known is None:
-        return ()
-    ids = (*known.obsolete, *(ids_of(known.rollback_snapshot) if known.rollback_snapshot is not None else ()))
-    return tuple(dict.fromkeys(name for name in ids if name))[-MOST_OBSOLETE:]
+    return fresh.mode is UpgradeMode.SNAPSHOT and record.takes_orders(o)
 
 
 def references_to_check(o: Observation) -> tuple[Reference, ...]:
@@ -398,6 +354,6 @@ def references_to_check(o: Observation) -> tuple[Reference, ...]:
     pods = pods_to_try(o) if o.app.status.epoch else ()
     if not pods:
         return ()
-    held = version_held(o.app.spec, o.app.status.last_stable)
+    held = record.version_held(o.app.spec, o.app.status.last_stable)
     spared = spared_by(held) if held is not None else frozenset()
     return tuple(each for each in references_of(o.app, pods) if not each.is_spared or each.name not in spared)

@@ -44,6 +44,13 @@ class Rule(NamedTuple):
     """The next phase; None: it stays in the one it has."""
     reason: Reason | None = None
     """Of the next phase; None: as the case has it."""
+    of_version: bool = False
+    """It is about the version of the record, and the spec has to be that one."""
+
+
+def of_version(*rules: Rule) -> tuple[Rule, ...]:
+    """Return lines that apply only while the spec is the version that the record is about."""
+    return tuple(rule._replace(of_version=True) for rule in rules)
 
 
 NONE = None
@@ -73,43 +80,45 @@ TABLE: tuple[Rule, ...] = (
     Rule(REPLACEABLE, start_upgrade.starts_with_other_offsets, STOPPING, Reason.SPEC_CHANGED),
     Rule(REPLACEABLE, start_upgrade.starts_with_a_copy, COPYING, Reason.SPEC_CHANGED),
     Rule(REPLACEABLE, start_upgrade.starts_with_the_stop, STOPPING, Reason.SPEC_CHANGED),
-    Rule((REFUSED,), start_upgrade.something_else_is_missing),
+    *of_version(Rule((REFUSED,), start_upgrade.something_else_is_missing)),
     Rule((STOPPING,), adoption.new_version_runs_already, GATE, Reason.LAUNCHED),
     # --- a version from which no pod can be built ---
     Rule(UNDER_TEST, invalid_spec.repartition_is_for_nothing, REFUSED),
     Rule(UNDER_TEST, invalid_spec.nothing_was_launched, REFUSED),
     Rule(UNDER_TEST, invalid_spec.work_can_be_undone, ROLLING_BACK),
-    Rule(OLD_RUNS, invalid_spec.no_pod_can_be_made, REFUSED),
-    # --- the previous version runs ---
-    Rule((COPYING,), copying.driver_is_gone, STOPPING, Reason.DRIVER_GONE),
-    Rule((COPYING,), copying.state_cannot_be_repartitioned, REFUSED),
-    Rule((COPYING,), copying.copied_for_a_rehearsal, REHEARSING, Reason.COPIED),
-    Rule((COPYING,), copying.copied, STOPPING, Reason.COPIED),
-    Rule((COPYING,), copying.copy_was_deleted_unread, REFUSED, Reason.COPY_REMOVED),
-    Rule((COPYING,), copying.copy_was_deleted, STOPPING, Reason.COPY_REMOVED),
-    Rule((COPYING,), copying.nothing_is_committed, REFUSED, Reason.STATE_MISSING),
-    Rule((COPYING,), copying.copy_failed, REFUSED),
-    Rule((COPYING,), copying.order_is_refused, STOPPING, Reason.ORDER_REFUSED),
-    Rule((REHEARSING,), rehearsal.starts_or_pauses),
-    Rule((REHEARSING,), rehearsal.failed, REFUSED, Reason.REHEARSAL_FAILED),
-    Rule((REHEARSING,), rehearsal.passed, STOPPING, Reason.REHEARSAL_PASSED),
-    Rule((REHEARSING,), rehearsal.is_inconclusive, STOPPING, Reason.REHEARSAL_INCONCLUSIVE),
-    # --- nothing runs ---
-    Rule((STOPPING,), repartition.driver_has_stopped, REPARTITIONING, Reason.STOPPED),
     Rule((REPARTITIONING,), repartition.application_is_suspended, STOPPING, Reason.SUSPENDED),
-    Rule((REPARTITIONING,), repartition.succeeded, STOPPING, Reason.REPARTITIONED),
-    Rule((REPARTITIONING,), repartition.another_attempt_may_do, REPARTITIONING),
-    Rule((REPARTITIONING,), repartition.a_batch_is_to_be_finished, REFUSED, Reason.STATE_PARTITIONS_KEPT),
-    Rule((REPARTITIONING,), repartition.failed, REFUSED),
-    Rule((REPARTITIONING,), repartition.pod_is_there),
-    # --- the new version runs ---
-    Rule((GATE, FAILED), gate.is_passed, COMPLETED, Reason.STABLE),
-    Rule((GATE,), gate.failed, ROLLING_BACK),
-    Rule((GATE,), gate.failed_for_good, FAILED),
-    Rule((GATE,), gate.lacks_records_and_did_nothing, ROLLING_BACK),
-    Rule((GATE,), gate.is_idle_now),
-    Rule((GATE,), gate.has_input_again),
-    Rule((GATE,), gate.pod_is_refused_or_there),
+    *of_version(
+        # --- the previous version runs ---
+        Rule(OLD_RUNS, invalid_spec.no_pod_can_be_made, REFUSED),
+        Rule((COPYING,), copying.driver_is_gone, STOPPING, Reason.DRIVER_GONE),
+        Rule((COPYING,), copying.state_cannot_be_repartitioned, REFUSED),
+        Rule((COPYING,), copying.copied_for_a_rehearsal, REHEARSING, Reason.COPIED),
+        Rule((COPYING,), copying.copied, STOPPING, Reason.COPIED),
+        Rule((COPYING,), copying.copy_was_deleted_unread, REFUSED, Reason.COPY_REMOVED),
+        Rule((COPYING,), copying.copy_was_deleted, STOPPING, Reason.COPY_REMOVED),
+        Rule((COPYING,), copying.nothing_is_committed, REFUSED, Reason.STATE_MISSING),
+        Rule((COPYING,), copying.copy_failed, REFUSED),
+        Rule((COPYING,), copying.order_is_refused, STOPPING, Reason.ORDER_REFUSED),
+        Rule((REHEARSING,), rehearsal.starts_or_pauses),
+        Rule((REHEARSING,), rehearsal.failed, REFUSED, Reason.REHEARSAL_FAILED),
+        Rule((REHEARSING,), rehearsal.passed, STOPPING, Reason.REHEARSAL_PASSED),
+        Rule((REHEARSING,), rehearsal.is_inconclusive, STOPPING, Reason.REHEARSAL_INCONCLUSIVE),
+        # --- nothing runs ---
+        Rule((STOPPING,), repartition.driver_has_stopped, REPARTITIONING, Reason.STOPPED),
+        Rule((REPARTITIONING,), repartition.succeeded, STOPPING, Reason.REPARTITIONED),
+        Rule((REPARTITIONING,), repartition.another_attempt_may_do, REPARTITIONING),
+        Rule((REPARTITIONING,), repartition.a_batch_is_to_be_finished, REFUSED, Reason.STATE_PARTITIONS_KEPT),
+        Rule((REPARTITIONING,), repartition.failed, REFUSED),
+        Rule((REPARTITIONING,), repartition.pod_is_there),
+        # --- the new version runs ---
+        Rule((GATE, FAILED), gate.is_passed, COMPLETED, Reason.STABLE),
+        Rule((GATE,), gate.failed, ROLLING_BACK),
+        Rule((GATE,), gate.failed_for_good, FAILED),
+        Rule((GATE,), gate.lacks_records_and_did_nothing, ROLLING_BACK),
+        Rule((GATE,), gate.is_idle_now),
+        Rule((GATE,), gate.has_input_again),
+        Rule((GATE,), gate.pod_is_refused_or_there),
+    ),
     # --- the previous version runs again ---
     Rule((ROLLING_BACK,), rollback.stable_version_runs, ROLLED_BACK),
     # --- what is left of it ---
@@ -130,9 +139,11 @@ def next_step(o: Observation, now: float) -> Step | None:
     """Return the next step of the application's upgrade, None if there is none to be taken now."""
     upgrade = o.app.status.upgrade
     phase = upgrade.phase if upgrade is not None else None
+    same = upgrade is not None and upgrade.to_spec_hash == o.spec_hash
     for rule in TABLE:
         # Lines for applications without a record are about the others as well, and look for themselves.
-        step = rule.when(o, cast(UpgradeStatus, upgrade), now) if phase in rule.phases else None
+        applies = phase in rule.phases and (same or not rule.of_version)
+        step = rule.when(o, cast(UpgradeStatus, upgrade), now) if applies else None
         if step is not None:
             return _led(o, rule, step, now)
     return None
