@@ -137,21 +137,16 @@ def decide(observation: Observation, now: float) -> Plan:
         if stored is not wanted:
             verdict = invalid_edit_condition(wanted, verdict)
     status = build_status(observation, verdict, now, runs=runs)
-    due = write_is_due_in(stored, status, now)
-    waiting = () if deleted else deferred_event(asked)
-    told = _tell(stored, verdict, status, (*adoption_event(stored, step), *step_events(stored, step), *waiting))
-    actions: tuple[Action, ...] = before
-    if not deleted:
-        actions += (*tell_cut_batch(observation, now), *tell_scaling(observation, now))
-        actions += (*tell_ignored_instances(observation, now), *tell_ignored_periods(observation))
-        actions += tell_secrets(observation)
+    due, of_step = write_is_due_in(stored, status, now), (*adoption_event(stored, step), *step_events(stored, step))
+    told = _tell(stored, verdict, status, of_step if deleted else (*of_step, *deferred_event(asked)))
+    actions: tuple[Action, ...] = (*before, *(() if deleted else _events_of_version(observation, now)))
     if verdict.launch:
         # Nothing that can wait is to come before the pod.
-        kept = kept_event(observation, status)
-        actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *told, *kept)
+        told = (*told, *kept_event(observation, status))
+        actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *told)
     else:
-        # Told before the status is written, which is what keeps it from being told again: told twice is told once,
-        # because an event's name follows from what it says, but what a later action's conflict cut off would never be.
+        # Events come before the status, which keeps them from coming again: twice is once, as an event's name follows
+        # from what it says, but what a later action's conflict cut off would never come.
         written = (WriteStatus(status),) if due == 0.0 else ()
         actions = (*actions, *told, *written, *verdict.after)
     schedule = look_at_schedule(observation, now)
@@ -162,6 +157,12 @@ def decide(observation: Observation, now: float) -> Plan:
     looks = (look_after_configuration_in(observation, now), look_after_labels_in(observation))
     wake_after = earliest(verdict.wake_after, due or None, again, beside.wake_after, *looks, schedule.wake_after)
     return Plan(name, verdict.reason, verdict.message, (*actions, *beside.actions), wake_after, observation.spec_hash)
+
+
+def _events_of_version(o: Observation, now: float) -> tuple[Action, ...]:
+    """Return the events about the version that is in force, whatever the verdict is."""
+    ignored = (*tell_ignored_instances(o, now), *tell_ignored_periods(o))
+    return (*tell_cut_batch(o, now), *tell_scaling(o, now), *ignored, *tell_secrets(o))
 
 
 def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[Action, ...]) -> Kept:

@@ -10,6 +10,9 @@ from tidegate_spark.queries.unnamed.script_text import is_only, starts_one
 
 ONE = 'query = rows.writeStream.format("noop").option("checkpointLocation", place).start()'
 
+ROOT = Path(__file__).parents[4]
+OF_THE_TESTS = tuple(f"{ROOT / folder}/" for folder in ("tests", "operator", "devcluster", "docs", "spark_app/samples"))
+
 SHOWN = {
     "one statement": ONE,
     "a function that is called once": f"def main():\n    {ONE}\nif __name__ == '__main__':\n    main()",
@@ -66,8 +69,8 @@ class Program:
         self._patch = monkeypatch
         monkeypatch.syspath_prepend(str(folder))
         # What tests bring along is no part of the program.
-        for name in [name for name in sys.modules if name.startswith(("tests", "tidegate", "devcluster"))]:
-            if not name.startswith("tidegate_spark"):
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None)).startswith(OF_THE_TESTS):
                 monkeypatch.delitem(sys.modules, name)
         main = ModuleType("__main__")
         main.__file__ = str(self.file)

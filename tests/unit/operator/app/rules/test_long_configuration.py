@@ -129,7 +129,7 @@ def test_an_edit_that_nothing_can_be_started_with_stops_nothing_and_names_the_fi
 
 @pytest.mark.parametrize("field", TOO_LONG)
 def test_a_new_application_that_nothing_can_be_started_with_is_not_launched(field: str) -> None:
-    plan = decide(observe(app_with(TOO_LONG[field])), NOW)
+    plan = decide(observe(app_with(TOO_LONG[field], finalizers=[])), NOW)
     assert verdict_of(plan) == (Phase.PENDING, "Stalled", "ConfigurationTooLong")
     assert not acts(plan, CreateDriver)
     assert field in plan.message
