@@ -338,6 +338,7 @@ _FORMER = {
     "Plan": Reason.PLAN_INCOMPATIBLE,
     "Exception": Reason.APPLICATION_FAILED,
     "SecretNameTaken": Reason.LAUNCH_REFUSED,
+    "GateOverrun": Reason.UPGRADE_TIMEOUT,
 }
 
 ForeignReason = NewType("ForeignReason", str)
