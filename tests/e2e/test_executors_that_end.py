@@ -3,6 +3,7 @@
 What the kubelet writes of ends, tidegate.api.foreign_text and the rules of executors' ends read: their contract.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,9 +67,14 @@ def named(world: World, name: str, reason: str, words: str = "", other_than: str
 
 
 def newest_executor(world: World, name: str) -> int:
-    """Return the highest number of an executor that there is, 0 if there is none."""
+    """Return the highest number that an executor ever had, 0 if there was none.
+
+    The events of a pod outlive it: between two attempts there is often none.
+    """
     pods = [pod["metadata"]["name"] for pod in world.kubectl.list("pods", NAMESPACE)]
-    return max((int(pod.rpartition("-")[2]) for pod in pods if pod.startswith(name) and "-exec-" in pod), default=0)
+    pods += [event["involvedObject"]["name"] for event in world.kubectl.list("events", NAMESPACE)]
+    numbers = [re.fullmatch(rf"{name}-.*-exec-(\d+)", pod) for pod in pods]
+    return max((int(number[1]) for number in numbers if number is not None), default=0)
 
 
 def test_a_wrong_option_is_named_with_the_last_lines_and_few_pods_are_made(world: World, namespace: str) -> None:
