@@ -14,7 +14,9 @@ from tidegate_spark.process.faults import faults
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.same_query import Plan, plan_of
 from tidegate_spark.queries.sinks.outputs import Output
-from tidegate_spark.queries.unnamed.naming import UNNAMED
+
+UNNAMED = "main"
+"""The name of a script's one unnamed query."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Entry:
 def entry_of(
     requested: str | None, site: str, writer: DataStreamWriter, output: Output | None, own_location: list[Any]
 ) -> Entry:
-    """Return a query as the script asks for it; one without a name gets its own later."""
+    """Return a query as the script asks for it."""
     if requested:
         return Entry(requested, site, named=True)
     return Entry(UNNAMED, site, named=False, plan=plan_of(writer, output), location=str(own_location[-1] or ""))
@@ -60,10 +62,10 @@ def refusal(
         if not before.named and not active(before) and _goes_on(before, wanted, failed):
             return None
         # Two queries on one checkpoint would skip each other's input, even one after the other.
-        whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {before.name!r},"
+        whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {UNNAMED!r},"
         return messages.unnamed_shares(site, whose, before.site)
     if not before.named:
-        return messages.named_shares(wanted.name, site, before.name, before.site)
+        return messages.named_shares(wanted.name, site, UNNAMED, before.site)
     if active(before):
         return messages.named_twice(wanted.name, before.site, site)
     return None
@@ -77,13 +79,6 @@ def _goes_on(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> b
         return False
     # One that has ended well has read all that there was: whoever starts another one like it may mean another.
     return before.plan.is_same(wanted.plan) and failed(before)
-
-
-def is_moved(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> bool:
-    """Say whether an unnamed query is the one before, which failed, started again with another location."""
-    if before.named or before.location == wanted.location or before.site != wanted.site:
-        return False
-    return before.plan is not None and wanted.plan is not None and before.plan.is_same(wanted.plan) and failed(before)
 
 
 def is_active(entry: Entry) -> bool:

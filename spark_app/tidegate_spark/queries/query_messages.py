@@ -174,7 +174,7 @@ def another_output(option: str) -> str:
 def unnamed_shares(site: str, whose: str, other_site: str) -> str:
     return (
         f"the unnamed query started at {site} would share its checkpoint with {whose} started at {other_site}: "
-        "give each query a name of its own with .queryName(...), or a checkpointLocation of its own."
+        "give each query a name of its own with .queryName(...)."
     )
 
 
@@ -185,47 +185,6 @@ def named_shares(name: str, site: str, unnamed: str, other_site: str) -> str:
     )
 
 
-NEITHER_NAME_NOR_LOCATION = (
-    "it has neither a name nor a checkpointLocation, and there are other unnamed queries: give it a name with "
-    ".queryName(...)."
-)
-
-
-def another_location(names: Sequence[str]) -> str:
-    first, missing = names[0], f"{', '.join(map(repr, names))} {'was' if len(names) == 1 else 'were'} not started"
-    return (
-        f"no query had its checkpointLocation before, and {missing}: it is not known whether it continues that state "
-        f"or is a new query. Name it: .queryName({first!r}) continues the state of {first!r}, another name starts a "
-        "new query."
-    )
-
-
-def not_the_only_one(name: str) -> str:
-    return (
-        f"another unnamed query, called {name!r}, was started before, with state of which no checkpointLocation is "
-        "noted, or another one: it is not known which of the two the state is of. Give both a name with "
-        f".queryName(...): {name!r} continues the state."
-    )
-
-
-def notes_damaged(key: str, error: Exception) -> str:
-    return (
-        f"{key}, which says which unnamed query has which checkpointLocation, is damaged ({error}): give each query a "
-        "name with .queryName(...)."
-    )
-
-
-def started_elsewhere(site: str, name: str) -> str:
-    return (
-        f"the unnamed query started at {site} is the one that failed, called {name!r}, with another checkpointLocation "
-        "than before: give it the same one again, or a name with .queryName(...)."
-    )
-
-
-def unnamed_undecided(site: str, why: str) -> str:
-    return f"the unnamed query started at {site} cannot be distinguished from others: {why}"
-
-
 def named_twice(name: str, other_site: str, site: str) -> str:
     return (
         f"two queries are named {name!r}: one started at {other_site}, another at {site}; give them different "
@@ -233,8 +192,8 @@ def named_twice(name: str, other_site: str, site: str) -> str:
     )
 
 
-def checkpoint_ignored(query: str, location: str) -> str:
-    return f"Query {query!r}: the checkpointLocation of the script is not used; the checkpoint is at {location}."
+def checkpoint_ignored(query: str, given: str, location: str) -> str:
+    return f"Query {query!r}: checkpointLocation {given!r} of the script is not used; the checkpoint is at {location}."
 
 
 def partitions_ignored(key: str, given: str | None, partitions: str) -> str:

@@ -23,7 +23,6 @@ from tidegate_spark.snapshots.checkpoint.query_logs import OFFSETS, map_offsets
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, list_keys
 from tidegate_spark.snapshots.manifest import File, Manifest
 from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
-from tidegate_spark.storage import location_notes
 from tidegate_spark.storage.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 
 METADATA = "metadata"
@@ -88,9 +87,6 @@ def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUA
     held = reentry.hold(origin.library, origin.id, holder)
     made = manifest.read(origin.library, origin.id, held)
     _fill(origin, target, made, copiers)
-    facts = {query: at.facts.get(location_notes.LOCATION) for query, at in made.queries.items()}
-    locations = {query: digest for query, digest in facts.items() if isinstance(digest, str)}
-    location_notes.write(target.library, target.lineage, locations)
     return made
 
 

@@ -16,15 +16,13 @@ from tidegate_spark.contract.object_paths import left_after, of_queries_that_con
 from tidegate_spark.control_log.snapshot_state import kept_at
 from tidegate_spark.snapshots import catalog, manifest, messages, reentry
 from tidegate_spark.snapshots.catalog import DisposedError, NotBeingTakenError, Snapshot, State
-from tidegate_spark.snapshots.checkpoint.checkpoint import UnreadableCheckpointError
 from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, in_parallel
 from tidegate_spark.snapshots.file_copies import Source, copy_files
-from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.manifest import Application, File, Manifest, QueryAt
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage import location_notes, query_names
-from tidegate_spark.storage.store import Entry, Found, NewerStorageError, SnapshotError, VanishedError
+from tidegate_spark.storage import query_names
+from tidegate_spark.storage.store import Entry, Found, SnapshotError, VanishedError
 
 ATTEMPTS = 10
 """Spark has cleaned up under the copy so often: it keeps too few batches for a copy of this state."""
@@ -180,7 +178,6 @@ def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, c
         batches = _batches(layout, request, checkpoints)
         try:
             plan = _plan(library, layout, checkpoints, batches, copiers)
-            plan = _with_locations(plan, _locations(library, request))
         except VanishedError as error:
             # A listing is not made in one moment: Spark may have cleaned up while it was. If no batch was committed
             # since the last one, it was not that.
@@ -249,32 +246,6 @@ def _plan(
         queries[query] = QueryAt(at.batch, at.offsets, facts)
         sources += [Source(query, file.path, listing[file.path], file.shared) for file in at.files]
     return _Plan(queries, tuple(sources))
-
-
-def _locations(library: Library, request: Request) -> Mapping[str, str]:
-    """Return which location each unnamed query had when it wrote what is taken: query -> digest.
-
-    A pin is of the version before an upgrade, and what is noted now may be the new version's.
-    """
-    at_pin = upgrade_pin.locations(library, request.id)
-    if at_pin is not None:
-        return at_pin
-    try:
-        return location_notes.read(library, request.application.lineage)
-    except NewerStorageError:
-        raise
-    except ValueError as error:
-        raise UnreadableCheckpointError(
-            location_notes.notes_key(library, request.application.lineage), f"{error}"
-        ) from error
-
-
-def _with_locations(plan: _Plan, locations: Mapping[str, str]) -> _Plan:
-    queries = {
-        query: replace(at, facts={**at.facts, location_notes.LOCATION: locations[query]}) if query in locations else at
-        for query, at in plan.queries.items()
-    }
-    return replace(plan, queries=queries)
 
 
 def _batches(layout: Layout, request: Request, checkpoints: Mapping[str, Mapping[str, Entry]]) -> dict[str, int]:

@@ -22,7 +22,6 @@ from tidegate_spark.queries.sinks.tables import Tables
 from tidegate_spark.queries.source_cleaning import SourceCleaning
 from tidegate_spark.queries.state.state_guard import StateGuard
 from tidegate_spark.queries.state.version_notices import VersionNotices
-from tidegate_spark.queries.unnamed.registry import UnnamedQueries
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage import query_names
 
@@ -50,7 +49,6 @@ class QuerySetup:
         config, notice, rehearses = self.config, self.progress.notice, self.config.rehearsal is not None
         if config.export:
             queries.before_start = functools.partial(export_guard.refusal_of, session, config.export)
-        queries.name_unnamed = UnnamedQueries(config.lineage, connect).name
         queries.directory_of = EmptyStarts(config, connect, self.progress).directory_of
         look_for = source_cleaning.file_looker(session)
         queries.before_input = SourceCleaning(config, connect, look_for, notice).before_query

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_spark.contract.object_paths import LEFT_AFTER
 from tidegate_spark.snapshots.checkpoint import hdfs_files, rocksdb_files
 from tidegate_spark.snapshots.checkpoint.checkpoint import (
     CHECKSUM_SUFFIX,
@@ -57,7 +58,8 @@ _PROVIDERS = {
 }
 _PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
-_KNOWN = frozenset((METADATA, OFFSETS, COMMITS, SOURCES, STATE))
+_KNOWN = frozenset((METADATA, OFFSETS, COMMITS, SOURCES, STATE, LEFT_AFTER))
+"""Files and directories of a checkpoint: Spark's, and our note that the query starts empty since."""
 
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 

@@ -15,11 +15,7 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots.checkpoint import layout as spark_layout
 from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.storage import location_notes
-from tidegate_spark.storage.store import NewerStorageError, SnapshotError, naming_newer
-
-LOCATIONS = "locations"
-"""Query -> digest of its location, of the unnamed queries of the previous version."""
+from tidegate_spark.storage.store import SnapshotError, naming_newer
 
 
 class StateMissingError(SnapshotError):
@@ -50,30 +46,11 @@ def order_of(
         batches = _committed(library, lineage, layout)
         if not batches:
             raise StateMissingError(f"lineage {lineage} holds no committed batch")
-        locations = _locations_now(library, lineage)
-        noted = {"lineage": lineage, "batches": batches, **({LOCATIONS: locations} if locations else {})}
-        body = json.dumps(noted, sort_keys=True).encode()
+        body = json.dumps({"lineage": lineage, "batches": batches}, sort_keys=True).encode()
         library.store.put_if(key, body, None)
         found = library.store.get(key)
     # Queries that only the new version has are no part of what it can be rolled back to.
     return SnapshotOrder(name, exact=_read(key, found, lineage), alone=True, holders=(name,), image=image)
-
-
-def locations(library: Library, name: str) -> dict[str, str] | None:
-    """Return which location each unnamed query had in the previous version, query -> digest, None: of no upgrade's pin.
-
-    Raises:
-        NewerStorageError: a newer Tidegate wrote it down.
-        Exception: as the client does.
-    """
-    found = library.store.get(_key(library, name))
-    if found is None:
-        return None
-    content = json.loads(found[0])
-    with naming_newer(_key(library, name)):
-        check_format(content)
-    noted = content.get(LOCATIONS)
-    return {str(query): str(digest) for query, digest in noted.items()} if isinstance(noted, dict) else {}
 
 
 def is_noted(library: Library, name: str) -> bool:
@@ -113,15 +90,6 @@ def _committed(library: Library, lineage: int, layout: Layout) -> dict[str, int]
     newest = {query: layout.newest_committed(listing) for query, listing in sorted(listings.items())}
     left = {query: left_after(listing) for query, listing in listings.items()}
     return of_queries_that_continue({query: batch for query, batch in newest.items() if batch is not None}, left)
-
-
-def _locations_now(library: Library, lineage: int) -> dict[str, str]:
-    try:
-        return location_notes.read(library, lineage)
-    except NewerStorageError:
-        raise
-    except ValueError as error:
-        raise SnapshotError(f"{location_notes.notes_key(library, lineage)} is damaged: {error}") from error
 
 
 def _read(key: str, found: tuple[bytes, str] | None, lineage: int) -> dict[str, int]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tidegate_spark.contract.object_paths import LEFT_AFTER
 from tidegate_spark.snapshots.checkpoint.checkpoint import MissingFileError, UnreadableCheckpointError
 from tidegate_spark.snapshots.checkpoint.layout import CheckpointAt, needed_files, newest_committed
 from tidegate_spark.storage.store import VanishedError
@@ -65,6 +66,13 @@ def test_a_stateless_query_needs_its_logs_alone() -> None:
         "operators": [],
         "sinks": [],
     }
+
+
+def test_the_note_that_a_query_was_left_is_no_part_of_a_batch() -> None:
+    world = SparkCheckpoint()
+    world.batches(5)
+    world.update({f"{LEFT_AFTER}/3": b""})
+    assert paths(at(world, 3)) == LOGS
 
 
 def test_the_first_batch_needs_no_offsets_before_it() -> None:
