@@ -125,16 +125,7 @@ class Filler:
     def _asked(self) -> str:
         if self.config.rehearsal is not None:
             return ""
-        if self.start_from.lineage and not self.start_from.offsets:
-            return ", to which an upgrade is rolled back"
-        return f" ({self._field})"
-
-    @property
-    def _field(self) -> str:
-        """The field of the spec that asks for it."""
-        if self.start_from.lineage:
-            return "spec.upgrade.startingOffsets"
-        return "spec.startFrom.startingOffsets" if self.start_from.offsets else "spec.startFrom"
+        return ", to which an upgrade is rolled back" if self.start_from.lineage else " (spec.startFrom)"
 
     @property
     def _words(self) -> str:
@@ -211,7 +202,7 @@ class Filler:
         queries = {query.called(name): query for name, query in sorted(made.queries.items())}
         after = ", ".join(f"{name!r} after batch {query.batch}" for name, query in queries.items())
         topics = ", ".join(map(repr, sorted(topic_offsets(self.start_from.offsets))))
-        self.notice(Reason.STARTED_FROM_SNAPSHOT, messages.started_from(self._snapshot, after, topics, self._field))
+        self.notice(Reason.STARTED_FROM_SNAPSHOT, messages.started_from(self._snapshot, after, topics))
         for name, query in queries.items():
             partitions = query.facts.get("partitions")
             if query.facts.get("stateless") or not partitions or partitions == self.config.state_partitions:

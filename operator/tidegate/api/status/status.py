@@ -154,8 +154,6 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     snapshot_lineage: int = 0
     fallbacks: tuple[EarlierRollbackSnapshot, ...] = ()
     batches: tuple[SnapshotBatch, ...] = ()
-    offsets: str = ""
-    """Of topics that an upgrade has read from elsewhere than where the snapshot ends."""
     begun: bool = False
     of_lineage: int = 0
 
@@ -273,8 +271,6 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     last_lineage: int = 0
     queries: tuple[str, ...] = ()
     rollback_to: str = ""
-    starting_offsets: str = ""
-    """Of topics that the new version reads from there on, in a lineage that starts with the previous one's state."""
     obsolete: tuple[str, ...] = ()
 
 

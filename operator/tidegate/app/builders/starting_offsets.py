@@ -8,11 +8,11 @@ from __future__ import annotations
 from tidegate.api.values.errors import SpecError
 from tidegate_spark.contract.protocol import topic_offsets
 
-OF_SNAPSHOT, OF_UPGRADE = "spec.startFrom.startingOffsets", "spec.upgrade.startingOffsets.offsets"
+FIELD = "spec.startFrom.startingOffsets"
 
 
-def refuse_unreadable_offsets(text: str, field: str) -> None:
-    """Raise if offsets of topics cannot be read, which a field has; nothing to be read is as good.
+def refuse_unreadable_offsets(text: str) -> None:
+    """Raise if offsets of topics cannot be read; nothing to be read is as good.
 
     Raises:
         SpecError: they cannot.
@@ -20,4 +20,4 @@ def refuse_unreadable_offsets(text: str, field: str) -> None:
     try:
         topic_offsets(text)
     except ValueError as error:
-        raise SpecError(field, str(error)) from error
+        raise SpecError(FIELD, str(error)) from error

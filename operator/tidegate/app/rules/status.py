@@ -195,7 +195,7 @@ def _state_partitions(o: Observation, verdict: Verdict, lineage: int) -> int:
     repartition = known.upgrade.repartition if known.upgrade is not None else None
     found = repartition is not None and repartition.result == RepartitionResult.NOT_NEEDED
     pin = known.upgrade.rollback_snapshot if known.upgrade is not None else None
-    if verdict.launch and lineage != known.lineage and _starts_with_pin(known) and pin is not None and pin.partitions:
+    if verdict.launch and lineage != known.lineage and _is_rollback(known) and pin is not None and pin.partitions:
         return pin.partitions
     if _is_filled_by_another(o, lineage):
         return known.state_partitions  # the snapshot's, whatever the spec says
@@ -222,10 +222,8 @@ def _is_filled_by_another(o: Observation, lineage: int) -> bool:
     return began.lineage == lineage and not began.undone_lineage
 
 
-def _starts_with_pin(known: StreamingAppStatus) -> bool:
-    """Return whether the lineage to be launched starts with what an upgrade kept of the one before it."""
-    upgrade = known.upgrade
-    return upgrade is not None and (upgrade.phase is UpgradePhase.ROLLING_BACK or bool(upgrade.starting_offsets))
+def _is_rollback(known: StreamingAppStatus) -> bool:
+    return known.upgrade is not None and known.upgrade.phase is UpgradePhase.ROLLING_BACK
 
 
 def _applied_hash(o: Observation, verdict: Verdict) -> str:

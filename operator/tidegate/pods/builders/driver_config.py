@@ -241,18 +241,13 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
             lineage=began.undone_lineage,
             image=_stable_image(app),
             otherwise=tuple(EarlierPin(pin.id, _rollback_holder(pin.id), pin.lineage) for pin in began.fallbacks),
-            offsets=_compact(began.offsets),
         )
     fork = began.app_uid != app.metadata.uid
     secret, start = began.credentials_secret_name, app.spec.start_from
-    offsets = _compact(start.starting_offsets) if start is not None else ""
+    # Compact: it stands in app.json, whose length has a bound.
+    named = topic_offsets(start.starting_offsets) if start is not None else {}
+    offsets = json.dumps(named, separators=(",", ":")) if named else ""
     return StartFrom(place, began.id, fork_holder(app), fork=fork, credentials_secret=secret, offsets=offsets)
-
-
-def _compact(offsets: str) -> str:
-    # It stands in app.json, whose length has a bound.
-    named = topic_offsets(offsets)
-    return json.dumps(named, separators=(",", ":")) if named else ""
 
 
 def _executor_settings(app: StreamingApp, epoch: int, platform: Platform) -> ExecutorSettings:

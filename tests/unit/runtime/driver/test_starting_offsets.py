@@ -13,7 +13,7 @@ from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_testing.driver_process import driver_config
-from tidegate_testing.fake_checkpoint import LAYOUT, content_of
+from tidegate_testing.fake_checkpoint import content_of
 from tidegate_testing.memory_store import Call, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 
@@ -70,20 +70,6 @@ def test_only_the_offsets_of_the_topics_that_are_named_differ_from_the_snapshot(
     differ = {path for path, body in lineage(scene).items() if body != original[path]}
     assert differ == {"offsets/2", "metadata"}
     assert "Offsets of 'orders' are those of spec.startFrom.startingOffsets." in told[0]
-
-
-def test_an_application_goes_on_from_its_own_end_with_other_offsets_and_the_lineage_before_stays() -> None:
-    scene, told = Scene(), list[str]()
-    scene.batches(3)
-    scene.store().put(f"{scene.root()}/offsets/2", ENDED)
-    own = Storage("s3://here/apps/orders")
-    start_from = StartFrom(own, "pin", "rollback-pin", lineage=1, offsets=NEW)
-    config = driver_config("orders", "local:///main.py", own, start_from=start_from, lineage=2)
-    library, tell = scene.library(), lambda reason, message: told.append(message)
-    Filler(config, start_from, library, library, threading.Event(), tell, Copiers(1), LAYOUT).fill()
-    assert content_of(scene.store(), "apps/orders/lineages/2/main", 2)["offsets/2"] == MOVED
-    assert content_of(scene.store(), scene.root(), 2)["offsets/2"] == ENDED
-    assert "Offsets of 'orders' are those of spec.upgrade.startingOffsets." in told[0]
 
 
 def test_sources_with_names_have_them_too() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tidegate.api.streaming_app import UpgradeMode, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
-from tidegate.app.rules.origin import lacks_beginning, lineage_of
+from tidegate.app.rules.origin import lacks_beginning
 from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.upgrade import messages as upgrade_messages
 from tidegate.app.rules.upgrade.record import Step, change, ids_of, with_obsolete
@@ -44,15 +44,7 @@ def new_version_runs_already(o: Observation, upgrade: UpgradeStatus, now: float)
     if (driver.app_uid, driver.epoch) != (o.app.metadata.uid, o.app.status.epoch):
         return None
     obsolete = with_obsolete(upgrade, *(ids_of(snapshot) if snapshot is not None else ()))
-    return change(
-        upgrade,
-        upgrade_messages.STARTED,
-        epoch=driver.epoch,
-        lineage=lineage_of(o),
-        rollback_snapshot=None,
-        starting_offsets="",  # it reads on where it was
-        obsolete=obsolete,
-    )
+    return change(upgrade, upgrade_messages.STARTED, epoch=driver.epoch, rollback_snapshot=None, obsolete=obsolete)
 
 
 def adoption_event(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:

@@ -57,14 +57,6 @@ def refused_at_once(why_not: str) -> str:
 
 PREVIOUS_CONTINUES = "The previous version continues."
 
-
-def starts_elsewhere(lineage: int) -> str:
-    return (
-        "The previous version stops at a batch boundary. The new version follows with its state and the offsets of "
-        f"spec.upgrade.startingOffsets, in lineage {lineage}."
-    )
-
-
 # --- the copy ---
 
 _SNAPSHOT_FOLLOWS = "The upgrade continues: the driver of the new version makes the rollback snapshot."

@@ -29,7 +29,6 @@ from tidegate.app.rules.upgrade.record import Step, change
 from tidegate.app.rules.upgrade.rehearsal import left_out
 from tidegate.app.rules.upgrade.repartition import starts_again, state_of_newer, wanted_repartition
 from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable
-from tidegate.app.rules.upgrade.starting_offsets import offsets_asked
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
 
@@ -42,10 +41,10 @@ _MOST_EARLIER = 8
 def only_the_number_is_another(o: Observation, upgrade: UpgradeStatus | None, now: float) -> Step | None:
     """Take a stable version that is to be started again for what it is: the number alone makes no other version.
 
-    Nor does a secret in plain text. Unless it is to start with nothing, or to read elsewhere: an upgrade to itself.
+    Nor does a secret in plain text. Unless it is to start with nothing, which is an upgrade to itself.
     """
     stable, spec = o.app.status.last_stable, o.app.spec
-    if stable is None or stable.spec_hash == o.spec_hash or _is_upgrade_to_itself(o):
+    if stable is None or stable.spec_hash == o.spec_hash or spec.upgrade.mode is UpgradeMode.STATELESS:
         return None
     if upgrade is not None and upgrade.phase in record.UNDER_TEST and upgrade.to_spec_hash == o.spec_hash:
         return None  # it was such an upgrade when it began, and is one whatever the next is to be
@@ -59,10 +58,6 @@ def only_the_number_is_another(o: Observation, upgrade: UpgradeStatus | None, no
     if spec_hash(replace(o.app, spec=again)) != o.spec_hash or reason_not_built(o) is Reason.REFERENCE_MISSING:
         return None  # or what it runs on has gone since: it is held back as any edit is, and goes on as it is
     return Step(stable=replace(stable, spec_hash=o.spec_hash, spec=recorded_version(spec)))
-
-
-def _is_upgrade_to_itself(o: Observation) -> bool:
-    return o.app.spec.upgrade.mode is UpgradeMode.STATELESS or bool(offsets_asked(o))
 
 
 def spec_is_stable_version(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -93,8 +88,6 @@ def newer_version_on_what_there_is(o: Observation, upgrade: UpgradeStatus, now: 
     other = mode is not UpgradeMode.STATELESS or upgrade.lineage == lineage_of(o)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and other and _is_confirmed(o):
         mode, repartition, lineage = UpgradeMode.STATELESS, None, record.next_lineage(o)
-    if upgrade.starting_offsets and not upgrade.epoch:
-        lineage = upgrade.lineage  # which nobody has opened yet
     return change(
         upgrade,
         messages.REPLACED + _unchecked(o),
@@ -147,24 +140,6 @@ def starts_without_state(o: Observation, known: UpgradeStatus | None, now: float
     fresh = _with_rollback_snapshot(o, known, now)
     message = messages.state_abandoned(fresh.lineage, ABANDON_ANNOTATION)
     return change(fresh, message, lineage=record.next_lineage(o))
-
-
-def starts_with_other_offsets(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
-    """Stop the previous version for one that reads topics from elsewhere, in a lineage with the state there is.
-
-    Nothing is copied or rehearsed before: what can be wrong is whether the topics have these offsets.
-    """
-    offsets = offsets_asked(o) if _is_new(o) else ""
-    if not offsets:
-        return None
-    fresh = replace(_fresh(o, known, now), mode=UpgradeMode.SNAPSHOT, starting_offsets=offsets)
-    lineage, message = record.next_lineage(o), messages.starts_elsewhere(record.next_lineage(o))
-    return change(
-        _with_snapshot(o, fresh),
-        message + _unchecked(o),
-        lineage=lineage,
-        rehearsal=left_out(o, messages.NOTHING_COPIED, now),
-    )
 
 
 def starts_with_a_copy(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
@@ -234,10 +209,6 @@ def _with_rollback_snapshot(o: Observation, known: UpgradeStatus | None, now: fl
     fresh = _fresh(o, known, now)
     if o.app.status.last_stable is None or (fresh.repartition is None and fresh.mode is UpgradeMode.LAST_STATE):
         return fresh
-    return _with_snapshot(o, fresh)
-
-
-def _with_snapshot(o: Observation, fresh: UpgradeStatus) -> UpgradeStatus:
     status, uid = o.app.status, o.app.metadata.uid.replace("-", "")[:8]
     snapshot = RollbackSnapshot(
         # Unique for ever, also if the status is lost: its loss costs an epoch.

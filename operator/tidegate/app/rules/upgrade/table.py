@@ -77,7 +77,6 @@ TABLE: tuple[Rule, ...] = (
     Rule(UNDER_TEST, start_upgrade.newer_version_on_what_there_is, STOPPING, Reason.SUPERSEDED),
     Rule(REPLACEABLE, start_upgrade.cannot_start, REFUSED),
     Rule(REPLACEABLE, start_upgrade.starts_without_state, STOPPING, Reason.STATE_ABANDONED),
-    Rule(REPLACEABLE, start_upgrade.starts_with_other_offsets, STOPPING, Reason.SPEC_CHANGED),
     Rule(REPLACEABLE, start_upgrade.starts_with_a_copy, COPYING, Reason.SPEC_CHANGED),
     Rule(REPLACEABLE, start_upgrade.starts_with_the_stop, STOPPING, Reason.SPEC_CHANGED),
     *of_version(Rule((REFUSED,), start_upgrade.something_else_is_missing)),
