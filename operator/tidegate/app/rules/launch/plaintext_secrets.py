@@ -6,13 +6,12 @@ server refuses the spec instead; what it took before it did is reported here, to
 
 from __future__ import annotations
 
-import datetime
-
 from tidegate.api.spec_hash import version_of
 from tidegate.api.streaming_app import Condition, StreamingApp
 from tidegate.api.values.plain_secrets import ARGUMENTS, CHANNEL, SETTINGS, STORAGE, PlainSecret, plain_secrets
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch import secret_messages as messages
+from tidegate.app.rules.present_condition import present_condition
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 
@@ -28,22 +27,7 @@ def secrets_condition(o: Observation, now: float) -> tuple[Condition, ...]:
 
     It is apart from Ready, Reconciling and Stalled: the application is as well as it was.
     """
-    message = _message(o.app)
-    if not message:
-        return ()
-    known = o.app.status.condition(PLAINTEXT_SECRETS)
-    return (
-        Condition(
-            type=PLAINTEXT_SECRETS,
-            status="True",
-            reason=Reason.PLAINTEXT_SECRET,
-            message=message,
-            observed_generation=o.app.metadata.generation,
-            last_transition_time=known.last_transition_time
-            if known is not None
-            else datetime.datetime.fromtimestamp(int(now), datetime.UTC),
-        ),
-    )
+    return present_condition(o, PLAINTEXT_SECRETS, Reason.PLAINTEXT_SECRET, _message(o.app), now)
 
 
 def tell_secrets(o: Observation) -> tuple[PublishEvent, ...]:

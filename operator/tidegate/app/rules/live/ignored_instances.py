@@ -7,11 +7,10 @@ writes every few seconds makes no storm of it.
 
 from __future__ import annotations
 
-import datetime
-
 from tidegate.api.streaming_app import Condition
 from tidegate.app.observation import Observation
 from tidegate.app.rules.live import autoscaling_messages
+from tidegate.app.rules.present_condition import present_condition
 from tidegate.autoscaling.rules.inputs import basis_of
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
@@ -28,22 +27,10 @@ def instances_condition(o: Observation, now: float) -> tuple[Condition, ...]:
     basis = basis_of(o.app)
     if basis is None or basis.ignored is None:
         return ()
-    known = o.app.status.condition(INSTANCES_IGNORED)
     message = autoscaling_messages.instances_ignored(
         basis.instances, basis.ignored, basis.min_executors, basis.max_executors
     )
-    return (
-        Condition(
-            type=INSTANCES_IGNORED,
-            status="True",
-            reason=Reason.AUTOSCALER_ACTIVE,
-            message=message,
-            observed_generation=o.app.metadata.generation,
-            last_transition_time=known.last_transition_time
-            if known is not None
-            else datetime.datetime.fromtimestamp(int(now), datetime.UTC),
-        ),
-    )
+    return present_condition(o, INSTANCES_IGNORED, Reason.AUTOSCALER_ACTIVE, message, now)
 
 
 def tell_ignored_instances(o: Observation, now: float) -> tuple[PublishEvent, ...]:

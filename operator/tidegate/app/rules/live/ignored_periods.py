@@ -6,12 +6,11 @@ from its work: it goes by the other periods, and a condition names those that it
 
 from __future__ import annotations
 
-import datetime
-
 from tidegate.api.streaming_app import Condition, StreamingApp
 from tidegate.api.values.times import fault_of
 from tidegate.app.observation import Observation
 from tidegate.app.rules.live import autoscaling_messages
+from tidegate.app.rules.present_condition import present_condition
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason
 
@@ -24,22 +23,7 @@ def periods_condition(o: Observation, now: float) -> tuple[Condition, ...]:
 
     It is apart from Ready, Reconciling and Stalled: the application is as well as it was.
     """
-    message = _message(o.app)
-    if not message:
-        return ()
-    known = o.app.status.condition(PERIODS_IGNORED)
-    return (
-        Condition(
-            type=PERIODS_IGNORED,
-            status="True",
-            reason=Reason.SCHEDULE_INVALID,
-            message=message,
-            observed_generation=o.app.metadata.generation,
-            last_transition_time=known.last_transition_time
-            if known is not None
-            else datetime.datetime.fromtimestamp(int(now), datetime.UTC),
-        ),
-    )
+    return present_condition(o, PERIODS_IGNORED, Reason.SCHEDULE_INVALID, _message(o.app), now)
 
 
 def tell_ignored_periods(o: Observation) -> tuple[PublishEvent, ...]:

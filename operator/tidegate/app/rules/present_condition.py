@@ -1,0 +1,32 @@
+"""Conditions of an application that there are only while they are true. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.api.streaming_app import Condition
+from tidegate.app.observation import Observation
+from tidegate.engine.rules.conditions import transition_time
+from tidegate_spark.contract.reasons import Reason
+
+
+def present_condition(o: Observation, kind: str, reason: Reason, message: str, now: float) -> tuple[Condition, ...]:
+    """Return a condition apart from Ready, Reconciling and Stalled: the application is as well as it was.
+
+    Args:
+        o: everything that is known.
+        kind: the condition's type.
+        reason: the condition's.
+        message: what is so; empty if it is not, and there is no condition then.
+        now: seconds since the epoch.
+    """
+    if not message:
+        return ()
+    return (
+        Condition(
+            type=kind,
+            status="True",
+            reason=reason,
+            message=message,
+            observed_generation=o.app.metadata.generation,
+            last_transition_time=transition_time(o.app.status.condition(kind), "True", now),
+        ),
+    )
