@@ -33,4 +33,9 @@ def transition_time(known: Condition | None, status: str, now: float) -> datetim
     """Return when a condition got its status: that of ``known`` as long as the status is the same."""
     if known is not None and known.status == status:
         return known.last_transition_time
+    return time_in_status(now)
+
+
+def time_in_status(now: float) -> datetime.datetime:
+    """Return a time as a status has it: in whole seconds, with its zone."""
     return datetime.datetime.fromtimestamp(int(now), datetime.UTC)

@@ -20,6 +20,7 @@ from tidegate.api.stream_snapshot import (
     snapshot_id,
 )
 from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.conditions import time_in_status
 from tidegate.engine.rules.pauses import time_left
 from tidegate.engine.rules.table import earliest
 from tidegate.pods.records.faults import IMAGE_REASONS, KILLED_BY_MEMORY, Problem
@@ -191,7 +192,7 @@ def _complete(snapshot: StreamSnapshot, asked: ExportSpec, report: SnapshotRepor
         bytes=report.bytes,
         message=report.message,
         start_time=_started_at(snapshot, asked, now),
-        completion_time=_time(now),
+        completion_time=time_in_status(now),
     )
     return Exporting("True", Reason.COMPLETED, report.message, made)
 
@@ -203,7 +204,7 @@ def _failed(snapshot: StreamSnapshot, asked: ExportSpec, reason: Reason, message
         format=asked.format.value,
         message=message,
         start_time=_started_at(snapshot, asked, now),
-        completion_time=_time(now),
+        completion_time=time_in_status(now),
     )
     return Exporting("False", reason, message, made)
 
@@ -226,8 +227,4 @@ def _end(o: SnapshotObservation, kept: SnapshotVerdict, ended: Exporting) -> Sna
 def _started_at(snapshot: StreamSnapshot, asked: ExportSpec, now: float) -> datetime.datetime:
     known = snapshot.status.export
     begun = known.start_time if known is not None and known.nonce == asked.nonce else None
-    return begun or _time(now)
-
-
-def _time(now: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(int(now), datetime.UTC)
+    return begun or time_in_status(now)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-
 import msgspec
 
 from tidegate.api.status.bounds import LONGEST_TEXT, MOST_ITEMS
@@ -22,7 +20,7 @@ from tidegate.api.stream_snapshot import (
     is_imported,
     stored_id,
 )
-from tidegate.engine.rules.conditions import build_conditions
+from tidegate.engine.rules.conditions import build_conditions, time_in_status, transition_time
 from tidegate.engine.rules.pauses import time_left
 from tidegate.snapshots.builders.snapshot_pod import storage_of, storage_of_import
 from tidegate.snapshots.observation import SnapshotObservation
@@ -96,7 +94,7 @@ def _said(
     old = o.snapshot.status.condition(kind)
     if said is None:
         return (old,) if old is not None else ()
-    since = old.last_transition_time if old is not None and old.status == said.status else _time(now)
+    since = transition_time(old, said.status, now)
     return (
         Condition(
             type=kind,
@@ -114,7 +112,10 @@ def _verification(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) 
     if said is None or said.ended is None:
         return o.snapshot.status.verification
     return SnapshotVerification(
-        nonce=o.snapshot.spec.verify_nonce, completion_time=_time(now), files=said.ended.files, bytes=said.ended.bytes
+        nonce=o.snapshot.spec.verify_nonce,
+        completion_time=time_in_status(now),
+        files=said.ended.files,
+        bytes=said.ended.bytes,
     )
 
 
@@ -127,7 +128,7 @@ def _core(status: StreamSnapshotStatus) -> StreamSnapshotStatus:
 def _with_intent(o: SnapshotObservation, status: StreamSnapshotStatus, now: float) -> StreamSnapshotStatus:
     app = o.app if refers_to_its_app(o) else None
     status = msgspec.structs.replace(
-        status, snapshot_id=stored_id(o.snapshot), start_time=status.start_time or _time(now)
+        status, snapshot_id=stored_id(o.snapshot), start_time=status.start_time or time_in_status(now)
     )
     if is_imported(o.snapshot):
         return msgspec.structs.replace(status, storage=storage_of_import(o.snapshot))
@@ -154,7 +155,7 @@ def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: flo
         app=owner,
         image=image,
         version=_version(status, report),
-        ready_time=status.ready_time or _time(now),
+        ready_time=status.ready_time or time_in_status(now),
         progress=None,
         queries=queries,
         batch=max((query.batch_id for query in queries), default=None),
@@ -190,7 +191,3 @@ def _version(status: StreamSnapshotStatus, report: SnapshotReport) -> SnapshotVe
 
 def _progress_of(report: SnapshotReport) -> SnapshotProgress:
     return SnapshotProgress(files=report.files, of_files=report.of_files, bytes=report.bytes, of_bytes=report.of_bytes)
-
-
-def _time(now: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(int(now), datetime.UTC)
