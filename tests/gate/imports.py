@@ -22,6 +22,7 @@ ROOTS = {
     "samples": "spark_app",
     "devcluster": "",
     "tests": "",
+    "docs": "",
     "tidegate_testing": "tests/support",
 }
 """Each package of this checkout, and the folder in which it is."""

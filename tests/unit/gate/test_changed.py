@@ -212,6 +212,9 @@ class TestThisCheckout:
         assert "spark_app/tidegate_spark/contract/protocol.py" in needs["tests/unit/architecture/test_layout.py"]
         assert "Makefile" not in needs["tests/unit/architecture/test_makefile.py"]
         assert "docs/recipes.md" in needs["tests/unit/runtime/repartition/test_capability.py"]
+        # A test may need what makes a page, and by that what the page is made of.
+        assert "docs/generate_metrics.py" in needs["tests/unit/chart/test_dashboard.py"]
+        assert "operator/tidegate/wiring/metrics.py" in needs["docs/generate_metrics.py"]
         assert all(Path(os.path.join(ROOT, file)).is_file() for file in needs)
 
 
