@@ -46,8 +46,14 @@ class SnapshotFigures:
             ("namespace", "app"),
             registry=registry,
         )
-        self._ready: dict[Key, dict[Key, float]] = {}
-        """By application, when each was complete."""
+        self._newest_size = Gauge(
+            "tidegate_snapshots_newest_bytes",
+            "Size of the newest StreamSnapshot that is there, whatever it shares with earlier ones.",
+            ("namespace", "app"),
+            registry=registry,
+        )
+        self._ready: dict[Key, dict[Key, tuple[float, int]]] = {}
+        """By application, when each was complete, and how large it is."""
         self._verified = Counter(
             "tidegate_snapshots_verified",
             "StreamSnapshots that were read back, by result: whole, damaged or unknown.",
@@ -108,7 +114,8 @@ class SnapshotFigures:
             self._sizes[group] += 1
             self._number.labels(*group).set(self._sizes[group])
         if phase is SnapshotPhase.READY and after.status.ready_time is not None:
-            self._ready.setdefault(after.app_key, {})[after.key] = after.status.ready_time.timestamp()
+            complete = (after.status.ready_time.timestamp(), after.status.bytes)
+            self._ready.setdefault(after.app_key, {})[after.key] = complete
             self._show_newest(after.app_key)
         if phase is SnapshotPhase.FAILED and before.status.phase is not phase:
             ready = after.status.condition("Ready")
@@ -163,10 +170,13 @@ class SnapshotFigures:
 
     def _show_newest(self, app: Key) -> None:
         if self._ready[app]:
-            self._newest.labels(*app).set(max(self._ready[app].values()))
+            complete, size = max(self._ready[app].values())
+            self._newest.labels(*app).set(complete)
+            self._newest_size.labels(*app).set(size)
         else:
             del self._ready[app]
             self._newest.remove(*app)
+            self._newest_size.remove(*app)
 
     def _leave(self, key: Key) -> bool:
         """Count a snapshot no more; return whether nothing else is shown of its application."""

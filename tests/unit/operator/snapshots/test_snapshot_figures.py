@@ -1,12 +1,22 @@
 """The operator's figures about StreamSnapshots: what is counted, and goes with the last one."""
 
+import datetime
+
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
+from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.snapshots.metrics import SnapshotFigures
 from tidegate_testing.snapshot_observations import ready_snapshot
 
 APP = ("shop", "orders")
+
+
+def complete(name: str, minute: int, size: int) -> StreamSnapshot:
+    of = ready_snapshot()
+    time = datetime.datetime(2026, 3, 1, 12, minute, tzinfo=datetime.UTC)
+    status = msgspec.structs.replace(of.status, ready_time=time, bytes=size)
+    return msgspec.structs.replace(of, metadata=msgspec.structs.replace(of.metadata, name=name), status=status)
 
 
 def shown(registry: CollectorRegistry) -> str:
@@ -41,3 +51,15 @@ def test_what_pods_took_is_told_until_the_last_snapshot_goes() -> None:
     assert "tidegate_snapshot_pod_seconds_count{" not in shown(registry)
     assert "tidegate_snapshot_pod_copied_bytes_total{" not in shown(registry)
     assert "tidegate_snapshot_pod_shared_bytes_total{" not in shown(registry)
+
+
+def test_the_size_of_the_newest_is_told_whatever_is_larger() -> None:
+    registry, of_app = CollectorRegistry(), '{app="orders",namespace="shop"}'
+    figures, first, second = SnapshotFigures(registry), complete("first", 1, 4096), complete("second", 2, 1024)
+    for each in (second, first):
+        figures.show(each, each)
+    assert f"tidegate_snapshots_newest_bytes{of_app} 1024.0" in shown(registry)
+    figures.forget(second.key)
+    assert f"tidegate_snapshots_newest_bytes{of_app} 4096.0" in shown(registry)
+    figures.forget(first.key)
+    assert "tidegate_snapshots_newest_bytes{" not in shown(registry)

@@ -144,6 +144,7 @@ async def test_what_the_agent_tells_is_written_and_shown() -> None:
     assert world.series() == {
         ("tidegate_snapshots", "shop", "orders", "Ready"): 1.0,
         ("tidegate_snapshots_newest_timestamp_seconds", "shop", "orders"): NOW,
+        ("tidegate_snapshots_newest_bytes", "shop", "orders"): 2048.0,
     }
 
 
