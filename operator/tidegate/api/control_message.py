@@ -15,7 +15,7 @@ from tidegate.api.references import LocalReference
 from tidegate.api.status.bounds import within_bounds
 from tidegate.api.status.status import Condition
 from tidegate.api.streaming_app import Metadata, unreadable_because
-from tidegate_spark.contract.control_protocol import DEEPEST_PAYLOAD, DUMP_STATE, LARGEST_PAYLOAD, SNAPSHOT, is_deeper
+from tidegate_spark.contract.control_protocol import CLUSTER_TYPES, DEEPEST_PAYLOAD, LARGEST_PAYLOAD, is_deeper
 from tidegate_spark.contract.protocol import ANNOTATION_APP_UID
 
 CONTROL_KIND = "ControlMessage"
@@ -28,8 +28,6 @@ LABEL_CHANNEL = "tidegate.dev/channel"
 ANNOTATION_LOGGED_AS = "tidegate.dev/logged-as"
 ANNOTATION_SOURCE, ANNOTATION_EVENT = "tidegate.dev/event-source", "tidegate.dev/event-id"
 """On a message that came from a channel: which, by which id its driver tells of it, and what its sender called it."""
-CLUSTER_TYPES = frozenset({SNAPSHOT, DUMP_STATE})
-"""Messages that have a snapshot taken, of which the operator makes a StreamSnapshot."""
 _LOGGED_AS = re.compile("[0-9a-f]{32}")
 
 

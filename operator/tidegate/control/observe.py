@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tidegate.api.control_message import CLUSTER_TYPES, ControlMessage
+from tidegate.api.control_message import ControlMessage
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.open_resources import OpenCount
@@ -15,6 +15,7 @@ from tidegate.control.index import ControlIndex
 from tidegate.control.observation import ControlObservation
 from tidegate.engine.resource_key import Key
 from tidegate.pods.records.names import driver_pod_name
+from tidegate_spark.contract.control_protocol import CLUSTER_TYPES
 from tidegate_spark.contract.protocol import ROLE_DRIVER
 
 FindSnapshot = Callable[[Key], StreamSnapshot | None]

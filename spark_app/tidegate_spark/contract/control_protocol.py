@@ -57,6 +57,8 @@ BUILT_IN_TYPES = (
     DUMP_STATE,
 )
 """What every application understands; any other type is the application's own, and needs a handler there."""
+CLUSTER_TYPES = frozenset({SNAPSHOT, DUMP_STATE})
+"""Messages that have a snapshot taken, of which the operator makes a StreamSnapshot."""
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,20 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tidegate.api.control_message import APPLIED, CLUSTER_TYPES, ControlMessageStatus, MessagePhase
+from tidegate.api.control_message import APPLIED, ControlMessageStatus, MessagePhase
 from tidegate.control.builders.channel_message import build_channel_message
 from tidegate.control.observation import ControlObservation
 from tidegate.control.rules import messages
 from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app, takes_messages
 from tidegate.engine.rules.health import Health
-from tidegate_spark.contract.control_protocol import LONGEST_ASKED, MOST_ASKED, AskedMessage, MessageEnd, MessageState
+from tidegate_spark.contract.control_protocol import (
+    CLUSTER_TYPES,
+    LONGEST_ASKED,
+    MOST_ASKED,
+    AskedMessage,
+    MessageEnd,
+    MessageState,
+)
 from tidegate_spark.contract.reasons import AnyReason, Reason, reason_from
 
 _ID = re.compile("[0-9a-f]{32}")

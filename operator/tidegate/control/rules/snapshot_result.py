@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.api.control_message import CLUSTER_TYPES, MessagePhase
+from tidegate.api.control_message import MessagePhase
 from tidegate.api.stream_snapshot import (
     ANNOTATION_SNAPSHOT_ID,
     EXPORTED,
@@ -21,7 +21,7 @@ from tidegate.control.builders.message_snapshot import build_message_snapshot, m
 from tidegate.control.rules import messages
 from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.engine.rules.health import Health
-from tidegate_spark.contract.control_protocol import SNAPSHOT, MessageState
+from tidegate_spark.contract.control_protocol import CLUSTER_TYPES, SNAPSHOT, MessageState
 from tidegate_spark.contract.reasons import Reason
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tidegate_spark.contract.control_protocol import (
-    DUMP_STATE,
-    SNAPSHOT,
+    CLUSTER_TYPES,
     AskedMessage,
     MessageEnd,
     MessageReport,
@@ -23,7 +22,6 @@ from tidegate_spark.control.channels.envelope import event_id
 from tidegate_spark.control.messages.accounts import within_bounds
 from tidegate_spark.control_log.entries import Entry, Kind
 
-CLUSTER_TYPES = frozenset({SNAPSHOT, DUMP_STATE})
 OPEN_STATES = frozenset({MessageState.LOGGED, MessageState.IN_FORCE})
 
 
