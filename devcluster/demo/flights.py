@@ -119,8 +119,8 @@ class FlightsDemo:
             self._send(0, total // 2, {0.5: self._ask_for_a_dump})
             self._catch_up(predictions, total // 2)
             self._look_into("look")
-            self._send(total // 2, total * 3 // 4, {0.1: self._send_a_broken_model, 0.5: self._mend})
-            self._await("mend", "Applied")
+            self._send(total // 2, total * 3 // 4, {0.1: self._send_a_broken_model, 0.5: self._send_a_corrected_model})
+            self._await("corrected", "Applied")
             self._catch_up(predictions, total * 3 // 4)
             self._keep_and_lose()
             self._begin_again()
@@ -207,11 +207,11 @@ class FlightsDemo:
         text = '{"version": "of half a file", "overall": -5'
         self._tell("break", "reload-model", self._upload("broken.json", text))
 
-    def _mend(self) -> None:
+    def _send_a_corrected_model(self) -> None:
         self._await("break", "Failed")
         self._narrator.say("  nobody uses it, and predictions go on with the model before it")
         self._reload = self._upload("model.json", json.dumps(self._model))
-        self._tell("mend", "reload-model", self._reload)
+        self._tell("corrected", "reload-model", self._reload)
 
     def _tell(self, name: str, kind: str, payload: Any) -> None:
         self._narrator.say(f"ControlMessage {name}: {kind}", "bold yellow")
