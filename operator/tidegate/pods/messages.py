@@ -53,9 +53,9 @@ def version_too_large(size: int, longest: int, *, new: bool) -> str:
         else "The limit is for edits: what runs with more goes on."
     )
     return (
-        f"the spec and the two records of its version that the status keeps have {size:,} bytes, and the API server "
-        f"stores no more than {longest:,} of them; put what is long into a file, of a ConfigMap that spec.podTemplate "
-        f"mounts or in storage, and have the program read it. {ran}"
+        f"the spec and the two versions that the status keeps have {size:,} bytes, and the API server stores no more "
+        f"than {longest:,} of them; put what is long into a file, of a ConfigMap that spec.podTemplate mounts or in "
+        f"storage, and have the program read it. {ran}"
     )
 
 

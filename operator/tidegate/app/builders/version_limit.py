@@ -19,17 +19,19 @@ from tidegate.pods import messages
 from tidegate_spark.contract.protocol import FINALIZER
 
 LONGEST_OBJECT = 1344 * 1024
-"""Bytes of a spec and two records of its version. The rest of what etcd takes (--max-request-bytes, 1.5 MiB) is for the
+"""Bytes of a spec and two records of versions. The rest of what etcd takes (--max-request-bytes, 1.5 MiB) is for the
 rest of the status and for the metadata."""
-_RECORDS = 2
 _SURELY_FITS = LONGEST_OBJECT // 24
-"""Characters of a spec of which nothing has to be counted, whichever they are."""
+"""Characters of a spec, and of the stable version, of which nothing has to be counted, whichever they are."""
 _ESCAPED_BY_API_SERVER = "<>&"
 """Written with six characters each, as Go does."""
 
 
 def refuse_large_version(app: StreamingApp) -> None:
-    """Raise if the API server would not store an application once this version of it is stable and was replaced.
+    """Raise if the API server would not store an application with this version under test, or stable and replaced.
+
+    Beside this version's record its status has the stable version's at first, and one more of a version as large as
+    this one once that is edited: the larger of the two counts.
 
     The limit is for edits and for new applications. What has run already is let through: whatever is to be done about
     it, it must be possible to start it again, also if its status was lost.
@@ -37,16 +39,21 @@ def refuse_large_version(app: StreamingApp) -> None:
     Raises:
         TooLongError: naming the field that has most of it.
     """
-    spec = msgspec.json.encode(app.spec).decode()
-    if len(spec) < _SURELY_FITS:
+    spec, stable = msgspec.json.encode(app.spec).decode(), app.status.last_stable
+    other = stable.spec if stable is not None else ""
+    if max(len(spec), len(other)) < _SURELY_FITS:
         return
-    record = recorded_version(app.spec)
-    size = _size(spec) + _RECORDS * _size(json.dumps(record, ensure_ascii=False))
+    record = _record_size(recorded_version(app.spec))
+    size = _size(spec) + record + max(record, _record_size(other))
     if size > LONGEST_OBJECT and not _has_run(app):
         values = json.loads(version_of(app.spec))
         largest = max(values, key=lambda path: len(json.dumps(values[path])))
         message = messages.version_too_large(size, LONGEST_OBJECT, new=not app.status.epoch)
         raise TooLongError(f"spec.{largest}", message)
+
+
+def _record_size(version: str) -> int:
+    return _size(json.dumps(version, ensure_ascii=False))
 
 
 def _size(text: str) -> int:

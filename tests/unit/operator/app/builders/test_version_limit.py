@@ -33,13 +33,14 @@ LARGE: dict[str, Any] = {"application.args": ["x" * 1000] * 480}
 TEXTS = {"plain": "x", "quotes": '"', "letters": "é", "tags": "<"}
 
 
-def of_size(text: str, size: int) -> StreamingApp:
-    """Return a new application."""
-    return app_with({"application.args": [text * 1000] * (size // len(text.encode()) // 1000)}, finalizers=[])
+def of_size(text: str, size: int, stable: StableSpec | None = None) -> StreamingApp:
+    """Return a new application, or one with an edit if it has a stable version."""
+    app = app_with({"application.args": [text * 1000] * (size // len(text.encode()) // 1000)}, finalizers=[])
+    return app if stable is None else launched(app, applied_spec_hash=stable.spec_hash, last_stable=stable)
 
 
 def stored_size(app: StreamingApp, phase: UpgradePhase) -> int:
-    """Return the bytes of an application whose status has this version twice, during an upgrade or after it."""
+    """Return the bytes of an application during an upgrade or after it, with this version as the other one, or its."""
     done = phase is UpgradePhase.COMPLETED
     version = StableSpec(spec_hash=spec_hash(app), spec=recorded_version(app.spec))
     upgrade = UpgradeStatus(
@@ -52,7 +53,8 @@ def stored_size(app: StreamingApp, phase: UpgradePhase) -> int:
         lineage=1,
         previous=version if done else None,
     )
-    status = encode_status(StreamingAppStatus(last_stable=version, upgrade=upgrade))
+    stable = app.status.last_stable or version
+    status = encode_status(StreamingAppStatus(last_stable=stable, upgrade=upgrade))
     whole: dict[str, Any] = {"spec": msgspec.to_builtins(app.spec), "status": status}
     text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"), default=str)
     for each in "<>&":
@@ -60,20 +62,20 @@ def stored_size(app: StreamingApp, phase: UpgradePhase) -> int:
     return len(text.encode())
 
 
-def is_refused(size: int, text: str) -> bool:
+def is_refused(size: int, text: str, stable: StableSpec | None = None) -> bool:
     try:
-        build_driver_pod(of_size(text, size), 1, 1, PLATFORM)
+        build_driver_pod(of_size(text, size, stable), 1, 1, PLATFORM)
     except TooLongError:
         return True
     return False
 
 
-def largest_taken(text: str) -> StreamingApp:
+def largest_taken(text: str, stable: StableSpec | None = None) -> StreamingApp:
     """Return the largest application of this text that is let through, to 10 kB: 180 kB of the object, if escaped."""
     sizes = range(10_000, 600_000, 10_000)
-    first_refused = bisect.bisect_left(sizes, True, key=lambda size: is_refused(size, text))
+    first_refused = bisect.bisect_left(sizes, True, key=lambda size: is_refused(size, text, stable))
     assert 0 < first_refused < len(sizes)
-    return of_size(text, sizes[first_refused - 1])
+    return of_size(text, sizes[first_refused - 1], stable)
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.COMPLETED])
@@ -81,6 +83,15 @@ def largest_taken(text: str) -> StreamingApp:
 def test_what_is_let_through_leaves_room_for_the_rest_of_the_object(name: str, phase: UpgradePhase) -> None:
     app = largest_taken(TEXTS[name])
     assert LONGEST_OBJECT - 200_000 < stored_size(app, phase) < LONGEST_OBJECT + 10_000 < ETCD - 150_000
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_an_edit_of_a_larger_stable_version_is_taken_as_far_as_both_fit_into_the_object(name: str) -> None:
+    ran = of_size("x", 700_000)  # before there was a limit
+    stable = StableSpec(spec_hash=spec_hash(ran), spec=recorded_version(ran.spec))
+    app = largest_taken(TEXTS[name], stable)
+    assert LONGEST_OBJECT - 200_000 < stored_size(app, UpgradePhase.GATE) < LONGEST_OBJECT + 10_000
+    assert not is_refused(10_000, TEXTS[name], stable)
 
 
 def test_what_is_too_large_is_refused_with_the_field_that_has_most_of_it_its_size_and_what_to_do() -> None:

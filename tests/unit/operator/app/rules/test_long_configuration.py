@@ -110,7 +110,7 @@ def test_a_driver_that_found_another_configuration_is_replaced_after_a_pause() -
 
 TOO_LONG: dict[str, dict[str, Any]] = {
     "spec.application.args": {"application.args": ["x" * 120_000] * 10},
-    "spec.application.args: the spec and the two records": {"application.args": ["x" * 48_000] * 10},
+    "spec.application.args: the spec and the two versions": {"application.args": ["x" * 48_000] * 10},
     "spec.application.env[RULES]": {"application.env": [{"name": "RULES", "value": "x" * 140_000}]},
     "spec.sparkConf[spark.my]": {"sparkConf": {"spark.my": "x" * 140_000}},
 }
