@@ -48,7 +48,7 @@ def test_an_application_goes_on_where_its_storage_says_or_says_why_not_and_never
 
 
 def without_asking_the_storage(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(start_from, "FINALIZER", "example.com/another")
+    patch.setattr(start_from, "may_be_lost", lambda app: False)
 
 
 def without_expecting_state(patch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar, cast
 
+from tidegate.api.lost_status import may_be_lost
 from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.cache.executor_ends import ExecutorEnds
 from tidegate.cache.initial_sync import InitialSync
@@ -34,7 +35,7 @@ from tidegate.engine.resource_key import Key
 from tidegate.pods.records.floors import NO_FLOORS, Floors
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
-from tidegate_spark.contract.protocol import FINALIZER, ROLE_DRIVER
+from tidegate_spark.contract.protocol import ROLE_DRIVER
 
 F = TypeVar("F", bound=FeatureIndex)
 _NOTHING = ProcessState()
@@ -197,7 +198,7 @@ class Index:
         key = (app.metadata.namespace, app.metadata.name)
         lost = not app.status.store and not app.status.epoch
         launched = key in self.launching or (lost and self._has_driver(key))
-        held, by_finalizer = held_by(app, launched=launched), lost and FINALIZER in app.metadata.finalizers
+        held, by_finalizer = held_by(app, launched=launched), lost and may_be_lost(app)
         # Of one whose status is lost while it has no driver, only the finalizer tells that it was to be launched there.
         may_hold = held_by(app, launched=True) if by_finalizer else held
         return (not holds_back(wanted, held), not holds_back(wanted, may_hold), *age_of(app))

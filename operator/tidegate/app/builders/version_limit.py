@@ -12,11 +12,11 @@ import json
 
 import msgspec
 
+from tidegate.api.lost_status import may_be_lost
 from tidegate.api.spec_hash import recorded_version, spec_hash, version_of
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import TooLongError
 from tidegate.pods import messages
-from tidegate_spark.contract.protocol import FINALIZER
 
 LONGEST_OBJECT = 1344 * 1024
 """Bytes of a spec and two records of versions. The rest of what etcd takes (--max-request-bytes, 1.5 MiB) is for the
@@ -63,13 +63,7 @@ def _size(text: str) -> int:
 def _has_run(app: StreamingApp) -> bool:
     stable = app.status.last_stable
     known = (app.status.applied_spec_hash, stable.spec_hash if stable is not None else "")
-    return spec_hash(app) in known or _may_have_lost_its_status(app)
-
-
-def _may_have_lost_its_status(app: StreamingApp) -> bool:
-    """Return whether an application whose status knows of no launch may have run: nobody knows then with what.
-
-    The finalizer comes with a launch, and not before; and who adopts says that there is something to go on with.
-    """
+    # Nobody knows with what an application ran whose status is lost. Who adopts says that there is something to go on
+    # with.
     adopts = app.spec.start_from is not None and app.spec.start_from.adopt
-    return not app.status.epoch and (FINALIZER in app.metadata.finalizers or adopts)
+    return spec_hash(app) in known or may_be_lost(app) or (adopts and not app.status.epoch)

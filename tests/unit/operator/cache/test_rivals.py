@@ -1,12 +1,15 @@
 """Which of several applications of a namespace has a place: who was launched there, and only then who is older."""
 
+import datetime
+
 import msgspec
 
 from tests.unit.operator.cache.test_index import elsewhere
 from tidegate.api.spec_hash import spec_hash, version_of
-from tidegate.api.streaming_app import StableSpec, StreamingApp
+from tidegate.api.streaming_app import Condition, StableSpec, StreamingApp
 from tidegate.cache.index import Index
 from tidegate_spark.contract.protocol import FINALIZER, store_identity
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import driver_of
 
 AWS, OTHER = store_identity("", ""), "other:9000"
@@ -72,6 +75,12 @@ def finalized(app: StreamingApp) -> StreamingApp:
 
 def test_an_application_whose_status_is_lost_has_its_place_also_while_its_driver_is_gone() -> None:
     assert rivals(OLDER, finalized(YOUNGER)) == ("inner", "")
+
+
+def test_a_finalizer_says_nothing_of_a_place_where_no_pod_could_be_made_of_the_application() -> None:
+    since = datetime.datetime(2026, 1, 3, tzinfo=datetime.UTC)
+    refused = Condition(type="Ready", status="False", reason=Reason.INVALID_SPEC, last_transition_time=since)
+    assert rivals(OLDER, after(finalized(YOUNGER), conditions=(refused,))) == ("", "orders")
 
 
 def test_what_a_finalizer_says_of_a_place_is_less_than_a_launch_and_no_more_than_another_finalizer_says() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.lost_status import may_be_lost
 from tidegate.api.status.stops import stop_was_asked_for
 from tidegate.api.streaming_app import Phase, RestartPolicy, StreamingApp, StreamingAppStatus, UpgradePhase
 from tidegate.api.values.errors import SpecError, TooLongError
@@ -141,7 +142,9 @@ def launch(o: Observation, now: float) -> Verdict | None:
         again = LONGEST_REFUSED_PAUSE if o.unfit is not None or o.references.missing else None
         # What was never launched has nothing to be cleared away, and the finalizer would say that it was.
         finalizer, reason = _finalizer(o) if o.app.status.epoch else (), reason_not_built(o)
-        return Verdict(Phase.PENDING, Health.STALLED, reason, why_not, before=finalizer, wake_after=again)
+        # Where the status was lost an epoch says from now on that it was: an epoch that was never used costs nothing.
+        lost = (1, 0) if may_be_lost(o.app) else (0, 0)
+        return Verdict(Phase.PENDING, Health.STALLED, reason, why_not, before=finalizer, adopt=lost, wake_after=again)
     create = _create(o, epoch)
     before: tuple[Action, ...] = _finalizer(o)
     if lacks_access(o):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.api.lost_status import may_be_lost
 from tidegate.api.stream_snapshot import SnapshotPhase
 from tidegate.api.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
 from tidegate.app.actions import DeleteDriver
@@ -13,6 +14,7 @@ from tidegate.app.rules.origin import is_usable, lacks_beginning, recorded_or_fo
 from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.upgrade.adoption import unproven_place
 from tidegate.app.rules.verdict import Verdict
+from tidegate.engine.rules.actions import RemoveFinalizer
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.protocol import FINALIZER, DriverState
 from tidegate_spark.contract.reasons import Reason
@@ -29,9 +31,12 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
         or o.app.status.lineage  # it has long begun, and the status was lost: what is left to do the storage knows
         or is_usable(o.origin)
         # It was about to be launched before, so it may have begun, and the status was lost: the storage is asked.
-        or FINALIZER in o.app.metadata.finalizers
+        or o.app.status.epoch
+        or may_be_lost(o.app)
     ):
         return None
+    # That of an earlier operator: with what is said now, it would say that the application was launched.
+    finalizer = (RemoveFinalizer(),) if FINALIZER in o.app.metadata.finalizers else ()
     name, origin = start.snapshot_name, o.origin
     if o.origin_unreadable:
         reason, message = Reason.SNAPSHOT_UNREADABLE, messages.snapshot_unreadable(name, o.app.metadata.namespace)
@@ -44,8 +49,8 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
     else:
         phase = origin.status.phase.value if origin.status.phase is not None else SnapshotPhase.PENDING.value
         message = messages.snapshot_not_ready(name, phase)
-        return Verdict(Phase.PENDING, Health.RECONCILING, Reason.SNAPSHOT_NOT_READY, message)
-    return Verdict(Phase.PENDING, Health.STALLED, reason, message)
+        return Verdict(Phase.PENDING, Health.RECONCILING, Reason.SNAPSHOT_NOT_READY, message, before=finalizer)
+    return Verdict(Phase.PENDING, Health.STALLED, reason, message, before=finalizer)
 
 
 def leave_empty_place(o: Observation, now: float) -> Verdict | None:

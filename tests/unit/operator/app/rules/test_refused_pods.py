@@ -121,7 +121,7 @@ def test_where_nothing_runs_the_stable_version_goes_on_at_once() -> None:
 
 
 def test_a_new_application_is_not_launched_with_executors_that_would_be_refused() -> None:
-    plan = decide(observe(app_with(TYPO_OF_EXECUTORS), unfit=unfit("executor")), NOW)
+    plan = decide(observe(app_with(TYPO_OF_EXECUTORS, finalizers=[]), unfit=unfit("executor")), NOW)
     assert (acts(plan, do.CreateDriver), status_of(plan).epoch) == (False, 0)
     assert verdict_of(plan) == (Phase.PENDING, "Stalled", "InvalidSpec")
     assert "spec.executor.podTemplate.spec.tolerationz" in plan.message

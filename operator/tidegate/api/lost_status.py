@@ -1,0 +1,22 @@
+"""Whether the status of an application may be lost, as its finalizer says. No I/O."""
+
+from __future__ import annotations
+
+from tidegate.api.streaming_app import StreamingApp
+from tidegate_spark.contract.protocol import FINALIZER
+from tidegate_spark.contract.reasons import Reason
+
+_NEVER_LAUNCHED = frozenset({Reason.INVALID_SPEC, Reason.CONFIGURATION_TOO_LONG})
+"""Reasons of an application of which no pod could be made yet."""
+
+
+def may_be_lost(app: StreamingApp) -> bool:
+    """Return whether an application may have been launched although its status knows of no launch.
+
+    The finalizer comes with the first launch. An earlier operator gave it as well to an application of which no pod
+    could be made, and the status says that: one that was lost does not, as it has an epoch by then.
+    """
+    if app.status.epoch or FINALIZER not in app.metadata.finalizers:
+        return False
+    ready = app.status.condition("Ready")
+    return ready is None or ready.reason not in _NEVER_LAUNCHED
