@@ -34,7 +34,7 @@ from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found
 from tidegate.app.rules.pods.executors import running_executors, wanted_executors
 from tidegate.app.rules.pods.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
 from tidegate.app.rules.schedule import look_at_schedule
-from tidegate.app.rules.upgrade.record import adopted, recorded
+from tidegate.app.rules.upgrade.record import adopted, recorded, with_recorded_versions
 from tidegate.app.rules.upgrade.repartition import with_progress, without_progress
 from tidegate.app.rules.upgrade.table import at_launch
 from tidegate.app.rules.verdict import Verdict
@@ -76,8 +76,6 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
     is_new = bool(report and report.queries) or not queries
     unlisted = len(queries) - len(listed) if is_new else old.more_queries
     upgrade = at_launch(old.upgrade, verdict.launch, now) if verdict.launch else with_progress(o)
-    if upgrade is not None and upgrade.previous is not None:
-        upgrade = msgspec.structs.replace(upgrade, previous=recorded(o.app.spec, upgrade.previous))
     return StreamingAppStatus(
         phase=verdict.phase,
         conditions=(
@@ -108,7 +106,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         start_from=build_beginning(o, verdict),
         last_snapshot=build_last_snapshot(o),
         last_stable=recorded(o.app.spec, old.last_stable),
-        upgrade=upgrade,
+        upgrade=with_recorded_versions(o.app.spec, upgrade),
         snapshots=look_at_schedule(o, now).status,
         control=control_status(o),
         autoscaling=autoscaling_status(o),

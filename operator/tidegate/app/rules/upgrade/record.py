@@ -191,6 +191,15 @@ def recorded(spec: StreamingAppSpec, version: StableSpec | None) -> StableSpec |
     return version if secret_gone(spec, without) else without
 
 
+def with_recorded_versions(spec: StreamingAppSpec, upgrade: UpgradeStatus | None) -> UpgradeStatus | None:
+    """Return a record with the versions in it, the one before and the one under test, as this operator records them."""
+    if upgrade is None:
+        return None
+    tested = recorded(spec, StableSpec(spec_hash=upgrade.to_spec_hash, spec=upgrade.to_spec))
+    assert tested is not None
+    return replace(upgrade, previous=recorded(spec, upgrade.previous), to_spec=tested.spec)
+
+
 def stable_now(o: Observation, now: float) -> StableSpec:
     """Return the spec as one that has just shown that it is stable."""
     return StableSpec(

@@ -197,6 +197,27 @@ def test_what_an_earlier_operator_recorded_with_secrets_is_cleaned_and_nothing_i
 
 
 @pytest.mark.parametrize(
+    ("phase", "field"), [(UpgradePhase.GATE, "to_spec"), (UpgradePhase.FAILED, "to_spec"), (UpgradePhase.COMPLETED, "")]
+)
+def test_so_is_each_version_in_the_record_of_an_upgrade(phase: UpgradePhase, field: str) -> None:
+    old, new = app_with({IMAGE: A, **TOKEN}), app_with({IMAGE: B, **TOKEN})
+    app = upgrading(launched(new, 2, phase=Phase.RUNNING), old, phase, queries=("main",))
+    assert app.status.upgrade is not None
+    fields = {field: version_of(new.spec)} if field else {"previous": stable_of(old, by_earlier_operator=True)}
+    status = msgspec.structs.replace(
+        app.status,
+        last_stable=stable_of(old if field else new),
+        upgrade=msgspec.structs.replace(app.status.upgrade, **fields),
+    )
+    app = msgspec.structs.replace(app, status=status)
+    assert SECRET in json.dumps(encode_status(app.status))
+    known = status_of(decide(observe(app, driver=running_driver(app)), NOW))
+    assert SECRET not in json.dumps(encode_status(known))
+    assert known.upgrade is not None
+    assert known.upgrade.phase is phase
+
+
+@pytest.mark.parametrize(
     ("now", "expected"),
     [
         (TOKEN, {"name": "API_TOKEN", "value": SECRET}),
