@@ -135,7 +135,7 @@ def decide(observation: Observation, now: float) -> Plan:
         coloured = apply_upgrade_to_condition(observation, stored.spec_hash, verdict, now)
         verdict = deferred_condition(asked, kept_condition(observation, coloured))
         if stored is not wanted:
-            verdict = invalid_edit_condition(wanted, verdict)
+            verdict = invalid_edit_condition(wanted, verdict, observation.app.status.upgrade)
     status = build_status(observation, verdict, now, runs=runs)
     due, of_step = write_is_due_in(stored, status, now), (*adoption_event(stored, step), *step_events(stored, step))
     told = _tell(stored, verdict, status, of_step if deleted else (*of_step, *deferred_event(asked)))

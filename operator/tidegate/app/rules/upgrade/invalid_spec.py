@@ -9,7 +9,7 @@ import dataclasses
 
 import msgspec
 
-from tidegate.api.streaming_app import Phase, StableSpec, UpgradeStatus
+from tidegate.api.streaming_app import Phase, StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.launch.launch import MAY_COME, reason_not_built, why_not_built
 from tidegate.app.rules.origin import lineage_of
@@ -17,7 +17,7 @@ from tidegate.app.rules.upgrade import messages
 from tidegate.app.rules.upgrade.effective_spec import with_version
 from tidegate.app.rules.upgrade.gate import why_not_rolled_back
 from tidegate.app.rules.upgrade.launched import has_finished, is_in_time, never_began
-from tidegate.app.rules.upgrade.record import Step, change, is_pending
+from tidegate.app.rules.upgrade.record import UNDER_TEST, Step, change, is_pending
 from tidegate.app.rules.upgrade.repartition import not_repartitioned
 from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable, why_not_repartitioned
 from tidegate.app.rules.upgrade.rollback import rolled_back
@@ -74,14 +74,18 @@ def no_pod_can_be_made(o: Observation, upgrade: UpgradeStatus, now: float) -> St
     return change(upgrade, messages.continues(why_not, remedy), reason_not_built(o), rehearsal=None)
 
 
-def invalid_edit_condition(asked: Observation, verdict: Verdict) -> Verdict:
+def invalid_edit_condition(asked: Observation, verdict: Verdict, upgrade: UpgradeStatus | None) -> Verdict:
     """Return a verdict about the version under test as one about a later edit from which no pod can be built.
 
     Args:
         asked: everything that is known, with the edit as the spec.
         verdict: what the rules say of the version under test.
+        upgrade: the record as it is written now.
     """
-    message = messages.beside(messages.edit_waits(why_not_launchable(asked)), verdict.message)
+    then = ""  # that version is not under test any more, and the verdict says what follows
+    if upgrade is not None and upgrade.phase in UNDER_TEST:
+        then = messages.FAILED_STAYS if upgrade.phase is UpgradePhase.FAILED else messages.UPGRADE_CONTINUES
+    message = messages.beside(sentence(why_not_launchable(asked)), then, verdict.message)
     starts = asked.driver is None and verdict.health is Health.RECONCILING
     if starts or verdict.health is Health.STALLED or verdict.phase is Phase.SUSPENDED:
         return dataclasses.replace(verdict, message=message)

@@ -311,10 +311,8 @@ def secret_not_recorded(snapshot: str, field: str) -> str:
 # --- a version from which no pod can be built ---
 
 CORRECT_OR_REVERT = " Correct the spec, and the upgrade starts again; or revert it."
-
-
-def edit_waits(why_not: str) -> str:
-    return f"{sentence(why_not)} The upgrade under way continues with the version in status.upgrade.toSpec."
+UPGRADE_CONTINUES = "The upgrade under way continues with the version in status.upgrade.toSpec."
+FAILED_STAYS = "The version in status.upgrade.toSpec has failed and stays until the spec is corrected."
 
 
 def continues(why_not: str, remedy: str) -> str:

@@ -155,6 +155,28 @@ def test_what_runs_at_the_gate_keeps_running(recorded: bool) -> None:
     assert "spec.driver.podTemplate" in plan.message
 
 
+@pytest.mark.parametrize(
+    ("phase", "then"),
+    [
+        (UpgradePhase.STOPPING, "The upgrade under way continues with the version in status.upgrade.toSpec."),
+        (UpgradePhase.GATE, "The upgrade under way continues with the version in status.upgrade.toSpec."),
+        (UpgradePhase.FAILED, "The version in status.upgrade.toSpec has failed and stays until the spec is corrected."),
+    ],
+)
+def test_the_message_says_what_becomes_of_the_version_under_test(phase: UpgradePhase, then: str) -> None:
+    new = new_app(phase, epoch=2)
+    assert f". {then}" in decide(observe(made_unusable(new), **runs(new, 0)), NOW).message
+
+
+def test_no_upgrade_is_said_to_continue_with_the_step_that_ends_it() -> None:
+    new = new_app(UpgradePhase.GATE)
+    assert "continues" not in decide(observe(made_unusable(new), **runs(new)), NOW).message
+    failed = running_driver(new, running=False, ended=ended_with(Reason.APPLICATION_FAILED, 1))
+    plan = decide(observe(made_unusable(new), driver=failed), NOW)
+    assert record(plan).phase is UpgradePhase.ROLLING_BACK
+    assert "status.upgrade.toSpec" not in plan.message
+
+
 def test_a_version_becomes_stable_beside_the_edit_and_then_the_edit_is_refused() -> None:
     new = new_app(UpgradePhase.GATE)
     known = written(observe(made_unusable(new), **runs(new)))
