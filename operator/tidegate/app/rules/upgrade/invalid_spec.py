@@ -16,7 +16,7 @@ from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages
 from tidegate.app.rules.upgrade.effective_spec import with_version
 from tidegate.app.rules.upgrade.gate import why_not_rolled_back
-from tidegate.app.rules.upgrade.launched import has_finished, is_in_time, never_began
+from tidegate.app.rules.upgrade.launched import has_finished, is_in_time, was_refused
 from tidegate.app.rules.upgrade.record import UNDER_TEST, Step, change, is_pending
 from tidegate.app.rules.upgrade.repartition import not_repartitioned
 from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable, why_not_repartitioned
@@ -57,7 +57,7 @@ def work_can_be_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> St
     why_not, remedy = _why_nothing_follows(o) if upgrade.epoch else ("", "")
     if not why_not or stable is None or not can_go_on(o, stable) or why_not_rolled_back(o, upgrade):
         return None
-    if has_finished(o, upgrade) or not (is_in_time(o, upgrade, now) or never_began(o, upgrade)):
+    if has_finished(o, upgrade) or not (is_in_time(o, upgrade, now) or was_refused(o, upgrade)):
         return None
     reason = reason_not_built(o)
     # What may still come is tried once it is there: it is the version launched last that is rolled back.

@@ -25,12 +25,12 @@ def is_in_time(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     return since is not None and now < since.timestamp() + o.app.spec.upgrade.timeout_seconds
 
 
-def never_began(o: Observation, upgrade: UpgradeStatus) -> bool:
-    """Return whether it is certain that no process of the upgrade has begun, however long ago it was launched."""
-    driver = o.driver
-    if driver is None or not _is_only_launch(o, upgrade):
-        return driver is None and _was_refused(o, upgrade)
-    return driver.epoch == upgrade.epoch and has_not_begun(driver)
+def was_refused(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether the API server took no pod of the only launch: after any other answer no refusal is remembered."""
+    refusal = o.memory.refusal
+    if refusal is None or not refusal.recorded or not _is_only_launch(o, upgrade):
+        return False  # or of a launch that had no epoch yet
+    return (refusal.pod_name, refusal.epoch) == (driver_pod_name(o.app.metadata.name), upgrade.epoch)
 
 
 def has_not_begun(driver: PodRecord) -> bool:
@@ -53,7 +53,7 @@ def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether it is certain that the version under test has committed no batch."""
     driver = o.driver
     if driver is None:
-        return _was_refused(o, upgrade)
+        return was_refused(o, upgrade)
     if driver.restarts > 1 or driver.ended is None:
         return has_not_begun(driver)
     told = read_termination(driver.ended)
@@ -83,11 +83,3 @@ def ends_as_kept(o: Observation, upgrade: UpgradeStatus) -> bool:
 
 def _is_only_launch(o: Observation, upgrade: UpgradeStatus) -> bool:
     return 0 < upgrade.epoch == o.app.status.epoch
-
-
-def _was_refused(o: Observation, upgrade: UpgradeStatus) -> bool:
-    """Return whether the API server took no pod of the only launch: after any other answer no refusal is remembered."""
-    refusal = o.memory.refusal
-    if refusal is None or not refusal.recorded or not _is_only_launch(o, upgrade):
-        return False  # or of a launch that had no epoch yet
-    return (refusal.pod_name, refusal.epoch) == (driver_pod_name(o.app.metadata.name), upgrade.epoch)

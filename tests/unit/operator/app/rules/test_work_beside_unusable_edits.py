@@ -165,6 +165,15 @@ def test_a_version_whose_pod_was_refused_has_certainly_committed_nothing(
     assert launch_of(plan).lineage == (2 if pin else 1)
 
 
+@pytest.mark.parametrize("seconds", [60, DAYS])
+def test_a_pod_that_is_there_is_left_alone_although_no_process_of_it_began(seconds: float) -> None:
+    app = at_gate()
+    driver = running_driver(app, running=False, phase="Pending", waiting=waiting("ImagePullBackOff"))
+    plan = decide(observe(made_unusable(app), driver=driver), NOW + seconds)
+    assert (record(plan).phase, acts(plan, do.DeleteDriver)) == (UpgradePhase.GATE, False)
+    assert stands_still(plan)
+
+
 @pytest.mark.parametrize(
     ("refusal", "epoch"),
     [
