@@ -16,6 +16,8 @@ _BOTH_STOP_AND_FOLLOW = "The previous version stops at a batch boundary, and the
 SPEC_IS_STABLE_VERSION = "The spec is the last stable version again."
 REPLACED = "The spec changed again before the new version was stable. The newer version replaces it."
 SUPERSEDED_REHEARSAL = "The superseded version was not stable yet: there is no state to rehearse on."
+NO_ROLLBACK_SNAPSHOT = "The upgrade makes no rollback snapshot: there is no state to rehearse on."
+AGENT_NOT_ASKED = "The agent of the previous version takes no orders, or does not answer: its state was not copied."
 NOTHING_COPIED = "The previous version does not run: its state was not copied."
 
 

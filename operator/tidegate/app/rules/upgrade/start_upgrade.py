@@ -158,7 +158,7 @@ def starts_with_the_stop(o: Observation, known: UpgradeStatus | None, now: float
         return None
     fresh = _with_rollback_snapshot(o, known, now)
     message = messages.stopping(_repartition_then(fresh, messages.repartition_between)) + _unchecked(o)
-    return change(fresh, message, rehearsal=left_out(o, messages.NOTHING_COPIED, now))
+    return change(fresh, message, rehearsal=left_out(o, _why_not_copied(o, fresh), now))
 
 
 def something_else_is_missing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -315,6 +315,15 @@ def _is_copied(o: Observation, fresh: UpgradeStatus) -> bool:
     if fresh.repartition is not None:
         return driver.running and not driver.terminating and driver.app_uid == o.app.metadata.uid
     return fresh.mode is UpgradeMode.SNAPSHOT and record.takes_orders(o)
+
+
+def _why_not_copied(o: Observation, fresh: UpgradeStatus) -> str:
+    """Return in words why the state is not copied first."""
+    driver = o.driver
+    if fresh.rollback_snapshot is None:
+        return messages.NO_ROLLBACK_SNAPSHOT
+    runs = driver is not None and driver.spec_hash == fresh.from_spec_hash and driver.running and not driver.terminating
+    return messages.AGENT_NOT_ASKED if runs else messages.NOTHING_COPIED
 
 
 def references_to_check(o: Observation) -> tuple[Reference, ...]:

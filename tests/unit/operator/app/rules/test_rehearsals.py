@@ -111,6 +111,22 @@ def test_without_a_copy_there_is_none_and_it_is_said(why: str) -> None:
     assert not acts(plan, do.CreateRehearsal)
 
 
+@pytest.mark.parametrize(
+    ("change", "driver", "why"),
+    [
+        ({}, {}, "agent of the previous version takes no orders, or does not answer"),
+        ({}, {"running": False}, "previous version does not run"),
+        ({}, {"delete_by": NOW + 5}, "previous version does not run"),
+        ({"upgrade.mode": "LastState"}, {}, "makes no rollback snapshot"),
+    ],
+)
+def test_where_nothing_is_copied_it_is_said_why(change: dict[str, Any], driver: dict[str, Any], why: str) -> None:
+    app = edited(old_app(), {IMAGE: B, **ASKED, **change})
+    plan = decide(observe(app, driver=running_driver(old_app(), **driver)), NOW)
+    assert (record(plan).phase, rehearsal(plan).cause) == (UpgradePhase.STOPPING, "NoCopy")
+    assert why in rehearsal(plan).message
+
+
 def test_a_version_that_takes_the_place_of_one_under_test_is_not_rehearsed() -> None:
     given_up_on = under_test(UpgradePhase.FAILED)
     app = edited(given_up_on, {IMAGE: C, **ASKED})
