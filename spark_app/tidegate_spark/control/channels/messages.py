@@ -35,7 +35,7 @@ def rabbitmq_silent(answer: str) -> str:
 
 
 def unconfirmed(seconds: float) -> str:
-    return f"RabbitMQ has not confirmed a reply within {seconds:.0f} s; messages are read on meanwhile"
+    return f"RabbitMQ has not confirmed all replies within {seconds:.0f} s; messages are read on meanwhile"
 
 
 def too_many_asked(most: int) -> str:

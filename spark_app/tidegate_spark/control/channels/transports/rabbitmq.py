@@ -41,7 +41,7 @@ KIND = "RabbitMQ"
 MOST_UNACKNOWLEDGED = 100
 HEARTBEAT_SECONDS, PATIENCE_SECONDS = 30, 10.0
 CONFIRM_SECONDS = 5.0
-"""For the confirmation of a reply, before messages are read again."""
+"""For the confirmation of all replies that are given at a time, before messages are read again."""
 PORTS = {"amqp": 5672, "amqps": 5671}
 NOT_FOUND, REFUSALS = 404, (403, 530)
 PERSISTENT = 2
@@ -184,8 +184,12 @@ class _ReplyQueue:
     def __init__(self, reached: pika.ConnectionParameters, queue: str) -> None:
         self._queue = queue
         self._connection = pika.BlockingConnection(reached)
-        self._channel = self._connection.channel()
-        self._channel.confirm_delivery()
+        try:
+            self._channel = self._connection.channel()
+            self._channel.confirm_delivery()
+        except Exception:  # nobody else knows of the connection
+            self.close()
+            raise
 
     def publish(self, reply: Reply) -> None:
         """Put a reply into the queue, and wait until the broker has it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -37,14 +38,20 @@ class UnconfirmedError(Exception):
 class ReplyPublisher:
     """Used by one thread; it has another one."""
 
-    def __init__(self, connect: Callable[[], Outlet], idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Outlet],
+        idle_seconds: float = IDLE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Prepare; nothing is connected yet.
 
         Args:
             connect: returns a connection; may raise what cannot be published then.
             idle_seconds: between two signs of life.
+            clock: seconds that only increase.
         """
-        self._connect, self._idle_seconds = connect, idle_seconds
+        self._connect, self._idle_seconds, self._clock = connect, idle_seconds, clock
         self._given: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
         self._ends: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
         self._open: Reply | None = None
@@ -58,20 +65,23 @@ class ReplyPublisher:
 
         Args:
             replies: all that are to be told; after an error the same again, more or fewer.
-            seconds: how long to wait at most for the confirmation of each. Nobody waits for one twice: of a reply that
-                took longer only what is known by then is looked at.
+            seconds: how long to wait at most, for all of them together; after that no further one is begun. Nobody
+                waits for one twice: of a reply that took longer only what is known by then is looked at.
 
         Raises:
-            UnconfirmedError: the broker has not confirmed one of them in time.
+            UnconfirmedError: the broker has not confirmed all of them in time.
             Exception: what the connection raised.
         """
         self._known &= set(replies)
         if self._open is not None:
             self._await(self._open, 0.0)
-        for reply in replies:
-            if reply not in self._known:
-                self._begin(reply)
-                self._await(reply, seconds)
+        until = self._clock() + seconds
+        for number, reply in enumerate(each for each in replies if each not in self._known):
+            left = until - self._clock()
+            if number and left <= 0:
+                raise UnconfirmedError
+            self._begin(reply)
+            self._await(reply, left)
         self._known.clear()
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.ports import (
     ChannelError,
     Received,
+    Reply,
 )
 from tidegate_spark.control.channels.transports import factory, kafka, rabbitmq
 from tidegate_spark.control.channels.transports.credentials import ChannelSecret, read_secret
@@ -257,6 +258,36 @@ def test_an_address_that_is_none_is_told_of(uri: str) -> None:
 )
 def test_faults_of_rabbitmq_have_names(error: Exception, reason: str) -> None:
     assert rabbitmq.fault_in(error)[0] == reason
+
+
+class Broken:
+    """A connection of pika that opens no channel."""
+
+    def __init__(self, reached: Any) -> None:
+        self.is_open = True
+
+    def channel(self) -> Any:
+        raise exceptions.AMQPConnectionError("no more channels")
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+def test_a_connection_for_replies_on_which_no_channel_can_be_opened_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[Broken] = []
+
+    def connect(reached: Any) -> Broken:
+        opened.append(Broken(reached))
+        return opened[-1]
+
+    monkeypatch.setattr("pika.BlockingConnection", connect)
+    channel = RabbitChannel(QUEUE, ChannelSecret())
+    with pytest.raises(ChannelError, match="no more channels"):
+        channel.answer([Reply("one", b"{}")])
+    channel.close()
+    assert [connection.is_open for connection in opened] == [False]
 
 
 # --- which ---

@@ -22,6 +22,8 @@ class Queue:
         self.confirms, self.waits = threading.Event(), threading.Event()
         self.confirms.set()
         self.error: Exception | None = None
+        self.now = 0.0
+        self.seconds_each = 0.0
 
     def connect(self) -> "Queue":
         self.connections += 1
@@ -32,6 +34,7 @@ class Queue:
         self.confirms.wait()
         if self.error is not None:
             raise self.error
+        self.now += self.seconds_each
         self.there.append(reply.key)
 
     def keep_alive(self) -> None:
@@ -82,6 +85,18 @@ def test_a_broker_that_confirms_nothing_keeps_nobody_waiting_and_no_reply_is_pub
     queue.confirms.set()
     wait_for("the confirmation", lambda: is_published(publisher, ONE, TWO, THREE), LONG, 0.01)
     assert queue.there == ["one", "two", "three"]
+
+
+def test_a_broker_that_is_slow_with_each_reply_has_one_deadline_for_all_that_are_given_at_a_time() -> None:
+    queue = Queue()
+    queue.seconds_each = LONG * 0.75
+    publisher = ReplyPublisher(queue.connect, clock=lambda: queue.now)
+    with pytest.raises(UnconfirmedError):
+        publisher.publish([ONE, TWO, THREE], LONG)
+    assert queue.there == ["one", "two"]
+    publisher.publish([ONE, TWO, THREE], LONG)
+    assert queue.there == ["one", "two", "three"]
+    publisher.close()
 
 
 def test_what_a_broker_confirmed_before_it_failed_is_not_published_again(opened: Opened) -> None:
