@@ -40,7 +40,7 @@ from tidegate.app.rules.upgrade.table import at_launch
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.pauses import FIGURES_INTERVAL, time_left
-from tidegate.pods.records.faults import read_termination
+from tidegate.pods.records.faults import last_report, read_termination
 from tidegate.pods.records.metadata import executor_selector
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.pods.records.read_pods import time_from_seconds
@@ -286,7 +286,7 @@ def _query(report: QueryReport) -> QueryStatus:
 def _at_the_end(query: QueryStatus, driver: PodRecord | None) -> QueryStatus:
     """Return the query with the batch that its driver's last words tell: nobody asks an agent that has ended."""
     # Of one that the kubelet started again it is not known yet whether it commits: its first batch is news.
-    told = read_termination(driver.ended) if driver and not driver.running else None
+    told = last_report(driver)
     last = told.batches.get(query.name, -1) if told else -1
     seen = -1 if query.batch_id is None else query.batch_id
     return msgspec.structs.replace(query, batch_id=last) if last > seen else query

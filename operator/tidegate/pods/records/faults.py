@@ -65,6 +65,20 @@ def read_termination(ended: Exit | None) -> Termination | None:
     return _parse(ended.message) if ended is not None and is_json(ended.message) else None
 
 
+def last_report(pod: PodRecord | None) -> Termination | None:
+    """Return the termination message of a pod whose main process does not run; None also if there is none, or no pod.
+
+    Of a process that the kubelet started again the last message is not its own.
+    """
+    return read_termination(pod.ended) if pod is not None and not pod.running else None
+
+
+def has_completed(pod: PodRecord | None) -> bool:
+    """Return whether a pod's main process has ended because its work is done."""
+    told = last_report(pod)
+    return told is not None and told.reason is Reason.COMPLETED
+
+
 def blames_version(pod: PodRecord) -> bool:
     """Return whether the last end of the pod's main process speaks against the version that ran in it.
 

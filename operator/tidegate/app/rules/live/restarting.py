@@ -23,7 +23,7 @@ from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records import fault_messages
-from tidegate.pods.records.faults import name_end, read_termination
+from tidegate.pods.records.faults import last_report, name_end, read_termination
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason, reason_from
 
@@ -190,7 +190,7 @@ def count_restarts(o: Observation, verdict: Verdict, now: float) -> RestartsStat
 
 def recent_failures(o: Observation, now: float) -> tuple[datetime.datetime, ...]:
     """Return when the application failed within the window: as the driver tells it, else as the status remembers."""
-    told = read_termination(o.driver.ended) if o.driver is not None and not o.driver.running else None
+    told = last_report(o.driver)
     if told is not None:
         times = told.failures
     elif o.agent is not None:

@@ -9,16 +9,15 @@ from tidegate.app.rules import messages
 from tidegate.app.rules.pods.overdue import wait_for_end
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.health import Health
-from tidegate.pods.records.faults import read_termination
+from tidegate.pods.records.faults import has_completed
 from tidegate.pods.records.names import driver_pod_name
-from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
 
 
 def stop_driver_of_suspended(o: Observation, now: float) -> Verdict | None:
     """Stop the driver at a batch boundary; a finished one holds nothing and stays what it is."""
     driver = o.driver
-    if driver is None or not o.app.spec.suspend or _has_finished(driver):
+    if driver is None or not o.app.spec.suspend or has_completed(driver):
         return None
     return Verdict(
         Phase.STOPPING,
@@ -44,8 +43,3 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
     known = o.app.status.phase is Phase.SUSPENDED or not o.app.status.epoch
     gone = () if known else (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),)
     return Verdict(Phase.SUSPENDED, Health.READY, Reason.SUSPENDED, messages.SUSPENDED, before=gone)
-
-
-def _has_finished(driver: PodRecord) -> bool:
-    told = read_termination(driver.ended) if not driver.running else None
-    return told is not None and told.reason is Reason.COMPLETED

@@ -54,7 +54,7 @@ def is_stable(o: Observation, missing: tuple[str, ...] = ()) -> bool:
     driver, wanted = o.driver, o.app.spec.upgrade.stable_batches
     if driver is None or driver.spec_hash != o.spec_hash or driver.app_uid != o.app.metadata.uid:
         return False
-    told = read_termination(driver.ended) if not driver.running else None
+    told = faults.last_report(driver)
     if told is not None and told.reason is Reason.COMPLETED:
         return any(batch >= 0 for batch in told.batches.values())
     queries = active_queries(o)  # what has ended by itself has done what it was to do

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tidegate.api.streaming_app import UpgradePhase, UpgradeStatus
 from tidegate.app.observation import Observation
-from tidegate.pods.records.faults import read_termination
+from tidegate.pods.records.faults import has_completed, last_report, read_termination
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.reasons import Reason
@@ -40,10 +40,9 @@ def has_not_begun(driver: PodRecord) -> bool:
 
 def has_finished(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether the version under test has done its work, be its pod there or not."""
-    driver, last = o.driver, o.app.status.last_exit
-    told = read_termination(driver.ended) if driver is not None and not driver.running else None
-    if driver is not None:
-        return told is not None and told.reason is Reason.COMPLETED
+    last = o.app.status.last_exit
+    if o.driver is not None:
+        return has_completed(o.driver)
     if last is None or last.completion_time is None or upgrade.start_time is None:
         return False
     return last.reason == Reason.COMPLETED and last.completion_time >= upgrade.start_time
@@ -74,7 +73,7 @@ def ends_as_kept(o: Observation, upgrade: UpgradeStatus) -> bool:
     """
     if _is_only_launch(o, upgrade) and committed_nothing(o, upgrade):
         return True
-    told = read_termination(o.driver.ended) if o.driver is not None and not o.driver.running else None
+    told = last_report(o.driver)
     kept = upgrade.rollback_snapshot.batches if upgrade.rollback_snapshot is not None else ()
     if told is None or not kept:
         return False

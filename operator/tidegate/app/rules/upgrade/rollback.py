@@ -11,7 +11,7 @@ from tidegate.app.observation import Observation
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages
 from tidegate.app.rules.upgrade.record import Step, change, next_lineage, runs_ready, secret_gone
-from tidegate.pods.records.faults import Problem, read_termination
+from tidegate.pods.records.faults import Problem, has_completed
 from tidegate_spark.contract.reasons import Reason, reason_from
 
 _LAUNCHED = frozenset({UpgradePhase.GATE, UpgradePhase.COMPLETED, UpgradePhase.FAILED})
@@ -102,7 +102,6 @@ def stable_version_runs(o: Observation, upgrade: UpgradeStatus, now: float) -> S
         return None
     if driver is None or driver.epoch < upgrade.epoch or driver.spec_hash == upgrade.to_spec_hash:
         return None
-    told = read_termination(driver.ended) if not driver.running else None
-    if not runs_ready(o) and (told is None or told.reason is not Reason.COMPLETED):
+    if not runs_ready(o) and not has_completed(driver):
         return None
     return change(upgrade, messages.rolled_back(upgrade.message), reason_from(upgrade.reason))
