@@ -12,7 +12,7 @@ from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lacks_beginning
 from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.upgrade import messages as upgrade_messages
-from tidegate.app.rules.upgrade.record import Step, change, ids_of, with_obsolete
+from tidegate.app.rules.upgrade.record import Step, change, without_rollback_snapshot
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, DriverState, Termination
 from tidegate_spark.contract.reasons import Reason
@@ -36,15 +36,14 @@ def new_version_runs_already(o: Observation, upgrade: UpgradeStatus, now: float)
     Otherwise the upgrade would wait for ever for a driver of the previous version to stop. Nothing was kept to roll
     back to: the state has moved on with the new version.
     """
-    driver, snapshot = o.driver, upgrade.rollback_snapshot
+    driver = o.driver
     if driver is None or driver.terminating or upgrade.mode is UpgradeMode.STATELESS or upgrade.repartition is not None:
         return None  # versions without state, or with repartitioned state, run in another lineage than this one
     if not driver.spec_hash == upgrade.to_spec_hash == o.spec_hash != upgrade.from_spec_hash:
         return None
     if (driver.app_uid, driver.epoch) != (o.app.metadata.uid, o.app.status.epoch):
         return None
-    obsolete = with_obsolete(upgrade, *(ids_of(snapshot) if snapshot is not None else ()))
-    return change(upgrade, upgrade_messages.STARTED, epoch=driver.epoch, rollback_snapshot=None, obsolete=obsolete)
+    return change(without_rollback_snapshot(upgrade), upgrade_messages.STARTED, epoch=driver.epoch)
 
 
 def adoption_event(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:

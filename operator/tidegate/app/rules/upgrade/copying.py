@@ -5,8 +5,8 @@ from __future__ import annotations
 from tidegate.api.streaming_app import RehearsalStatus, UpgradePhase, UpgradeStatus
 from tidegate.app.actions import Action, OrderSnapshots
 from tidegate.app.observation import Observation
-from tidegate.app.rules.upgrade import messages
-from tidegate.app.rules.upgrade.record import Step, change, find_report, is_pending, seconds_to_hear, takes_orders
+from tidegate.app.rules.upgrade import messages, record
+from tidegate.app.rules.upgrade.record import Step, change
 from tidegate.app.rules.upgrade.rehearsal import left_out
 from tidegate.app.rules.upgrade.repartition import judge_copy
 from tidegate.pods.records.read_pods import time_from_seconds
@@ -53,7 +53,7 @@ def copied(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
 
 def copy_was_deleted_unread(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Stop nothing for a repartition of which nobody knows whether Spark can do it."""
-    deleted = _report(o, upgrade, SnapshotState.DISPOSED) is not None and is_pending(upgrade)
+    deleted = _report(o, upgrade, SnapshotState.DISPOSED) is not None and record.is_pending(upgrade)
     return change(upgrade, messages.COPY_REMOVED_BEFORE_REPARTITION) if deleted else None
 
 
@@ -82,7 +82,7 @@ def order_is_refused(o: Observation, upgrade: UpgradeStatus, now: float) -> Step
     """Go on without a copy if the agent does not answer, or does not take the order, for too long."""
     if upgrade.rollback_snapshot is None or _report(o, upgrade) is not None:
         return None
-    if seconds_to_hear(o, upgrade, now) < PATIENCE or is_pending(upgrade):
+    if record.seconds_to_hear(o, upgrade, now) < PATIENCE or record.is_pending(upgrade):
         return None  # what runs is not stopped for a repartition of which nobody knows whether Spark can do it
     by_whom, why = o.memory.orders_refused
     refused = o.driver is not None and by_whom == process_of(o.driver)
@@ -91,8 +91,8 @@ def order_is_refused(o: Observation, upgrade: UpgradeStatus, now: float) -> Step
 
 def _report(o: Observation, upgrade: UpgradeStatus, state: SnapshotState | None = None) -> SnapshotReport | None:
     """Return what the driver says of the copy, None if it says nothing yet, or that it is in another state."""
-    report = find_report(o, upgrade.rollback_snapshot.copy) if upgrade.rollback_snapshot is not None else None
-    if report is None or report.state is SnapshotState.UNKNOWN or not takes_orders(o):
+    report = record.report_of_copy(o, upgrade)
+    if report is None or report.state is SnapshotState.UNKNOWN or not record.takes_orders(o):
         return None
     return report if state in (None, report.state) else None
 
@@ -102,7 +102,7 @@ def _judged(o: Observation, upgrade: UpgradeStatus, now: float) -> UpgradeStatus
     report = _report(o, upgrade, SnapshotState.READY)
     if report is None:
         return None
-    return judge_copy(upgrade, report, now) if is_pending(upgrade) else upgrade
+    return judge_copy(upgrade, report, now) if record.is_pending(upgrade) else upgrade
 
 
 def _stop(o: Observation, upgrade: UpgradeStatus, message: str, now: float) -> Step:
@@ -112,21 +112,20 @@ def _stop(o: Observation, upgrade: UpgradeStatus, message: str, now: float) -> S
 def order_copies(o: Observation, now: float) -> tuple[Action, ...]:
     """Have the driver copy the state for an upgrade, and dispose of what earlier upgrades left."""
     upgrade, driver = o.app.status.upgrade, o.driver
-    if upgrade is None or driver is None or not takes_orders(o):
+    if upgrade is None or driver is None or not record.takes_orders(o):
         return ()
     given, to = o.memory.orders_given
     if to == process_of(driver) and 0 <= now - given < ORDER_PAUSE:
         return ()
     copies = upgrade.phase is UpgradePhase.COPYING and o.app.status.last_stable is not None
-    copy = upgrade.rollback_snapshot.copy if upgrade.rollback_snapshot is not None and copies else ""
-    image, take = o.app.spec.application.image, tuple[SnapshotOrder, ...]()
-    if copy and find_report(o, copy) is None:
-        take = (SnapshotOrder(copy, holders=(copy,), image=image),)
+    snapshot, take = upgrade.rollback_snapshot if copies else None, tuple[SnapshotOrder, ...]()
+    if snapshot is not None and snapshot.copy and record.report_of_copy(o, upgrade) is None:
+        take = (SnapshotOrder(snapshot.copy, holders=(snapshot.copy,), image=o.app.spec.application.image),)
     # What a rehearsal writes goes with the copy that it began with: not before nobody writes there any more.
     dispose = () if o.rehearsals else tuple(name for name in upgrade.obsolete if not _goes(o, name))[:MOST_AT_ONCE]
     return (OrderSnapshots(driver, SnapshotOrders(take=take, dispose=dispose)),) if take or dispose else ()
 
 
 def _goes(o: Observation, name: str) -> bool:
-    report = find_report(o, name)
+    report = record.find_report(o, name)
     return report is not None and report.state not in _TAKEN

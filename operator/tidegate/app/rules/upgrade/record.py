@@ -144,9 +144,16 @@ def is_pending(upgrade: UpgradeStatus | None) -> bool:
     return upgrade is not None and upgrade.repartition is not None and not upgrade.repartition.result
 
 
-def ids_of(snapshot: RollbackSnapshot) -> tuple[str, ...]:
-    """Return the snapshots that go with a rollback snapshot; the copy's may be empty."""
+def ids_of(snapshot: RollbackSnapshot | None) -> tuple[str, ...]:
+    """Return the snapshots that go with a rollback snapshot, none if there is none; the copy's may be empty."""
+    if snapshot is None:
+        return ()
     return (*(earlier.id for earlier in snapshot.fallbacks), snapshot.copy, snapshot.id)
+
+
+def without_rollback_snapshot(upgrade: UpgradeStatus) -> UpgradeStatus:
+    """Return the record without its rollback snapshot, which is disposed of with all that goes with it."""
+    return replace(upgrade, rollback_snapshot=None, obsolete=with_obsolete(upgrade, *ids_of(upgrade.rollback_snapshot)))
 
 
 def next_lineage(o: Observation) -> int:
@@ -238,6 +245,11 @@ def find_report(o: Observation, snapshot: str) -> SnapshotReport | None:
     """Return what the driver that runs now tells of a snapshot."""
     reports = o.agent.report.snapshots if o.agent is not None else ()
     return next((report for report in reports if report.id == snapshot), None)
+
+
+def report_of_copy(o: Observation, upgrade: UpgradeStatus) -> SnapshotReport | None:
+    """Return what the driver that runs now tells of the copy of an upgrade, None also if that has none."""
+    return find_report(o, upgrade.rollback_snapshot.copy) if upgrade.rollback_snapshot is not None else None
 
 
 def takes_orders(o: Observation) -> bool:

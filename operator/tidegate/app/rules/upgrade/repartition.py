@@ -222,9 +222,7 @@ def not_repartitioned(o: Observation, upgrade: UpgradeStatus, why: Problem, mess
 
 def _given_up(o: Observation, upgrade: UpgradeStatus, message: str, reason: Reason) -> Step:
     """Have the previous version go on in the lineage where it stopped."""
-    snapshot = upgrade.rollback_snapshot
-    obsolete = record.with_obsolete(upgrade, *(record.ids_of(snapshot) if snapshot is not None else ()))
-    return change(upgrade, message, reason, lineage=lineage_of(o), rollback_snapshot=None, obsolete=obsolete)
+    return change(record.without_rollback_snapshot(upgrade), message, reason, lineage=lineage_of(o))
 
 
 def _attempt(o: Observation, upgrade: UpgradeStatus, known: RepartitionStatus, why: Problem, now: float) -> Step:

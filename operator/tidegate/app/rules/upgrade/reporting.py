@@ -24,7 +24,7 @@ from tidegate.snapshots.rules.messages import of_report
 from tidegate.snapshots.rules.taking import FOR_A_PERSON
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.rehearsal_protocol import RehearsalResult
-from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
+from tidegate_spark.contract.snapshot_protocol import SnapshotState
 
 _HEALTH = dict.fromkeys((*record.UNDER_WAY, UpgradePhase.FAILED), Health.RECONCILING) | dict.fromkeys(
     (UpgradePhase.REFUSED, UpgradePhase.ROLLED_BACK), Health.STALLED
@@ -129,7 +129,7 @@ def _what_a_person_has_to_fix(o: Observation, upgrade: UpgradeStatus) -> Problem
         return Problem(silent.reason, messages.beside(upgrade.message, silent.message)) if silent else None
     if upgrade.phase is not UpgradePhase.COPYING or upgrade.rollback_snapshot is None:
         return lost_snapshot_condition(o)
-    report = _report_of_copy(o, upgrade)
+    report = record.report_of_copy(o, upgrade)
     if report is None or report.state is not SnapshotState.WAITING or report.reason not in FOR_A_PERSON:
         return None
     return Problem(report.reason, messages.copy_waits(upgrade.message, of_report(report, report.reason)))
@@ -194,13 +194,9 @@ def _rehearsal_event(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> tup
     return (PublishEvent(_REHEARSAL_REASONS[result], message, warning, f"{upgrade.number}/{_since(known)}"),)
 
 
-def _report_of_copy(o: Observation, upgrade: UpgradeStatus) -> SnapshotReport | None:
-    return record.find_report(o, upgrade.rollback_snapshot.copy) if upgrade.rollback_snapshot is not None else None
-
-
 def _progress(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
     if upgrade.phase is UpgradePhase.COPYING and upgrade.rollback_snapshot is not None:
-        report = _report_of_copy(o, upgrade)
+        report = record.report_of_copy(o, upgrade)
         if report is None:
             late = record.is_pending(upgrade) and record.seconds_to_hear(o, upgrade, now) >= PATIENCE
             return messages.AGENT_SILENT if late else ""
@@ -227,7 +223,7 @@ def _check_in(o: Observation, upgrade: UpgradeStatus, now: float) -> float | Non
     if upgrade.phase is UpgradePhase.REHEARSING:
         return rehearsal.check_rehearsal_in(o, upgrade, now)
     if upgrade.phase is UpgradePhase.COPYING:
-        unknown = upgrade.rollback_snapshot is not None and _report_of_copy(o, upgrade) is None
+        unknown = upgrade.rollback_snapshot is not None and record.report_of_copy(o, upgrade) is None
         # An agent that did not take the order, in a hurry or because it was slow, is told again.
         left = [PATIENCE - record.seconds_to_hear(o, upgrade, now), ORDER_PAUSE if unknown else 0.0]
     elif upgrade.phase is UpgradePhase.GATE:

@@ -198,7 +198,7 @@ def _fresh(o: Observation, known: UpgradeStatus | None, now: float) -> UpgradeSt
         queries=queries,
         # The wish for a rollback that was answered before: of the upgrade before, it means nothing now.
         rollback_to=wish if snapshot is not None and snapshot.id == wish else known.rollback_to,
-        obsolete=record.with_obsolete(known, *(record.ids_of(snapshot) if snapshot is not None else ())),
+        obsolete=record.with_obsolete(known, *record.ids_of(snapshot)),
         repartition=repartition,
         last_lineage=known.last_lineage,
     )
