@@ -7,7 +7,6 @@ cluster without room, would otherwise never get another version, and the gate is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -35,22 +34,11 @@ RETRY_PAUSE = 15.0
 INCONCLUSIVE, FAILED = RehearsalResult.INCONCLUSIVE, RehearsalResult.FAILED
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a rehearsal came to."""
-
-    result: RehearsalResult
-    what: Reason
-    message: str
-    batches: Mapping[str, int] = field(default_factory=dict)
-
-
 def left_out(o: Observation, why: str, now: float) -> RehearsalStatus | None:
     """Return the record of a rehearsal that was asked for and is not to be had, None if nobody asked."""
     if o.app.spec.upgrade.rehearsal is None:
         return None
-    ended = time_from_seconds(now)
-    return RehearsalStatus(result=INCONCLUSIVE.value, cause=Reason.NO_COPY, message=why, completion_time=ended)
+    return msgspec.structs.replace(_outcome(INCONCLUSIVE, Reason.NO_COPY, why), completion_time=time_from_seconds(now))
 
 
 def starts_or_pauses(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -91,25 +79,27 @@ def _ended(
     o: Observation, upgrade: UpgradeStatus, result: RehearsalResult, message: Callable[[str], str], now: float
 ) -> Step | None:
     """Record what the rehearsal came to, if it was that."""
-    outcome = _outcome(o, upgrade, now)
-    if outcome is None or outcome.result is not result:
+    outcome, known = _find_outcome(o, upgrade, now), upgrade.rehearsal
+    if outcome is None or outcome.result != result.value:
         return None
-    rehearsal = msgspec.structs.replace(
-        upgrade.rehearsal or RehearsalStatus(),
-        result=result.value,
-        cause=outcome.what,
-        batches=tuple(RehearsedQuery(name=name, committed=n) for name, n in sorted(outcome.batches.items())),
-        message=outcome.message,
-        completion_time=time_from_seconds(now),
-    )
-    return change(upgrade, message(outcome.message), rehearsal=rehearsal)
+    start, end = known.start_time if known is not None else None, time_from_seconds(now)
+    ended = msgspec.structs.replace(outcome, start_time=start, completion_time=end)
+    return change(upgrade, message(outcome.message), rehearsal=ended)
 
 
-def _outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> Outcome | None:
+def _outcome(
+    result: RehearsalResult, cause: Reason, message: str, committed: Mapping[str, int] | None = None
+) -> RehearsalStatus:
+    """Return the record of what a rehearsal came to, but for its times."""
+    batches = tuple(RehearsedQuery(name=name, committed=n) for name, n in sorted((committed or {}).items()))
+    return RehearsalStatus(result=result.value, cause=cause, batches=batches, message=message)
+
+
+def _find_outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> RehearsalStatus | None:
     """Return what the rehearsal came to, None if that is still to come, or is tried again."""
     wanted, known = o.app.spec.upgrade.rehearsal, upgrade.rehearsal
     if wanted is None:
-        return Outcome(INCONCLUSIVE, Reason.STOPPED, messages.REHEARSAL_CANCELLED)
+        return _outcome(INCONCLUSIVE, Reason.STOPPED, messages.REHEARSAL_CANCELLED)
     if o.app.spec.suspend or known is None or known.start_time is None:
         return None
     pod, seconds = find_pod(o, upgrade), seconds_since(known.start_time, now)
@@ -117,13 +107,13 @@ def _outcome(o: Observation, upgrade: UpgradeStatus, now: float) -> Outcome | No
     outcome = _read_end(pod) if pod is not None and finished else None
     problem = None if finished else work_pod.never_starts(pod, seconds, _start_limit(o, wanted))
     if problem is not None:
-        return Outcome(FAILED, Reason.START_FAILED, problem.message)
+        return _outcome(FAILED, Reason.START_FAILED, problem.message)
     if outcome is not None or seconds < _limit(pod, wanted):
         return outcome
     if pod is not None and pod.running:
         return _too_long(pod)
     why = work_pod.why_not_running(o, pod, rehearsal_pod_name(o.app.metadata.name, upgrade.number))
-    return Outcome(INCONCLUSIVE, Reason.NO_ROOM, messages.rehearsal_without_room(why, wanted.timeout_seconds))
+    return _outcome(INCONCLUSIVE, Reason.NO_ROOM, messages.rehearsal_without_room(why, wanted.timeout_seconds))
 
 
 def find_pod(o: Observation, upgrade: UpgradeStatus) -> PodRecord | None:
@@ -150,7 +140,7 @@ def _limit(pod: PodRecord | None, wanted: RehearsalSpec) -> float:
     return longest_seconds(wanted) if pod is not None and pod.running else wanted.timeout_seconds
 
 
-def _read_end(pod: PodRecord) -> Outcome | None:
+def _read_end(pod: PodRecord) -> RehearsalStatus | None:
     """Return what the end of its process says, None if nothing: another attempt may say more."""
     told = read_termination(pod.ended)
     if told is not None:
@@ -159,28 +149,28 @@ def _read_end(pod: PodRecord) -> Outcome | None:
     if end is Reason.DEADLINE_EXCEEDED:
         return _too_long(pod)
     if end is Reason.OUT_OF_MEMORY:
-        return Outcome(INCONCLUSIVE, end, messages.rehearsal_out_of_memory(pod.name))
-    return Outcome(FAILED, end, name_end(pod).message) if end is Reason.START_FAILED else None
+        return _outcome(INCONCLUSIVE, end, messages.rehearsal_out_of_memory(pod.name))
+    return _outcome(FAILED, end, name_end(pod).message) if end is Reason.START_FAILED else None
 
 
-def _read_termination(pod: PodRecord, told: Termination) -> Outcome | None:
+def _read_termination(pod: PodRecord, told: Termination) -> RehearsalStatus | None:
     message = reported(told.exception, told.message)
     end = told.rehearsal
     if end is None:  # it did not come so far as to know what it was to do
-        return Outcome(FAILED, Reason.START_FAILED, message)
+        return _outcome(FAILED, Reason.START_FAILED, message)
     if end.result is RehearsalResult.UNKNOWN:
-        return Outcome(INCONCLUSIVE, Reason.UNKNOWN, with_remedy(Reason.UNKNOWN, message), end.committed)
+        return _outcome(INCONCLUSIVE, Reason.UNKNOWN, with_remedy(Reason.UNKNOWN, message), end.committed)
     if end.what is Reason.STOPPED:
         return _too_long(pod) if pod.reason == work_pod.DEADLINE else None
     if end.what in (Reason.DEPENDENCY_UNAVAILABLE, Reason.SOURCE_DATA_LOST):
         message = name_reported(Fault(told.reason, told.message), pod).message
     elif end.what is Reason.OUT_OF_MEMORY:
         message = messages.rehearsal_needs_memory(message)
-    return Outcome(end.result, end.what, message, end.committed)
+    return _outcome(end.result, end.what, message, end.committed)
 
 
-def _too_long(pod: PodRecord) -> Outcome:
-    return Outcome(INCONCLUSIVE, Reason.DEADLINE_EXCEEDED, messages.rehearsal_late(pod.name))
+def _too_long(pod: PodRecord) -> RehearsalStatus:
+    return _outcome(INCONCLUSIVE, Reason.DEADLINE_EXCEEDED, messages.rehearsal_late(pod.name))
 
 
 def keep_rehearsal(o: Observation, now: float) -> Kept:
