@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import msgspec
+from msgspec.structs import replace
 
 from tidegate.api.streaming_app import Phase, StableSpec, UpgradePhase, UpgradeStatus
 from tidegate.app.observation import Observation
@@ -36,7 +36,8 @@ def repartition_is_for_nothing(o: Observation, upgrade: UpgradeStatus, now: floa
     goes_on = can_go_on(o, o.app.status.last_stable)
     message_of = messages.continues_without_repartition if goes_on else messages.nothing_continues
     why = Problem(reason_not_built(o), why_not)
-    return not_repartitioned(o, _about(upgrade, o.spec_hash), why, message_of(why_not, remedy), now)
+    about = replace(upgrade, to_spec_hash=o.spec_hash)
+    return not_repartitioned(o, about, why, message_of(why_not, remedy), now)
 
 
 def nothing_was_launched(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -44,8 +45,8 @@ def nothing_was_launched(o: Observation, upgrade: UpgradeStatus, now: float) -> 
     why_not, remedy = _why_nothing_follows(o) if not upgrade.epoch else ("", "")
     if not why_not or not can_go_on(o, o.app.status.last_stable):
         return None
-    message = messages.continues_where_stopped(why_not, remedy)
-    return change(_about(upgrade, o.spec_hash), message, reason_not_built(o), lineage=lineage_of(o))
+    message, reason = messages.continues_where_stopped(why_not, remedy), reason_not_built(o)
+    return change(upgrade, message, reason, to_spec_hash=o.spec_hash, lineage=lineage_of(o))
 
 
 def work_can_be_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -62,7 +63,7 @@ def work_can_be_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> St
     reason = reason_not_built(o)
     # What may still come is tried once it is there: it is the version launched last that is rolled back.
     rejected = o.app.status.applied_spec_hash if reason in MAY_COME else o.spec_hash
-    return rolled_back(o, _about(upgrade, rejected), stable, Problem(reason, why_not + remedy))
+    return rolled_back(o, replace(upgrade, to_spec_hash=rejected), stable, Problem(reason, why_not + remedy))
 
 
 def no_pod_can_be_made(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -96,10 +97,6 @@ def can_go_on(o: Observation, stable: StableSpec | None) -> bool:
     """Return whether a driver can be made of the stable version, as it is recorded."""
     held = with_version(o, stable)
     return held is not None and not why_not_built(held)
-
-
-def _about(upgrade: UpgradeStatus, version: str) -> UpgradeStatus:
-    return msgspec.structs.replace(upgrade, to_spec_hash=version)
 
 
 def _why_nothing_follows(o: Observation) -> tuple[str, str]:

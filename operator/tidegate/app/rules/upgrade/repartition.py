@@ -169,8 +169,7 @@ def a_batch_is_to_be_finished(o: Observation, upgrade: UpgradeStatus, now: float
         return None
     message = texts.deferred(outcome.message, batches, number, MOST_DEFERRALS)
     later = replace(upgrade, repartition=replace(known, deferrals=number))
-    given_up = _failed(later, Problem(outcome.what, outcome.message), now)
-    return _given_up(o, given_up, message, Reason.STATE_PARTITIONS_KEPT)
+    return not_repartitioned(o, later, Problem(outcome.what, outcome.message), message, now)
 
 
 def failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -216,13 +215,9 @@ def starts_again(upgrade: UpgradeStatus) -> bool:
 
 
 def not_repartitioned(o: Observation, upgrade: UpgradeStatus, why: Problem, message: str, now: float) -> Step:
-    """Refuse a version whose repartition came to nothing, with ``message``; ``why`` becomes that one's result."""
-    return _given_up(o, _failed(upgrade, why, now), message, why.reason)
-
-
-def _given_up(o: Observation, upgrade: UpgradeStatus, message: str, reason: Reason) -> Step:
-    """Have the previous version go on in the lineage where it stopped."""
-    return change(record.without_rollback_snapshot(upgrade), message, reason, lineage=lineage_of(o))
+    """Have the previous version go on in the lineage where it stopped; ``why`` becomes the repartition's result."""
+    failed = _settled(upgrade, RepartitionResult.FAILED, now, cause=why.reason, message=why.message)
+    return change(record.without_rollback_snapshot(failed), message, why.reason, lineage=lineage_of(o))
 
 
 def _attempt(o: Observation, upgrade: UpgradeStatus, known: RepartitionStatus, why: Problem, now: float) -> Step:
@@ -239,10 +234,6 @@ def _attempt(o: Observation, upgrade: UpgradeStatus, known: RepartitionStatus, w
         start_time=known.start_time or time_from_seconds(now),
     )
     return change(upgrade, why.message, why.reason, uses_epoch=epoch, repartition=attempt, last_lineage=lineage)
-
-
-def _failed(upgrade: UpgradeStatus, why: Problem, now: float) -> UpgradeStatus:
-    return _settled(upgrade, RepartitionResult.FAILED, now, cause=why.reason, message=why.message)
 
 
 def _settled(upgrade: UpgradeStatus, result: RepartitionResult, now: float, **fields: Any) -> UpgradeStatus:

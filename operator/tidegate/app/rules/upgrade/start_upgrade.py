@@ -76,7 +76,7 @@ def newer_version_after_a_rollback(o: Observation, upgrade: UpgradeStatus, now: 
     stable, lineage = o.app.status.last_stable, record.next_lineage(o)
     if stable is None or not _is_newer(o, upgrade) or not _is_undone(o, upgrade, now) or not can_go_on(o, stable):
         return None  # without the stable version the newer one would wait for a launch that never comes
-    return change(upgrade, messages.superseded(lineage), stable=stable, lineage=lineage, epoch=0, previous=None)
+    return change(upgrade, messages.superseded(lineage), lineage=lineage, epoch=0, previous=None)
 
 
 def newer_version_on_what_there_is(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
