@@ -31,9 +31,7 @@ def is_passed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None
     """Call the version under test stable, also one that was given up on and then came round."""
     if not is_stable(o, record.missing_queries(o, upgrade, now)):
         return None
-    dropped = record.unstarted_queries(o, upgrade)
-    without = messages.queries_dropped(record.named(dropped), several=len(dropped) > 1) if dropped else ""
-    message = messages.stable(_batches(o), without)
+    message = messages.stable(_batches(o), record.unstarted_queries(o, upgrade))
     return change(upgrade, message, stable=record.stable_now(o, now), previous=o.app.status.last_stable)
 
 
@@ -266,5 +264,4 @@ def why_not_rolled_back(o: Observation, upgrade: UpgradeStatus) -> str:
 
 
 def _batches(o: Observation) -> str:
-    committed = [messages.query_committed(query.name, query.committed) for query in active_queries(o)]
-    return messages.names(committed) if committed else messages.NO_BATCHES
+    return messages.batches((query.name, query.committed) for query in active_queries(o))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tidegate.pods.records.fault_messages import sentence
 from tidegate_spark.contract.reasons import Reason
@@ -172,17 +172,22 @@ NO_BATCHES = "no query reports a batch"
 WAITS_FOR_INPUT = "It waits for input."
 
 
-def stable(batches: str, dropped: str) -> str:
-    return f"The new version is stable: {batches} without a failure.{dropped}"
+def stable(batches: str, dropped: Sequence[str]) -> str:
+    text = f"The new version is stable: {batches} without a failure."
+    if not dropped:
+        return text
+    was, counts = ("was", "counts") if len(dropped) == 1 else ("were", "count")
+    return f"{text} {_queries(dropped)} of the previous version {was} not started, and {counts} as dropped."
 
 
-def queries_dropped(queries: str, *, several: bool) -> str:
-    was, counts = ("were", "count") if several else ("was", "counts")
-    return f" {queries} of the previous version {was} not started, and {counts} as dropped."
+def _queries(names: Sequence[str]) -> str:
+    """Return the beginning of a sentence about them."""
+    return f"{'Query' if len(names) == 1 else 'Queries'} {', '.join(repr(name) for name in names)}"
 
 
-def query_committed(query: str, batches: int) -> str:
-    return f"query '{query}' committed {batches} batches"
+def batches(committed: Iterable[tuple[str, int]]) -> str:
+    """Return the text; ``committed`` are queries, each with its number of batches."""
+    return ", ".join(f"query '{query}' committed {number} batches" for query, number in committed) or NO_BATCHES
 
 
 def gate_progress(wanted: int, committed: int, lacks: str) -> str:
@@ -190,12 +195,12 @@ def gate_progress(wanted: int, committed: int, lacks: str) -> str:
     return f"{text} {lacks}".strip()
 
 
-def queries_failed(queries: str, *, several: bool) -> str:
-    return f"{queries} {'have' if several else 'has'} failed."
+def queries_failed(names: Sequence[str]) -> str:
+    return f"{_queries(names)} {'has' if len(names) == 1 else 'have'} failed."
 
 
-def queries_missing(queries: str, *, several: bool) -> str:
-    return f"{queries} of the previous version {'were' if several else 'was'} not started yet."
+def queries_missing(names: Sequence[str]) -> str:
+    return f"{_queries(names)} of the previous version {'was' if len(names) == 1 else 'were'} not started yet."
 
 
 def not_stable_in_time(seconds: int, shown: str) -> str:
@@ -336,7 +341,3 @@ def nothing_continues(why_not: str, remedy: str) -> str:
 def beside(first: str, *others: str) -> str:
     """Return texts one after the other, without empty ones."""
     return " ".join(part for part in (first, *others) if part)
-
-
-def names(queries: Sequence[str]) -> str:
-    return ", ".join(queries)

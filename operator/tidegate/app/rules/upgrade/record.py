@@ -290,11 +290,6 @@ def failed_queries(o: Observation) -> tuple[str, ...]:
     return tuple(query.name for query in o.agent.report.queries if query.failed) if o.agent is not None else ()
 
 
-def named(queries: tuple[str, ...]) -> str:
-    """Return the beginning of a sentence about them."""
-    return f"{'Query' if len(queries) == 1 else 'Queries'} {', '.join(repr(name) for name in queries)}"
-
-
 def active_queries(o: Observation) -> tuple[QueryReport, ...]:
     """Return the queries that run."""
     return tuple(query for query in o.agent.report.queries if query.active) if o.agent is not None else ()

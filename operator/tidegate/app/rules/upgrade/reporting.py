@@ -208,9 +208,9 @@ def _progress(o: Observation, upgrade: UpgradeStatus, now: float) -> str:
         return ""
     wanted, lacks = o.app.spec.upgrade.stable_batches, ""
     if failed := record.failed_queries(o):
-        lacks = messages.queries_failed(record.named(failed), several=len(failed) > 1)
+        lacks = messages.queries_failed(failed)
     elif missing := record.missing_queries(o, upgrade, now):
-        lacks = messages.queries_missing(record.named(missing), several=len(missing) > 1)
+        lacks = messages.queries_missing(missing)
     elif waits_for_input(o, upgrade, now):
         lacks = messages.WAITS_FOR_INPUT
     return messages.gate_progress(wanted, min(wanted, *(query.committed for query in queries)), lacks)
