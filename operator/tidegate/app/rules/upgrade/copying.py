@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate.api.streaming_app import RehearsalStatus, UpgradePhase, UpgradeStatus
 from tidegate.app.actions import Action, OrderSnapshots
 from tidegate.app.observation import Observation
+from tidegate.app.rules.pods.executors import lacks_key
 from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.record import Step, change
 from tidegate.app.rules.upgrade.rehearsal import left_out
@@ -82,7 +83,11 @@ def order_is_refused(o: Observation, upgrade: UpgradeStatus, now: float) -> Step
     """Go on without a copy if the agent does not answer, or does not take the order, for too long."""
     if upgrade.rollback_snapshot is None or _report(o, upgrade) is not None:
         return None
-    if record.seconds_to_hear(o, upgrade, now) < PATIENCE or record.is_pending(upgrade):
+    if record.seconds_to_hear(o, upgrade, now) < PATIENCE:
+        return None
+    if lacks_key(o):  # its next launch is the only way out, and that is what an upgrade is
+        return _stop(o, upgrade, messages.not_orderable(repartitions=record.is_pending(upgrade)), now)
+    if record.is_pending(upgrade):
         return None  # what runs is not stopped for a repartition of which nobody knows whether Spark can do it
     by_whom, why = o.memory.orders_refused
     refused = o.driver is not None and by_whom == process_of(o.driver)

@@ -112,6 +112,18 @@ def not_ordered(why: str) -> str:
     return f"The agent of the previous version accepts no orders{because}. {_SNAPSHOT_FOLLOWS}"
 
 
+def not_orderable(*, repartitions: bool) -> str:
+    """Return the text about a driver with another key; ``repartitions``: the state is to be repartitioned next."""
+    pod_decides = (
+        "The upgrade continues: the repartition pod makes the rollback snapshot, and the previous version continues if "
+        "its state cannot be repartitioned."
+    )
+    return (
+        "The previous version was launched with another key than this operator's, and its agent accepts no orders. "
+        f"{pod_decides if repartitions else _SNAPSHOT_FOLLOWS}"
+    )
+
+
 def rehearsal_failed(why: str) -> str:
     return (
         f"The new version failed its rehearsal: {sentence(why)} {PREVIOUS_CONTINUES} "

@@ -1,5 +1,6 @@
 """A change of ``state.partitions``, from the copy to the launch on the new lineage. Pure."""
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from tidegate.api.streaming_app import (
 from tidegate.app import actions as do
 from tidegate.app.actions import Plan
 from tidegate.app.rules.plan import decide
+from tidegate.app.rules.upgrade.copying import PATIENCE
 from tidegate.cache.process_state import PodProgress, ProcessState
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit, PodRecord
@@ -152,6 +154,29 @@ def test_state_that_has_the_number_already_makes_it_an_ordinary_upgrade() -> Non
 def test_a_runtime_of_before_does_not_tell_and_the_pod_finds_out() -> None:
     upgrade = record(copied(old_app(), None))
     assert (upgrade.phase, upgrade.repartition) == (UpgradePhase.STOPPING, WANTED)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "key", "phase"),
+    [
+        (PATIENCE, "its own", UpgradePhase.COPYING),
+        (PATIENCE / 2, "another", UpgradePhase.COPYING),
+        (PATIENCE, "another", UpgradePhase.STOPPING),
+    ],
+)
+def test_a_copy_is_waited_for_unless_its_driver_has_another_key_and_never_takes_the_order(
+    seconds: float, key: str, phase: UpgradePhase
+) -> None:
+    """Its next launch is what it needs, and an edit that brings one; its state is looked at by the pod."""
+    app = in_four(under_test(UpgradePhase.COPYING, EIGHT, repartition=WANTED))
+    driver = runs(old_app())["driver"]
+    if key == "another":
+        driver = dataclasses.replace(driver, agent_secret="orders-agent-1-another")
+    plan = decide(observe(app, driver=driver), NOW + seconds)
+    assert (record(plan).phase, record(plan).repartition) == (phase, WANTED)
+    assert any(isinstance(action, do.DeleteDriver) for action in plan.actions) == (phase is UpgradePhase.STOPPING)
+    if phase is UpgradePhase.STOPPING:
+        assert "another key" in record(plan).message
 
 
 def test_state_in_other_partitions_than_its_stable_version_asks_for_is_not_divided_because_of_another_image() -> None:
