@@ -1,4 +1,4 @@
-"""The operator's process: builds its parts, runs them together, and ends them in order. Does I/O."""
+"""The operator's entry point: builds the parts, runs them, and ends them in order. Does I/O."""
 
 from __future__ import annotations
 

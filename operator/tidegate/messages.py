@@ -1,4 +1,4 @@
-"""What the process says of itself: its settings, and what is wrong with its Lease. No I/O."""
+"""Messages of the process: its settings, and what is wrong with its Lease. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The operator's settings, from flags or the environment. Reads nothing else.
 
 Every flag has an environment variable, ``TIDEGATE_`` and its name in capitals; a flag wins. ``POD_NAMESPACE`` is the
-usual name of what the downward API tells a pod.
+usual variable for the downward API.
 """
 
 from __future__ import annotations

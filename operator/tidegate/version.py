@@ -1,4 +1,4 @@
-"""Which Tidegate this is. Reads the installed distribution's metadata once."""
+"""The version of Tidegate, from the installed distribution's metadata; read once."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -1,4 +1,4 @@
-"""A driver's ServiceAccount, Role and RoleBinding, one of each for every application. Does I/O."""
+"""Creates, compares and replaces each application's ServiceAccount, Role and RoleBinding. Does I/O."""
 
 from __future__ import annotations
 

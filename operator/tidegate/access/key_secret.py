@@ -1,4 +1,4 @@
-"""The Secret with the operator's key, in its own namespace: read, and made at the first start of all. Does I/O."""
+"""Reads the Secret with the operator's key in its own namespace, and creates it at the first start. Does I/O."""
 
 from __future__ import annotations
 

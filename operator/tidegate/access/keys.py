@@ -1,6 +1,6 @@
-"""What follows from the operator's one key: for each launch a private number, a token for looks, Spark's secret. Pure.
+"""Derives the secrets of a launch from the operator's key: private number, read token, Spark's secret. Pure.
 
-Nothing of it is kept anywhere: whoever has the key, each replica and each later process, makes the same of it.
+Nothing derived is stored: each replica and each later process computes the same from the key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Secrets of a launch: made and removed, and never looked at. Does I/O."""
+"""Creates and deletes the Secrets of a launch; never reads one. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator's talk with agents: one client, and those that ask drivers and pods again and again. Does I/O.
+"""The client of drivers' agents, and the pollers of drivers and helper pods. Does I/O.
 
 Design: docs/design/agent-keys.md.
 """

@@ -1,6 +1,6 @@
-"""The operator's side of the agent: questions and orders, signed. Snapshot pods are asked, too. Does I/O.
+"""Sends signed requests to drivers' agents, and progress requests to snapshot pods. Does I/O.
 
-Requests go straight to the pod, never through the API server; and what they need, nobody has to be asked for.
+Requests go straight to the pod, not through the API server.
 """
 
 from __future__ import annotations

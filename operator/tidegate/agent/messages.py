@@ -1,4 +1,4 @@
-"""Why an agent gives no answer: clauses for conditions and logs. No I/O."""
+"""Messages: why an agent gives no answer. No I/O."""
 
 from __future__ import annotations
 

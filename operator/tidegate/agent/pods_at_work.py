@@ -1,7 +1,6 @@
-"""Asks pods how far they are, while they are at work, and wakes whom each works for. Does I/O.
+"""Polls helper pods for their progress while they run, and wakes the keys that they work for. Does I/O.
 
-Nothing depends on an answer: how the work ends, the pod's termination message says. There are few of these pods at a
-time, and each runs for seconds or minutes, so one task asks them all.
+Nothing is decided by the answers: the result of a helper pod is its termination message.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Asks the agents of all drivers how they are doing, and wakes an application only if the answer matters. Does I/O.
+"""Polls the agents of all drivers, and wakes an application if the answer matters. Does I/O.
 
-One heap of due times and a few workers serve every application: a thousand of them are no thousand tasks.
-
-An agent that cannot be reached holds its worker until the connection times out, and there may be any number of them.
-So those that answered last time are asked first, then those that were never asked, then the others, the longer silent
-the later; and a quarter of the workers asks only those that answered.
+One heap of due times and a few workers serve all drivers. Agents that answered last time come first and the longest
+silent ones last; a quarter of the workers polls only agents that answered, so that silent ones cannot hold all workers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What the operator knows of one driver process, and what it sends to it and takes from it. No I/O; draws nonces.
+"""The signing session with one driver process. No I/O; draws nonces.
 
-A session has nothing of a single request: that goes with the request, as a value. A question and an order to one
-process are under way at the same time.
+It holds nothing of a single request, because a poll and an order to one process may be under way at the same time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The one table of what an edit to each spec field does to a running application. No I/O.
+"""The table of change classes: what an edit of each spec field does to a running application. No I/O.
 
-It is published as an annotation on the CRD and in the reference; tests compare those, and the schema's leaves, with it.
+It is published as an annotation of the CRD and in the reference; tests compare both, and the schema, with it.
 """
 
 from __future__ import annotations

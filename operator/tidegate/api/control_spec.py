@@ -1,4 +1,4 @@
-"""What a spec says of the control stream: its channel, and models. No I/O."""
+"""The part of the spec about control messages: the channel and models. No I/O."""
 
 from __future__ import annotations
 

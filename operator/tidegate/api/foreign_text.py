@@ -1,11 +1,9 @@
-"""The only place of the operator where text is read that others write for people. No I/O.
+"""The only module of the operator that reads text written by others for people. No I/O.
 
-The API server has no code for why it refuses an object. What is recognized here is what it writes today; the contract
-tests with a real one (tests/integration/scenario/test_contract.py) fail when it writes something else. Of what
-LimitRanges demand, tests/integration/test_operator_lifecycle.py is the contract; of what admission misses,
-tests/integration/test_chart_permissions.py; of what kubelet and scheduler write of a pod,
-tests/e2e/test_pods_that_do_not_start.py and test_executors_that_end.py. Unknown text is never an error: it is shown as
-it is.
+The API server has no code for why it refuses an object. Contract tests hold each pattern to the real thing:
+tests/integration/scenario/test_contract.py, test_operator_lifecycle.py (LimitRanges) and test_chart_permissions.py
+(admission) in tests/integration, test_pods_that_do_not_start.py and test_executors_that_end.py (kubelet and scheduler)
+in tests/e2e. Text that is not recognized is no error: it is shown as it is.
 """
 
 from __future__ import annotations

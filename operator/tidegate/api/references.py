@@ -1,4 +1,4 @@
-"""References to objects of the same namespace, as specs have them. No I/O."""
+"""References of a spec to objects of the same namespace. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The spec of a StreamingApp. No I/O.
 
-Defaults are those of the CRD, so that an object stored before a field existed reads as if the field had its default. A
-test compares the two.
+Defaults are those of the CRD (a test compares them), so an object that was stored before a field existed is read with
+that field's default.
 """
 
 from __future__ import annotations

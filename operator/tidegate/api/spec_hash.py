@@ -1,4 +1,4 @@
-"""The part of a spec that makes a version, and the hash that tells one version from another. No I/O."""
+"""Which part of a spec makes a version, and the hash of that part. No I/O."""
 
 from __future__ import annotations
 

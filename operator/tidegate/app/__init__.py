@@ -1,1 +1,1 @@
-"""StreamingApps: launched, upgraded, stopped and deleted. Uses what the other slices decide."""
+"""The StreamingApp controller: launches, upgrades, stops and deletes applications."""

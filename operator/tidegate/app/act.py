@@ -1,4 +1,4 @@
-"""Carries out a plan, action by action, until one meets another world than the observed one. Does I/O."""
+"""Carries out a plan action by action, and ends at the first conflict with the observed state. Does I/O."""
 
 from __future__ import annotations
 

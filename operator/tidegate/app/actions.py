@@ -1,7 +1,7 @@
-"""Everything the operator can do, as a closed union of values. No I/O.
+"""The actions on an application, as a closed union of values. No I/O.
 
-They are carried out in the plan's order, and the first that meets another world than the observed one ends the plan:
-the key is then observed again. So a crash or a conflict between any two of them is just another observation.
+They are carried out in the plan's order. The first one that meets a conflict ends the plan and the key is observed
+again, so a crash between two actions is just another observation.
 """
 
 from __future__ import annotations

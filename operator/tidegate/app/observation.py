@@ -1,4 +1,4 @@
-"""Everything one decision may know, as one frozen value. No I/O."""
+"""The Observation of an application: all that one decision may use, as one frozen value. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""observe: one application's Observation out of the index. Writes nothing."""
+"""Builds one application's Observation from the index. Writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What surrounds an application that cannot be read, for its deletion. Writes nothing."""
+"""Builds the observation for the deletion of an application that cannot be decoded. Writes nothing."""
 
 from __future__ import annotations
 

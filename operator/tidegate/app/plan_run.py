@@ -1,4 +1,4 @@
-"""A plan of an application while it is carried out, and what of that this process remembers. No I/O."""
+"""The state of a plan while it is carried out, and what this process remembers of it. No I/O."""
 
 from __future__ import annotations
 

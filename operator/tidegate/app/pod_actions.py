@@ -1,4 +1,4 @@
-"""Carries out what plans have done to pods, and takes in what is there instead. Does I/O."""
+"""Carries out the actions on pods, and enters the API server's answers in the index. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks the pods that repartition state how far they are, as snapshot pods are asked. Does I/O."""
+"""Polls the pods that repartition state for their progress, as snapshot pods are polled. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what drivers report to how many executors an application needs; knows nothing of Kubernetes.
+"""The autoscaler: from drivers' reports to the number of executors that an application needs.
 
 Design: docs/design/autoscaling.md.
 """

@@ -1,4 +1,4 @@
-"""The part of the operator's process that decides how many executors applications need: its queue. Does no I/O."""
+"""The autoscaling controller: its queue and workers. Does no I/O."""
 
 from __future__ import annotations
 

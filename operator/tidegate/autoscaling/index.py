@@ -1,4 +1,4 @@
-"""What the autoscaler saw and found, by application. In memory; no I/O."""
+"""The autoscaler's samples and results, by application. In memory; no I/O."""
 
 from __future__ import annotations
 

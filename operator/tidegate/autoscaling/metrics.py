@@ -1,6 +1,6 @@
-"""The operator's metrics about autoscaling, by application; they go with it, or when it is switched off. No I/O.
+"""Metrics about autoscaling, by application. No I/O.
 
-What is measured has a series only while there are figures: a value of earlier would look like one of now.
+A measured series exists only while it is measured, because an old value would look like a present one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""observe: what the autoscaler may know of an application, out of the index. Writes nothing."""
+"""Builds the autoscaler's observation of an application from the index. Writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many executors a namespace's ResourceQuotas have room for. Reads them where more are wanted; else pure."""
+"""How many executors fit into a namespace's ResourceQuotas. Reads them when more executors are wanted; else pure."""
 
 from __future__ import annotations
 

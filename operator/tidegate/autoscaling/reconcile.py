@@ -1,7 +1,6 @@
-"""Looks at the applications that the autoscaler is to look at, and wakes them when there is news. Does I/O for quotas.
+"""Evaluates one application and wakes it if the advice changed. Reads ResourceQuotas; else no I/O.
 
-What is found is advice. The application's own reconcile writes it into the status and takes it to the driver: an
-application has one writer.
+The application's own reconcile writes the advice to the status and sends it to the driver: one writer per application.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is known of the cluster: applications, pods, storage roots. Each slice keeps its own index beside it."""
+"""The index of applications, pods and storage roots; each slice has an index of its own beside it."""

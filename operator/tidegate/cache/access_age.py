@@ -1,4 +1,4 @@
-"""Whether the last look at a driver's access still counts. No I/O."""
+"""Whether the last check of a driver's access still counts. No I/O."""
 
 from __future__ import annotations
 

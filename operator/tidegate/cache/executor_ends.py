@@ -1,4 +1,4 @@
-"""Executors that ended, as they were seen last: Spark removes their pods at once. In memory; no I/O."""
+"""The last ends of executors, as they were seen first: Spark deletes their pods at once. In memory; no I/O."""
 
 from __future__ import annotations
 

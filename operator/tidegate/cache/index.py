@@ -1,7 +1,7 @@
-"""What the watches, the agents and our own writes told, by application. In memory; no I/O.
+"""The index: what watches, agents and our own writes reported, by application. In memory; no I/O.
 
-Own writes are put in at once, so that the next look sees them without waiting for the watch; resource versions decide
-what is newer (they are comparable within a resource since Kubernetes 1.35, and were in fact before).
+Own writes are entered at once, so that the next reconcile does not wait for the watch. The newer resource version wins:
+they are comparable within a resource since Kubernetes 1.35, and were in fact before.
 """
 
 from __future__ import annotations

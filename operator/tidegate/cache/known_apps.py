@@ -1,4 +1,4 @@
-"""An application as it is known, readable or not, and which of two versions is the later one. In memory; no I/O."""
+"""An application as the index knows it, readable or not, and which of two versions is later. In memory; no I/O."""
 
 from __future__ import annotations
 

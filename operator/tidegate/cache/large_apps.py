@@ -1,7 +1,7 @@
-"""Which of the applications that need much memory are kept whole, so that all together have a bound. In memory; no I/O.
+"""Which large applications are kept whole, within a bound for all of them. In memory; no I/O.
 
-An ordinary application counts for nothing here, so no number of large ones keeps an ordinary one from being read. Large
-ones of a namespace share its part, and all namespaces a whole; the older one goes first, whatever the order of news is.
+Ordinary applications do not count, so large ones never displace them. Each namespace has a share of the whole, and the
+older application comes first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is not known yet, and the fields of what is observed, as people read them. No I/O."""
+"""Messages: what is not known yet, and names of observed fields. No I/O."""
 
 from __future__ import annotations
 

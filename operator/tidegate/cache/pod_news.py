@@ -1,4 +1,4 @@
-"""What a later version of a known pod means: whose it stays, and whether it is news. No I/O."""
+"""What a later version of a known pod changes: its owner, and whether anything is new. No I/O."""
 
 from __future__ import annotations
 

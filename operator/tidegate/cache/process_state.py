@@ -1,4 +1,4 @@
-"""What this process learned of applications and could learn again: answers, refusals, pauses. No I/O."""
+"""What this process learned of applications and could learn again: answers, refusals, back-off. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts about what the API server or somebody else's object keeps from being done. No I/O, and no code reads them."""
+"""Messages: what the API server, or somebody else's object, prevents. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of an application's pods is which, and whether what its agent answered still counts. No I/O."""
+"""Which of an application's pods is its driver, and whether its agent's last report still counts. No I/O."""
 
 from __future__ import annotations
 

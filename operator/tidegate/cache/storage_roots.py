@@ -1,11 +1,7 @@
 """Finds applications of one namespace whose storage overlaps: the same place, or one inside the other. No I/O.
 
-Of one namespace alone: a spec may name any place, also one that its author cannot reach, and must not hold back what
-belongs to others. Between namespaces a claim in the storage decides, which the driver finds (``claiming.claim``).
-
-Who has a place is who was launched there, whenever it was created: one that is older may be edited into it later.
-
-Costs a look-up for each part of a path, however many applications there are.
+Between namespaces only a claim in the storage counts (``claiming.claim``): a spec may name any place and proves
+nothing. Within one, the application that was launched in a place has it. A look-up costs one step per part of a path.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ControlMessages: given to drivers, and what came of them.
+"""The ControlMessage controller: sends messages to drivers and reports their results.
 
 Design: docs/design/control-messages.md.
 """

@@ -1,4 +1,4 @@
-"""Carries out plans about ControlMessages, as :mod:`tidegate.app.act` does those about applications. Does I/O."""
+"""Carries out plans about ControlMessages, as :mod:`tidegate.app.act` does for applications. Does I/O."""
 
 from __future__ import annotations
 

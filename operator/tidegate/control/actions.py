@@ -1,7 +1,4 @@
-"""Everything the operator can do about ControlMessages, as a closed union of values. No I/O.
-
-Carried out as :mod:`tidegate.app.actions` are.
-"""
+"""The actions on ControlMessages, as a closed union of values, carried out as :mod:`tidegate.app.actions`. No I/O."""
 
 from __future__ import annotations
 

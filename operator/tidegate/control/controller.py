@@ -1,4 +1,4 @@
-"""The part of the operator's process that looks after ControlMessages: their watch, their queue. Does I/O."""
+"""The ControlMessage controller: its watch and its queue. Does I/O."""
 
 from __future__ import annotations
 

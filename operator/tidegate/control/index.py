@@ -1,4 +1,4 @@
-"""What the watch and our own writes told of ControlMessages, by the application that each is sent to. No I/O."""
+"""The index of ControlMessages, by the application that each names. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The operator's metrics about ControlMessages. No I/O.
+"""Metrics about ControlMessages, by application: phases, results and durations. No I/O.
 
-By application: how many there are of each phase, what became of them, and how long that took. The series of an
-application go with the last of its messages.
+The series of an application end with the last of its messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Everything one decision about an application's ControlMessages may know, as one frozen value. No I/O."""
+"""All that one decision about an application's ControlMessages may use, as one frozen value. No I/O."""
 
 from __future__ import annotations
 

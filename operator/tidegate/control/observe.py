@@ -1,4 +1,4 @@
-"""observe: the messages to one application out of the index. Writes nothing."""
+"""Builds the observation of the messages to one application from the index. Writes nothing."""
 
 from __future__ import annotations
 

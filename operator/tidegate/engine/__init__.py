@@ -1,4 +1,4 @@
-"""What each controller is made of: queue, back-off, supervision, events. Knows no kind of resource.
+"""What every controller is built from: queue, back-off, supervision, events. Knows no kind of resource.
 
 Design: docs/design/operator-loop.md.
 """

@@ -1,4 +1,4 @@
-"""For which applications there are series: people may name any number that do not exist. No I/O."""
+"""Limits the application names that get metric series: people may name any number that do not exist. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operator's process needs of a part that looks after one kind of resources. No I/O."""
+"""The interface of a controller of one kind of resource. No I/O."""
 
 from __future__ import annotations
 

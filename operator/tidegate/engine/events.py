@@ -1,4 +1,4 @@
-"""Publishes Kubernetes Events: each thing once, and never a storm. Does I/O."""
+"""Publishes Kubernetes Events: each once, within a rate limit. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carrying out what was decided, in order, until an action meets another world. No I/O of its own."""
+"""Runs a plan's actions in order, until one meets a conflict. No I/O of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How controllers call a resource: its namespace and name. No I/O."""
+"""The key of a resource: namespace and name. No I/O."""
 
 from __future__ import annotations
 

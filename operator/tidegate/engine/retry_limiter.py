@@ -1,4 +1,4 @@
-"""How often in a row a key's plan was given up half way, and when that is too often. No I/O."""
+"""Counts how often in a row a key's plan ended early, and when that is too often. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Parts of the process that are to run for ever: one that fails is started again before the process is given up.
-
-Reads a clock and sleeps.
-"""
+"""Restarts a part of the process that fails, and ends the process after too many failures. Reads a clock, sleeps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""A queue of keys: each key is worked on by one worker at a time, and any number of wake-ups become one. Uses asyncio.
+"""A queue of keys: one worker per key at a time, and any number of wake-ups become one. Uses asyncio.
 
-Level-triggered: a key says *look at this*, never what happened. A wake-up while the key is being worked on makes it run
-once more afterwards; nothing is lost and nothing piles up.
+Level-triggered: a key says that something may have changed, never what. A wake-up during a reconcile causes one more.
 """
 
 from __future__ import annotations

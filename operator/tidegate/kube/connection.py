@@ -1,7 +1,6 @@
-"""Where the API server is and how to prove who we are: from the pod's service account or a kubeconfig. Does I/O.
+"""Finds the API server and the credentials for it, from the pod's service account or a kubeconfig. Does I/O.
 
-The official client reads the configuration (clusters, contexts, exec plugins, token rotation). Nothing more of it is
-used: its typed models cost three times the CPU of a plain request.
+The official client reads the configuration only: its typed models cost three times the CPU of a plain request.
 """
 
 from __future__ import annotations

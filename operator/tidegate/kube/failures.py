@@ -1,7 +1,7 @@
-"""What the API server can answer instead of doing what was asked, as values. No I/O.
+"""The failures that the API server answers, as values. No I/O.
 
-They are returned, not raised: which of them is expected differs from call to call (a NotFound after a delete is what
-was wished for), and a type checker sees whether a caller looked.
+They are returned, not raised: which one is expected differs from call to call, and the type checker sees whether the
+caller handles it.
 """
 
 from __future__ import annotations

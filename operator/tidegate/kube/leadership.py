@@ -1,16 +1,16 @@
-"""Which one of several operator processes may act: a candidate for a Lease, as a state machine. No I/O, no clock.
+"""Leader election by a Lease, as a state machine. No I/O, no clock.
 
-The caller asks what to send, sends it, and hands in the answer with the times of both. That at most one candidate holds
-the leadership at any time rests on four rules; client-go's leader election has the first three:
+The caller asks what to send, sends it, and hands in the answer with the times of both. At most one candidate leads,
+because of four rules, of which client-go's leader election has the first three:
 
-1. A leader holds for ``renew_deadline`` from when it *sent* its last successful write of the Lease, by its own clock.
-2. Another one takes the Lease only after it has seen the same version of it for ``lease_duration``, which is longer,
-   since the *answer* that showed it first. No clock is compared with that of another machine.
-3. Each write names the version it was decided on, so of two candidates that write, one is told so.
-4. A Lease that nobody was seen to hold because it did not exist may have been deleted under a leader: who makes it
-   holds only after ``lease_duration``.
+1. A leader leads for ``renew_deadline`` after it *sent* its last successful write of the Lease, by its own clock.
+2. A candidate takes the Lease only after it has seen the same version of it for ``lease_duration``, which is longer,
+   counted from the *answer* that showed it first. Clocks of two machines are never compared.
+3. Each write names the version it was decided on, so one of two concurrent writes is refused.
+4. A Lease that did not exist may have been deleted under a leader: whoever creates it leads only after
+   ``lease_duration``.
 
-Who has lost the leadership never holds again: the process ends, and a new one is another candidate.
+A process that lost the leadership never leads again: it ends, and a new one is another candidate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why a process does not lead any more. No I/O."""
+"""Messages: why a process does not lead any more. No I/O."""
 
 from __future__ import annotations
 

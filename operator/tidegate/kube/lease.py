@@ -1,4 +1,4 @@
-"""Stands for election by a Lease of coordination.k8s.io/v1; :mod:`tidegate.kube.leadership` decides. Does I/O."""
+"""Renews the Lease and releases it; :mod:`tidegate.kube.leadership` decides. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lines out of a stream of bytes, however it is divided, and their cut.
-
-No I/O of its own: whoever gives the chunks does it.
-"""
+"""Splits a stream of chunks into lines of bounded length. No I/O of its own."""
 
 from __future__ import annotations
 

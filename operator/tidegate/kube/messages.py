@@ -1,4 +1,4 @@
-"""Why the API server gives no answer that can be used: clauses for conditions and logs. No I/O."""
+"""Messages: why the API server gives no usable answer. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of the objects that the operator touches. No I/O."""
+"""The API paths of the objects that the operator uses. No I/O."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A list followed by a watch, for ever: each object as soon as it changes, decoded into a compact record. Does I/O.
+"""Lists and then watches resources for ever, each decoded into a compact record. Does I/O.
 
-Survives everything: a lost connection goes on from the last resource version, an expired one (410) lists again, an API
-server that is down, or that ends each watch as it begins, is tried again with a growing, capped pause. Bookmarks keep
-the resource version fresh on a quiet cluster.
+A lost connection resumes at the last resource version, an expired one (410) lists again, and any other failure is
+retried with back-off. Bookmarks keep the resource version fresh on a quiet cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why no pod can be made of a spec, and what to change: clauses that follow the field's path. No I/O."""
+"""Messages: why no pod can be built from a spec, and what to change. No I/O."""
 
 from __future__ import annotations
 

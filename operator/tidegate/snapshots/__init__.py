@@ -1,4 +1,4 @@
-"""StreamSnapshots: taken, verified, exported, retained and deleted.
+"""The StreamSnapshot controller: snapshots are taken, verified, exported, retained and deleted.
 
 Design: docs/design/snapshots.md.
 """

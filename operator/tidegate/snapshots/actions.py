@@ -1,7 +1,4 @@
-"""Everything the operator can do about a StreamSnapshot, as a closed union of values. No I/O.
-
-Carried out as :mod:`tidegate.app.actions` are. What both kinds of resources need is taken from there.
-"""
+"""The actions on a StreamSnapshot, as a closed union of values, carried out as :mod:`tidegate.app.actions`. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of the operator's process that looks after StreamSnapshots: their watch, their queue. Does I/O."""
+"""The StreamSnapshot controller: its watch and its queue. Does I/O."""
 
 from __future__ import annotations
 

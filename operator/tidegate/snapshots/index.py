@@ -1,4 +1,4 @@
-"""What the watch and our own writes told of StreamSnapshots, and which applications have to do with each. No I/O."""
+"""The index of StreamSnapshots, with the applications that each concerns. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The operator's metrics about StreamSnapshots. No I/O.
+"""Metrics about StreamSnapshots, by application: phases, failures, time of the newest complete one. No I/O.
 
-By application: how many of each phase there are, how many failed, and when the newest was complete. A series goes with
-the last snapshot it counts.
+A series ends with the last snapshot that it counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Everything one decision about a StreamSnapshot may know, as one frozen value. No I/O."""
+"""All that one decision about a StreamSnapshot may use, as one frozen value. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""observe: one StreamSnapshot's observation out of the index. Writes nothing."""
+"""Builds one StreamSnapshot's observation from the index. Writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks snapshot pods how far they are, while they are at work, and wakes their snapshots. Does I/O."""
+"""Polls snapshot pods for their progress, and wakes their snapshots. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts an operator together: each controller with what it needs. Nothing runs yet."""
+"""Builds and connects the operator's parts; starts none of them."""
 
 from __future__ import annotations
 

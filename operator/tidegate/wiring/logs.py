@@ -1,4 +1,4 @@
-"""Logging: one line per decision, JSON for machines or text for people. Configures the process's logging."""
+"""Configures logging: JSON for machines or text for people, one line per decision."""
 
 from __future__ import annotations
 

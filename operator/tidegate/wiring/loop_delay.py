@@ -1,7 +1,4 @@
-"""How late the process's event loop is: while something holds it up, nothing else of the operator goes on.
-
-Reads a clock and sleeps.
-"""
+"""Measures the delay of the event loop. Reads a clock, sleeps."""
 
 from __future__ import annotations
 

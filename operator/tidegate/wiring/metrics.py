@@ -1,6 +1,6 @@
-"""The operator's metrics, in one place. No I/O: :mod:`tidegate.wiring.metrics_server` serves them.
+"""The operator's metrics; :mod:`tidegate.wiring.metrics_server` serves them. No I/O.
 
-What a driver's agent exports is not here: each metric has one owner. docs/metrics.md lists both.
+Metrics of drivers are exported by their agents: each metric has one owner. docs/metrics.md lists both.
 """
 
 from __future__ import annotations

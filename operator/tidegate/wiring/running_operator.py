@@ -1,4 +1,4 @@
-"""An operator that runs: its parts are started, watched over, and ended in order. Does I/O."""
+"""Starts the operator's parts, supervises them, and ends them in order. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Those objects as dictionaries. No I/O."""
+"""Builds the objects of an application's access as dictionaries. No I/O."""

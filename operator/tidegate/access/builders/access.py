@@ -1,7 +1,6 @@
-"""What an application's driver may do in its namespace: ServiceAccount, Role and RoleBinding, one of each. No I/O.
+"""Builds the ServiceAccount, Role and RoleBinding with which an application's driver acts in its namespace. No I/O.
 
-They are the application's own, and Kubernetes' garbage collector removes them with it: after its finalizer, so after
-the pods that remove its storage.
+The application owns them, so the garbage collector removes them after its finalizer, and so after the purge pods.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Secrets of one launch: for the driver's agent, and for Spark's ports. Written and removed, never read. No I/O."""
+"""Builds the two Secrets of a launch: the agent's and the one for Spark's ports. No I/O."""
 
 from __future__ import annotations
 

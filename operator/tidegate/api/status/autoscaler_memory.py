@@ -1,7 +1,6 @@
-"""What the autoscaler remembers between two of its decisions, as one text in the status. No I/O.
+"""What the autoscaler remembers from one decision to the next, as one text in the status. No I/O.
 
-It is no part of the API: its content changes with the algorithm. In the status it is written together with the target,
-whose sense hangs on it, and needs neither another object nor another permission.
+Its content changes with the algorithm and is no part of the API.
 """
 
 from __future__ import annotations

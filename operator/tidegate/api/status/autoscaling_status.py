@@ -1,4 +1,4 @@
-"""What the status of an application says of autoscaling. No I/O."""
+"""``status.autoscaling``. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How long each part of a status may be: what the CRDs allow, and what is cut before it is written. No I/O.
+"""The bounds of each list, map and text of a status, and cutting a status to them before it is written. No I/O.
 
-A driver's program gives names, texts and numbers of queries; etcd takes 1.5 MB of an object, and the API server refuses
-a status with one field that is too long as a whole, so that nothing would be written of it any more.
+A driver's program decides names, texts and numbers of queries. The API server refuses a status with one field that is
+too long, and etcd an object over 1.5 MB; either would stop all writes of that status.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the status says of state that gets another number of partitions."""
+"""``status.upgrade.repartition``. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status of a StreamingApp: what the operator observed, for people and for programs. No I/O."""
+"""The status of a StreamingApp. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a driver that stops was asked to, as the status says it. No I/O."""
+"""Why a driver was asked to stop, as the status records it. No I/O."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Forms of single fields: quantities, times, JSON with bounds, and secrets in plain text. No I/O."""
+"""Values of single fields: quantities, times, bounded JSON, and secrets in plain text. No I/O."""

@@ -1,9 +1,8 @@
-"""JSON that somebody else wrote, cut to what every reader survives. No I/O.
+"""Cuts foreign JSON to a depth and to lengths of numbers that every decoder survives. No I/O.
 
-Anybody with a sender's role can store an object whose payload is nested thousands of levels deep, or has a number of
-thousands of digits. Python's decoders raise RecursionError and ValueError for those, at a depth that depends on where
-they are called. So what is nested deeper than :data:`DEEPEST`, and a number that is longer than :data:`MOST_DIGITS`, is
-replaced by a text that says so: the object around it can still be read, and is reported to its owner.
+Python's decoders raise RecursionError and ValueError for deep nesting and long numbers, which anybody with a sender's
+role can store. What is deeper than :data:`DEEPEST` or longer than :data:`MOST_DIGITS` is replaced by a text that says
+so, so the rest of the object can be read and reported to its owner.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be wrong with a resource after the API server accepted it. No I/O."""
+"""Errors of a resource that the API server accepted. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a value in a resource, and what to write instead. No I/O."""
+"""Messages: what is wrong with a value of a resource, and what to write instead. No I/O."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Secrets that stand in a spec as plain text: where they are, a version without them, and one with them again. No I/O.
+"""Finds secrets in plain text in a spec, removes them from a version, and puts them in again. No I/O.
 
-A version is recorded in the status, in snapshots and in their manifests, where it outlives the edit that moved a
-secret to where it belongs. So it is recorded without them. A version that is run again takes them from the same places
-of the spec as it is then: whoever changed a password there has changed it in the database, too.
+A version is recorded without its secrets, because records outlive the edit that moved a secret to a Secret. A version
+that runs again takes them from the same fields of the present spec.
 """
 
 from __future__ import annotations

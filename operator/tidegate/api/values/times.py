@@ -1,7 +1,7 @@
-"""When something is due again: by cron, by an interval, or after a pause. Pure; same questions have the same answers.
+"""Due times: by cron, by interval, or after a pause. Pure.
 
-The first two are grids on the clock, not distances from the last time: so a time is known without remembering anything,
-its name is the same for whoever works it out, and what was late does not move what comes after.
+Cron and interval are grids on the clock, not distances from the last time: no memory is needed, every process computes
+the same times, and a late one does not shift the next.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The configuration of a launch in its pod: in a variable, or, what is too long for one, in a Secret. No I/O.
+"""Puts the configuration of a launch into a variable, and what is too long for one into a Secret. No I/O.
 
-The Secret is the pod's: it is made for that pod, goes with it, and has its owner's uid, so that none outlives its
-launch, whatever becomes of the application's status, and nobody has to remove one.
+The pod owns the Secret, so the garbage collector removes it with the pod.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The driver pod: Spark in client mode, started by the runtime's entry point. No I/O."""
+"""Builds the driver pod: Spark in client mode, started by the runtime's entry point. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pod that removes the storage of a deleted application. No I/O."""
+"""Builds the pod that deletes the storage of a deleted application. No I/O."""
 
 from __future__ import annotations
 

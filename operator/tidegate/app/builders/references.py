@@ -1,6 +1,6 @@
-"""What the pods of a version refer to and do not start without: ConfigMaps, Secrets, claims, and their keys. No I/O.
+"""Lists the ConfigMaps, Secrets, claims and keys without which the pods of a version do not start. No I/O.
 
-Accounts and classes are left out: admission says of a pod that is only tried whether they exist.
+Accounts and classes are left out: a dry run of the pod checks those.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The pod in which a new version is rehearsed: the driver's, without what makes it the application's driver. No I/O.
+"""Builds the rehearsal pod: the driver's pod without its role, labels and ports. No I/O.
 
-It has no role, no labels and no ports by which a driver is found: Services, monitors and this operator pass it over.
-Spark runs in one process, so that it asks the API server for nothing, and has no executors that could be mistaken.
+So Services, monitors and this operator do not take it for a driver. Spark runs in one process, without executors and
+without the API server.
 """
 
 from __future__ import annotations

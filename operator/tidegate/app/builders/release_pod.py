@@ -1,4 +1,4 @@
-"""The pod that releases the snapshot with which a deleted application was to begin. No I/O."""
+"""Builds the pod that releases the snapshot from which a deleted application was to start. No I/O."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The pod that repartitions an application's state: in the image, and by the settings, that wrote it. No I/O.
+"""Builds the pod that repartitions state, with the image and the settings that wrote it. No I/O.
 
-It is not started again by the kubelet: another attempt has another lineage, so that nothing of two is ever in one.
+The kubelet does not restart it: each attempt has a pod and a lineage of its own.
 """
 
 from __future__ import annotations

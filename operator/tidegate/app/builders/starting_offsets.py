@@ -1,6 +1,6 @@
-"""Offsets of a spec that no driver could start from. No I/O.
+"""Finds offsets in a spec from which no driver could start. No I/O.
 
-The CRD refuses most of them when a resource is applied; JSON it cannot read.
+The CRD refuses most of them, but it cannot parse JSON.
 """
 
 from __future__ import annotations

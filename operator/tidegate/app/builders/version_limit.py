@@ -1,9 +1,7 @@
-"""How large a version may be, so that the API server stores what is recorded of it. No I/O.
+"""Limits the size of a version, so that the API server can store the records of it. No I/O.
 
-A status has the stable version and one more, each as a text in JSON: the one under test during an upgrade, the one
-before it, for a rollback by hand, after it. They and the spec are one object, of which etcd takes about 1.5 MiB. A
-version that does not fit is refused before anything is stopped for it: its status could not be written any more, and
-without that nothing goes on.
+The spec and two recorded versions share one object, of which etcd takes about 1.5 MiB. A version that does not fit is
+refused before anything is stopped, because its status could never be written.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is asked of the API server before anything is stopped for an edit. Stores nothing."""
+"""Asks the API server, before an edit stops anything, whether it would accept the new pods. Stores nothing."""

@@ -1,4 +1,4 @@
-"""What the API server says of an executor's pod, where there is none and should be. Asks it; stores nothing there."""
+"""Tries an executor's pod by dry run when executors are missing. Asks the API server, stores nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API server finds wrong with pods, before anything is stopped for them. Asks it; stores nothing there."""
+"""Tries the pods of an edit by dry run before anything is stopped. Asks the API server, stores nothing."""
 
 from __future__ import annotations
 

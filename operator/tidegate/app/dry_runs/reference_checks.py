@@ -1,8 +1,7 @@
-"""Whether what an edit refers to exists, asked before anything is stopped for it. Asks the API server; stores nothing.
+"""Checks that an edit's objects exist before anything is stopped. Asks the API server, stores nothing.
 
-ConfigMaps and claims are read by their names, and of those without a key in question the metadata alone. Secrets are
-not read: the creation of an empty one is tried, which the server stores in no case, and answers that there is one.
-Which keys a Secret has nobody asks, and so nobody is told of it beforehand: the kubelet names a key that is missing.
+ConfigMaps and claims are read. For a Secret, the dry run of its creation answers AlreadyExists; its keys stay
+unchecked, and the kubelet names one that is missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is shown of each application, and what became of its changes.
+"""The operator's metrics about applications and their changes.
 
 Design: docs/design/metrics-and-alerts.md.
 """

@@ -1,4 +1,4 @@
-"""The operator's metrics about applications: phase, health, launches, restarts, and what became of changes. No I/O."""
+"""Metrics about applications: phase, health, launches, restarts and results of changes. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which driver processes ended between two versions of an application's status. No I/O.
+"""Counts the driver processes that ended between two statuses of an application. No I/O.
 
-The old version is the stored one, so that an operator that was restarted counts only what happened since: what the one
-before it had counted is in the status already, and what happened while there was none is still missing there.
+The first status is the stored one, which contains what any earlier operator process counted: so a restart of the
+operator neither repeats nor misses an end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The operator's metrics about rehearsals: how they end, and how long they take. No I/O."""
+"""Metrics about rehearsals: results and durations. No I/O."""
 
 from __future__ import annotations
 

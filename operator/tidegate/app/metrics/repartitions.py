@@ -1,4 +1,4 @@
-"""The operator's metrics about state that is repartitioned: how that ends, and how long it takes. No I/O."""
+"""Metrics about repartitions: results and durations. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator's metrics about upgrades: how they end, and how long they and their rollbacks take. No I/O."""
+"""Metrics about upgrades and rollbacks: results and durations. No I/O."""
 
 from __future__ import annotations
 

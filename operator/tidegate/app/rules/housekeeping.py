@@ -1,4 +1,4 @@
-"""What is done beside the main decision, whatever that was: leftovers, copies, notices. No I/O."""
+"""Actions beside the main decision: leftovers, copies, notices. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts about an application and its driver: facts in, text out; no code reads them. No I/O."""
+"""Messages about an application and its driver. No I/O."""
 
 from __future__ import annotations
 

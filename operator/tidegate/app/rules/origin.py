@@ -1,4 +1,4 @@
-"""Which history of its state an application continues, and what that starts with. No I/O."""
+"""Which lineage an application continues, and what that lineage starts from. No I/O."""
 
 from __future__ import annotations
 

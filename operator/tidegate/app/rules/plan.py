@@ -1,4 +1,4 @@
-"""decide(observation, now) -> Plan: the operator's whole policy, as two tables of rules that read from top to bottom.
+"""decide(observation, now) -> Plan: the operator's policy as two tables of rules, read from top to bottom.
 
 Pure: no I/O, no clock, no randomness; the same observation and time give the same plan.
 """

@@ -1,4 +1,4 @@
-"""Conditions of an application that there are only while they are true. No I/O."""
+"""Conditions that are present only while they are True. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Snapshots that an application's schedule asks for: when one is due, and whether it is needed. No I/O.
+"""Scheduled snapshots: when one is due, and whether it is needed. No I/O.
 
-A StreamSnapshot is named after its time, so the same one is made however often it is tried, and those that are there
-tell how far the schedule is. Whatever passed unnoticed is made up for by one snapshot: the last time counts.
+A StreamSnapshot is named after its due time, so repeated attempts make one object, and the existing ones show how far
+the schedule is. Of several missed times only the last is made up for.
 """
 
 from __future__ import annotations

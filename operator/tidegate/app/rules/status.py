@@ -1,8 +1,7 @@
-"""The status that follows from an observation and a verdict, and whether it is worth a write. No I/O.
+"""Builds the status from an observation and a verdict, and decides whether to write it. No I/O.
 
-An application that commits nothing costs no write. Progress is written at most once a minute: fresh figures are in the
-metrics and in the agent. What people and programs wait for (phase, conditions, epoch, the first committed batch) is
-written at once.
+Progress is written at most once a minute; phase, conditions, epoch and the first committed batch at once. An
+application that commits nothing costs no write.
 """
 
 from __future__ import annotations

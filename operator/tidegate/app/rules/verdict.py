@@ -1,4 +1,4 @@
-"""What a rule says: the application's phase and health with reason and message, and what to do about it. No I/O."""
+"""A rule's verdict: phase and health with reason and message, and actions. No I/O."""
 
 from __future__ import annotations
 

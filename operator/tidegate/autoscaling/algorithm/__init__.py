@@ -1,4 +1,4 @@
-"""From what drivers report to how many executors an application needs; knows nothing of Kubernetes.
+"""The autoscaler's algorithm: from drivers' reports to a number of executors; knows nothing of Kubernetes.
 
 Design: docs/design/autoscaling.md.
 """

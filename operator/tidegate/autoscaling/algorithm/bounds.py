@@ -1,4 +1,4 @@
-"""How many executors there may be, and what sets the bound. Pure."""
+"""The bounds of the number of executors, and what sets them. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whether more executors were of any use, and for how long there are none any more if they were not. Pure.
+"""Whether adding executors helped, and for how long none are added if it did not. Pure.
 
-Of an application that falls behind it shows in the rows that it does. Of one that keeps up those are what arrives, so
-it shows in how long its batches take: a hot key, the driver's own part or a slow sink leave them as long as they were.
+For an application that falls behind, its rows per second show it. For one that keeps up those equal what arrives, so
+the duration of its batches shows it: a hot key or a slow sink leaves that unchanged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """evaluate(settings, situation, past) -> Evaluation: how many executors, and why. Pure: no clock, no Kubernetes.
 
-The need is what arrives, divided by what an executor can do at the utilization that is asked for, and a backlog divided
-by what it can do in the time for catching up. More executors come when more were needed for a while, and as many as are
-needed at once. Fewer come when fewer would have been enough all through the interval for that, step by step.
+The need is what arrives divided by what one executor does at the target utilization, plus the backlog divided by what
+it does in the time for catching up. Executors are added at once after the stabilization window, and removed step by
+step when fewer were enough for a whole interval.
 """
 
 from __future__ import annotations

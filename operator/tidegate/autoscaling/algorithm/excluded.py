@@ -1,4 +1,4 @@
-"""Periods in which nothing is changed: by cron and a duration. Pure."""
+"""Excluded periods, by cron and duration. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The rate of large batches, for one that has only small ones now: fewer executors would make them large again. Pure.
+"""Remembers the rate of large batches, and uses it when there are only small ones. Pure.
 
-Each batch has a part that does not grow with its rows: tasks begin, Python starts, the state store commits. A query
-that runs one batch after the other pays it as often as it can. With little to read it is nearly all of its tasks' time,
-and rows for seconds of tasks say nothing of how many executors are needed: with fewer, batches come more seldom and are
-larger. So the rate of the largest batches is remembered, and holds for smaller ones of the same program.
+Each batch has a fixed cost: tasks start, Python starts, state commits. When there is little to read, a query without a
+trigger interval spends nearly all its task time on it, and its rate says nothing: with fewer executors batches would be
+rarer and larger.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What an application did between two samples: how much arrived, how fast it is, how much it could do. Pure.
+"""What an application did between two samples: rows that arrived, its rate, and what it could do. Pure.
 
-The true processing rate is that of DS2 (Kalavri et al., OSDI 2018): rows for each second in which an executor really
-worked. Spark tells the time of tasks, and waiting between batches is none. So the rate can be seen at any load, also of
-queries that run one batch after the other, which are never idle however little there is to do.
+The true processing rate is that of DS2 (Kalavri et al., OSDI 2018): rows per second of work. Work is the run time of
+tasks, which excludes waits, so the rate is known at any load, also for queries that run batches back to back.
 """
 
 from __future__ import annotations

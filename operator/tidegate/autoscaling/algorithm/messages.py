@@ -1,4 +1,4 @@
-"""Texts about an evaluation: the numbers that it used, and what can be done; no code reads them. No I/O."""
+"""Messages about an evaluation: its numbers, and what can be done. No I/O."""
 
 from __future__ import annotations
 

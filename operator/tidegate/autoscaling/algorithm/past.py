@@ -1,4 +1,4 @@
-"""What one evaluation leaves to the next. Pure data."""
+"""What one evaluation passes to the next. Pure data."""
 
 from __future__ import annotations
 

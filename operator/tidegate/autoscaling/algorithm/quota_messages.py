@@ -1,4 +1,4 @@
-"""Texts about a ResourceQuota that leaves no room for executors: facts in, text out; no code reads them. No I/O."""
+"""Messages about a ResourceQuota without room for executors. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look at an application: collect, measure, evaluate, explain. Pure; whoever looks keeps what is returned."""
+"""Evaluates one application: collect, measure, evaluate, explain; the caller stores the result. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What one report says of an application's speed, and those of a while. Pure.
+"""What one report says of an application's speed, and a history of them. Pure.
 
-All that is counted is counted since the driver's process began, so any two samples of one process tell what happened
-between them.
+Reports count from the start of the driver's process, so any two samples of one process give what happened between them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a person asks of the autoscaler, in seconds and shares. Pure."""
+"""The settings of the autoscaler, in seconds and shares. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is now, as far as it matters for the number of executors. Pure."""
+"""The present state of an application, as far as the number of executors depends on it. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What people ask of the autoscaler, and what the status keeps of it. No I/O."""
+"""Reads the autoscaler's settings and its memory. No I/O."""

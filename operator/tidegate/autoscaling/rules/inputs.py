@@ -1,4 +1,4 @@
-"""What the autoscaler is asked to do and what it left in the status, in its own terms. No I/O."""
+"""Reads spec and status into the autoscaler's own types. No I/O."""
 
 from __future__ import annotations
 

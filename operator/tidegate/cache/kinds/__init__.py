@@ -1,1 +1,1 @@
-"""Resources of one kind: watched, kept by key and by application, and reported where they cannot be read."""
+"""Resources of one kind: watched, indexed by key and by application, and reported if they cannot be decoded."""

@@ -1,4 +1,4 @@
-"""What one feature knows beside applications and pods: the index keeps it, and tells it of applications. No I/O."""
+"""The interface of a feature's index: the main index holds it and reports applications to it. No I/O."""
 
 from __future__ import annotations
 

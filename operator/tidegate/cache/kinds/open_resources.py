@@ -1,6 +1,6 @@
-"""How many resources of a kind were accepted and wait, by the application that they name. In memory; no I/O.
+"""Counts the accepted resources of a kind that wait, by the application that they name. In memory; no I/O.
 
-Whoever may create them may name any number of applications that do not exist: those are counted by the namespace.
+Applications that do not exist are counted by namespace, because anybody may name any number of them.
 """
 
 from __future__ import annotations

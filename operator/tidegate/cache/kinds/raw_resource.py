@@ -1,4 +1,4 @@
-"""What can be read of a resource that does not fit the model: metadata, and what was said of it. No I/O."""
+"""What can be read of a resource that does not fit its model: metadata and conditions. No I/O."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a watch and our own writes told of resources that belong to applications: what is newer, what is gone. No I/O.
+"""A cache of the resources of one kind, filled by a watch and by our own writes. No I/O.
 
-The kinds differ in what they are noted by beside their application; the indexes that inherit from this one do that.
+Each kind's index inherits from it and adds its own keys.
 """
 
 from __future__ import annotations

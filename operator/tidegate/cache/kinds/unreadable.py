@@ -1,6 +1,6 @@
-"""Tells people of a resource that the operator cannot read, by an event and its conditions. Does I/O.
+"""Reports a resource that cannot be decoded, by an event and its conditions. Does I/O.
 
-The CRD's schema refuses what does not fit. A resource gets here if it was stored under another version of the CRD.
+The CRD's schema refuses such objects; one that is stored was written under another version of the CRD.
 """
 
 from __future__ import annotations

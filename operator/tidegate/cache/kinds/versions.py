@@ -1,4 +1,4 @@
-"""What is newer, and what is gone: for every picture of a cluster that watches and own writes fill. No I/O."""
+"""Decides what is newer and what is gone, for every cache that watches and own writes fill. No I/O."""
 
 from __future__ import annotations
 

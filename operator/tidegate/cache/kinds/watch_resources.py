@@ -1,4 +1,4 @@
-"""Follows the resources of one kind, from a list on, and tells what is news. Does I/O."""
+"""Lists and watches the resources of one kind, and reports changes. Does I/O."""
 
 from __future__ import annotations
 

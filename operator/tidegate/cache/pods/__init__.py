@@ -1,1 +1,1 @@
-"""Pods: watched, read where the watch does not suffice, created and deleted, each noted in the index. Does I/O."""
+"""Pods: watched, read live where the watch is not enough, created, deleted, and entered in the index. Does I/O."""

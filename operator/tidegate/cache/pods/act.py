@@ -1,4 +1,4 @@
-"""Changes pods that were observed, and no others. Does I/O."""
+"""Creates, deletes and patches pods, under the version that was observed. Does I/O."""
 
 from __future__ import annotations
 

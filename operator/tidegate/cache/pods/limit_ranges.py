@@ -1,7 +1,6 @@
-"""What a namespace's LimitRanges demand, read where one has refused a pod. Reads them there; else pure.
+"""Reads a namespace's LimitRanges after one of them has refused a pod. Reads them then; else pure.
 
-Nobody reads them before: in most namespaces there are none, and they change. What one of them refuses is made again at
-once, with what they demand by then.
+The pod is created again at once with what they demand.
 """
 
 from __future__ import annotations

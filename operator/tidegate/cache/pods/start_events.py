@@ -1,7 +1,6 @@
-"""Reads the events about pods whose containers do not begin, late and seldom. Does I/O.
+"""Reads the events about pods whose containers do not start. Does I/O.
 
-Events are read live, of single pods, by uid: a watch of all of them would be the busiest of the whole cluster, and
-what a pod waits for in its first seconds is nobody's business.
+It lists the events of single pods by uid, late and rarely: a watch of all events would be the busiest in the cluster.
 """
 
 from __future__ import annotations

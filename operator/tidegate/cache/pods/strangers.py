@@ -1,4 +1,4 @@
-"""Pods with our labels that are none of ours: they are told of, and left out."""
+"""Pods with our labels that are not ours: logged once, and left out. No I/O but the log."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Resources that follow from messages, as dictionaries. No I/O."""
+"""Builds the resources that follow from messages, as dictionaries. No I/O."""

@@ -1,6 +1,6 @@
-"""The ControlMessage that stands for a message from a channel in which the cluster has a part. No I/O.
+"""Builds the ControlMessage for a channel's message that needs the operator. No I/O.
 
-What is told of it comes from the application's own process, and before that from whoever may write to the channel.
+What is known of the message comes from the application's own process, and from whoever may write to the channel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The StreamSnapshot through which people have what a control message had taken. No I/O.
+"""Builds the StreamSnapshot for a snapshot that a control message asked for. No I/O.
 
-The driver takes the snapshot itself, of exactly the batches with which the message came into force, and under an id
-that follows from the message's. The resource is made when it is complete, with that id noted on it.
+The driver takes that snapshot itself, of exactly the batches in which the message took effect. The resource is created
+when it is complete, and names its id.
 """
 
 from __future__ import annotations

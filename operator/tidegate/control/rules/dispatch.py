@@ -1,7 +1,7 @@
 """Which messages go to the driver now, in which order, and which it may forget. No I/O.
 
-A later message is never given before an earlier one: what goes is always the head of the line. The log takes each id
-once, so whatever is not known to be in it may be given again.
+What is sent is always a prefix of the messages that are not known to be logged. The log takes each id once, so sending
+again is safe.
 """
 
 from __future__ import annotations

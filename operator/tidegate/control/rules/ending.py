@@ -1,6 +1,6 @@
-"""Rules for messages of which nothing more comes, or never will. No I/O.
+"""Rules for messages that end without the driver, such as expired or refused ones. No I/O.
 
-Whether a message that was once offered is in the log, only a driver knows: such a one is never given up for its age.
+A message that was offered may be in the log, so the operator never expires it by itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Messages from a channel in which the cluster has a part: each gets a resource, its driver what came of it. No I/O.
+"""Rules for channel messages that need the operator: each gets a ControlMessage, and the driver its result. No I/O.
 
-They are in the log before they have a resource, so they are never given to a driver. Everything else about them is as
-about those that people make. The driver tells of each until it knows its end, so all of it can be done again.
+They are logged before they have a resource, so they are never sent to a driver. The driver reports each until it knows
+the result, so every step can be repeated.
 """
 
 from __future__ import annotations

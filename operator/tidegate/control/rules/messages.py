@@ -1,6 +1,6 @@
-"""Texts of a ControlMessage's conditions and events: facts in, text out; no code reads them. No I/O.
+"""Messages of a ControlMessage's conditions and events. No I/O.
 
-What a driver reports comes from the application's own process: it is cut to a length that a status can hold.
+Text from a driver's report is cut to a length that a status can hold.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""decide_control(observation, now) -> plan: one table of rules for each message, and one line for all of them.
+"""decide_control(observation, now) -> plan: one table of rules for each message, and one dispatch for all.
 
 Pure: no I/O, no clock, no randomness; the same observation and time give the same plan.
 
-All messages to an application are decided about together, because they take effect in one order. Everything is written
-down before it is given to the driver: that a message was offered, and the end of one that the driver may forget.
+All messages to an application are decided about together, because they take effect in one order. What is to be sent,
+and the end of a message that the driver may forget, is written to the status first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rule for messages that the driver reports. No I/O.
 
-What answers is the application's own process: its reasons must be such as conditions take.
+The report comes from the application's process, so its reasons are checked for the form that conditions require.
 """
 
 from __future__ import annotations

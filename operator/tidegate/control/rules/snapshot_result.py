@@ -1,7 +1,7 @@
-"""The rule for messages that had a snapshot taken: from when that is complete until people have it. No I/O.
+"""The rule for messages that asked for a snapshot: from its completion until people have it. No I/O.
 
-The message is not at its end before: a snapshot is only of use through its StreamSnapshot, and a dump is made of it, by
-a pod, as any export. Whether the driver still runs does not matter then.
+Such a message ends when its StreamSnapshot is Ready, or a dump's files are written, whether or not the driver still
+runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules for messages that are to be given to a driver, or wait for one. No I/O."""
+"""Rules for messages that are to be sent to a driver, or wait for one. No I/O."""
 
 from __future__ import annotations
 

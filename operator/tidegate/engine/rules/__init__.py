@@ -1,1 +1,1 @@
-"""How rules are read, and what all of them can say: actions, health, conditions, pauses. No I/O."""
+"""The table of rules, and what all rules share: actions, health, conditions, pauses. No I/O."""

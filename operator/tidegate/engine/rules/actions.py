@@ -1,4 +1,4 @@
-"""What the operator can do about a resource of any kind, as values. No I/O."""
+"""The actions on a resource of any kind, as values. No I/O."""
 
 from __future__ import annotations
 

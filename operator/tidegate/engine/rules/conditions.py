@@ -1,4 +1,4 @@
-"""The conditions that each kind has, as they follow from a verdict. No I/O."""
+"""The conditions of any kind of resource, from a verdict. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which condition of a resource is true, of any kind of resource. No I/O."""
+"""Which of the conditions Ready, Reconciling and Stalled is True. No I/O."""
 
 from __future__ import annotations
 

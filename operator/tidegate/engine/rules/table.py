@@ -1,4 +1,4 @@
-"""How a table of rules is read, whatever it is about. No I/O."""
+"""Evaluates a table of rules. No I/O."""
 
 from __future__ import annotations
 

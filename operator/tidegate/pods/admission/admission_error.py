@@ -1,7 +1,7 @@
-"""The API server's words about a pod, as words about the spec that the pod was made of. No I/O.
+"""Translates the API server's refusal of a pod into a message about the spec. No I/O.
 
-It names fields of the pod. Which of the spec's they are is said where the value is found there; where it is not, the
-pod's own name for the field stays, with the template that is merged into the pod.
+A field of the pod is named by its path in the spec where its value is found there. Otherwise the pod's path stays, with
+the template that was merged in.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which containers of a pod a LimitRange has refused, and which fields of the spec help. No I/O.
+"""Which containers of a pod a LimitRange refused, and which fields of the spec help. No I/O.
 
-The API server names the amount and not the container, so the containers are those that have that amount.
+The API server names the amount and not the container, so all containers with that amount count.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What pods of several kinds have in common, as dictionaries. No I/O, no clock, no randomness."""
+"""Parts of pods that several kinds of pods share, as dictionaries. No I/O, no clock, no randomness."""

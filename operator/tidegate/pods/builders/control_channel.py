@@ -1,4 +1,4 @@
-"""Control messages in the driver's pod: how they are carried out, and a channel with its Secret. No I/O."""
+"""The part of the driver's pod for control messages: settings, and a channel with its Secret. No I/O."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Which limit of processors the containers have that Tidegate makes. No I/O.
+"""The CPU limits of the containers that Tidegate creates. No I/O.
 
-Where a ResourceQuota counts ``limits.cpu``, Kubernetes takes a pod only if each of its containers states a limit, init
-containers too. Nobody asks for quotas when a pod is built: an application whose driver has a limit is taken for one in
-such a namespace, and every pod that is made for it has limits. One whose driver has none gets none, since a limit
-throttles.
+Where a ResourceQuota counts ``limits.cpu``, every container needs a limit. Quotas are not read here: if the driver has
+a limit, all pods of its application get one; otherwise none does, since limits throttle.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The configuration of one launch, which the runtime in the driver reads. No I/O."""
+"""Builds the configuration of a launch, which the runtime reads. No I/O."""
 
 from __future__ import annotations
 

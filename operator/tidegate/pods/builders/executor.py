@@ -1,7 +1,7 @@
-"""The executor's pod template, which Spark's Kubernetes backend completes for each executor. No I/O.
+"""Builds the executors' pod template, which Spark's Kubernetes backend completes. No I/O.
 
 Spark itself sets name, namespace, image, pull policy, restart policy, ServiceAccount, requests, limits, the argument
-``executor`` and the SPARK_* variables; everything else comes from here.
+``executor`` and the SPARK_* variables.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Resources of the containers that are neither driver nor executor nor have their own in the spec. No I/O.
+"""Resources of the containers that Tidegate adds and that have none of their own in the spec. No I/O.
 
-What is fixed here suffices for what they do. The spec can raise it, and the LimitRanges of a namespace do.
+The defaults are enough for their work; the spec and LimitRanges can raise them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program that is a ConfigMap's key: where the pod that runs it has it. No I/O."""
+"""Mounts a program from a ConfigMap's key into the pod that runs it. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts that drivers, executors and purge pods have in common: hardening, runtime, credentials. No I/O."""
+"""Parts that drivers, executors and purge pods share: hardening, runtime, credentials. No I/O."""
 
 from __future__ import annotations
 

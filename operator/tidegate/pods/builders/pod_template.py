@@ -1,15 +1,14 @@
-"""How a user's pod template and Tidegate's pod become one. No I/O.
+"""Merges a user's pod template into Tidegate's pod. No I/O.
 
-The rule: Tidegate's defaults, over them the template, over them what Tidegate must own. Laying a mapping over another
-goes key by key, with these exceptions:
+Three layers: Tidegate's defaults, over them the template, over them what Tidegate owns. Mappings are merged key by key,
+with these exceptions:
 
 - Lists whose items have an identity (containers, environment, volumes, mounts, ports, pull secrets) are joined by it;
   the identities are those of Kubernetes' server-side apply.
-- Containers with the same name are merged in turn; so the template's container ``driver`` (``executor``) is Tidegate's.
-- A volume, an environment variable and a probe replace their namesake whole, because two halves of two kinds of volume
-  make an invalid one.
-- Tolerations and other lists with no identity are added up where they differ.
-- A null takes a default away.
+- Containers with the same name are merged; so the template's container ``driver`` (``executor``) is Tidegate's.
+- A volume, an environment variable and a probe replace their namesake whole, because a mixture of two is invalid.
+- Tolerations and other lists without an identity are concatenated without duplicates.
+- A null removes a default.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What an application's driver and executors show each other on Spark's own ports: a file from a Secret. No I/O.
+"""The secret for Spark's ports: a file that driver and executors mount. No I/O.
 
-It is in a Secret of its own, made once for each launch and never replaced: while a driver runs, its executors need the
-very same. Spark would also make one up by itself and give it to the executors in a variable, which everybody reads who
-may list pods.
+It is created once for each launch and never replaced, because executors need the driver's. Spark's own generated secret
+would be in an environment variable, which anybody can read who may list pods.
 """
 
 from __future__ import annotations

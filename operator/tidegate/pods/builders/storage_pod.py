@@ -1,8 +1,7 @@
-"""A short pod in the operator's image that works on an application's storage: what purges and snapshots share. No I/O.
+"""Builds a helper pod that works on an application's storage; purges and snapshots share it. No I/O.
 
-It runs in the operator's image, not in the application's: an application whose image is broken, gone or private must
-still be deletable. Of the application it has what reaches the storage: place, credentials, ServiceAccount (a cloud
-identity may be bound to it), and those of its environment variables that say how to reach it.
+It runs in the operator's image, so that an application whose image is broken or gone can be deleted. From the
+application it takes its storage, credentials, ServiceAccount and the variables that reach the storage.
 """
 
 from __future__ import annotations

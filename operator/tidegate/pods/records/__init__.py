@@ -1,1 +1,1 @@
-"""What is known of a pod, whose it is, and what is wrong with it. No I/O."""
+"""Records of pods: contents, owner, faults. No I/O."""

@@ -1,4 +1,4 @@
-"""Texts about what keeps a pod from doing its work: facts in, text out; no code reads them. No I/O."""
+"""Messages about faults of pods. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Names what keeps a pod from doing its work, and says what to do. No I/O.
+"""Names what keeps a pod from its work, and what to do. No I/O.
 
-Reasons come from the pod's state and its events, from the runtime's termination message and from the agent's report:
-never from the text of an error.
+Reasons come from the pod's state and events, the termination message and the agent's report, never from the text of an
+error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What a namespace's LimitRanges demand of containers that are not the user's. No I/O.
+"""What a namespace's LimitRanges demand of the containers that Tidegate adds. No I/O.
 
-The user's own containers have the resources that the spec states, and are for the user to correct. The containers that
-Tidegate adds have resources that nobody asked for, so these give way.
+Only those are adapted; the user's own containers have what the spec states.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Names of what belongs to an application; deterministic, so that the API server refuses a second one. No I/O.
+"""Names of an application's objects; constant, so that the API server refuses a second one. No I/O.
 
-An application's name has at most 40 characters. The longest name made of it is an executor's,
+An application's name has at most 40 characters. The longest derived name is an executor's,
 ``<app>-e<epoch>-exec-<id>``: Spark allows prefixes of 47 characters, which leaves five digits for the epoch.
 """
 

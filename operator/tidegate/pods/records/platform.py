@@ -1,4 +1,4 @@
-"""What the installation and the namespace, not the application, decide about pods. No I/O."""
+"""What the installation and the namespace, not the application, determine about pods. No I/O."""
 
 from __future__ import annotations
 

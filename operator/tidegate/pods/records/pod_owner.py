@@ -1,8 +1,7 @@
-"""Whose a pod is: what its owner and its name prove, and what its labels do not. No I/O.
+"""Whose a pod is, by its controlling owner and its name. No I/O.
 
-Labels and annotations can be written by whoever makes any pod, a Deployment's template included, and changed while a
-pod runs. They only select what is watched. A pod is an application's by its controlling owner and by its name, which
-nobody changes; docs/design/hostile-input.md has the table.
+Labels and annotations only select what is watched: anybody who creates or edits pods can write them. The table is in
+docs/design/hostile-input.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Pods as compact records. No I/O.
+"""Decodes pods into compact records. No I/O.
 
-A pod's JSON is 5 to 10 KB and 25 times that as Python objects; a record is what decisions need and nothing else. The
-decoder skips every field that is not named here.
+A pod's JSON is 5 to 10 KB and 25 times that as Python objects; the decoder skips every field that is not named here.
 """
 
 from __future__ import annotations

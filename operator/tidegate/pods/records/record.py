@@ -1,4 +1,4 @@
-"""A pod as a compact record: what decisions need of it, and nothing else. No I/O."""
+"""A pod as a compact record of what decisions need. No I/O."""
 
 from __future__ import annotations
 

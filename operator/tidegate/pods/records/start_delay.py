@@ -1,7 +1,6 @@
-"""Why a pod's containers do not begin, by the events about the pod. No I/O.
+"""Why a pod's containers do not start, by the events about the pod. No I/O.
 
-Volumes, the sandbox and the node come before any container, so nothing of them is in the containers' states: what the
-kubelet, the scheduler and the volume controller do about them is in events and nowhere else.
+Volumes, sandbox and node come before any container, so only events show them.
 """
 
 from __future__ import annotations

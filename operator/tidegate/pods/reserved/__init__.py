@@ -1,1 +1,1 @@
-"""What a spec cannot say of pods, because Tidegate, Spark or Linux does. No I/O."""
+"""What a spec cannot set on pods, because Tidegate, Spark or Linux does not allow it. No I/O."""

@@ -1,6 +1,6 @@
-"""Addresses of a spec that are another place to who allows them than to who reads them. No I/O.
+"""Refuses addresses with ``.`` or ``..``, which readers resolve differently. No I/O.
 
-The CRD refuses them when a resource is applied; here is refused what an older CRD let pass.
+The CRD refuses them too; this catches what an older CRD let pass.
 """
 
 from __future__ import annotations

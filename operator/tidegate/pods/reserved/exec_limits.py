@@ -1,6 +1,6 @@
-"""What Linux hands to a process: how long a variable, an argument, and all of them may be. No I/O.
+"""The limits of Linux for variables and arguments of a process. No I/O.
 
-A container with more is not started: exec fails, and the process leaves neither a message nor a log.
+A container that exceeds them is not started, and leaves neither a message nor a log.
 """
 
 from __future__ import annotations

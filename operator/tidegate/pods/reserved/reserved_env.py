@@ -1,7 +1,6 @@
 """Environment variables that a spec cannot set, because Tidegate or Spark sets them. No I/O.
 
-The CRD refuses them when a resource is applied. What an older CRD let pass is refused here, rather than left without a
-word to whichever of two values happens to win.
+The CRD refuses them too; this catches what an older CRD let pass.
 """
 
 from __future__ import annotations

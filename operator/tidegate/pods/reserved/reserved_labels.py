@@ -1,7 +1,6 @@
-"""Labels and annotations that a spec cannot set, because pods are told apart by them. No I/O.
+"""Labels and annotations that a spec cannot set: Tidegate's, and those by which Spark finds executors. No I/O.
 
-Tidegate's own win over a template's in any case; what is refused here are those that it does not set on this very pod,
-and those by which Spark tells executors apart: with another application's they would be taken for that one's.
+With another application's values a pod would be taken for that application's.
 """
 
 from __future__ import annotations

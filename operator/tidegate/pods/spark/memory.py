@@ -1,4 +1,4 @@
-"""How a container's memory is divided between the JVM's heap and everything else. No I/O; all sizes in MiB."""
+"""Divides a container's memory between the JVM's heap and the rest. No I/O; all sizes in MiB."""
 
 from __future__ import annotations
 

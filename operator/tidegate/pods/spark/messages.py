@@ -1,4 +1,4 @@
-"""Why a setting or an amount of memory cannot be used, and what to set instead. No I/O."""
+"""Messages: why a setting or an amount of memory cannot be used, and what to set instead. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Spark settings are Tidegate's, which are defaults, and which are the user's. No I/O."""
+"""Which Spark settings Tidegate owns, which are defaults, and which are the user's. No I/O."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Pods for snapshots, and the StreamSnapshots that nobody asked for by hand, as dictionaries. No I/O."""
+"""Builds pods for snapshots, and the StreamSnapshots that Tidegate creates, as dictionaries. No I/O."""

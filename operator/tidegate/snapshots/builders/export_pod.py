@@ -1,4 +1,4 @@
-"""The pod that writes state of a snapshot as plain files: in an image of Spark, as the application. No I/O."""
+"""Builds the pod that exports a snapshot's state: in a Spark image, with the application's identity. No I/O."""
 
 from __future__ import annotations
 

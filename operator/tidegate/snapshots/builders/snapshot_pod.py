@@ -1,4 +1,4 @@
-"""The pod that takes or disposes of a snapshot when no driver can: its application does not run, or is gone. No I/O."""
+"""Builds the pod that takes or disposes of a snapshot when no driver can. No I/O."""
 
 from __future__ import annotations
 

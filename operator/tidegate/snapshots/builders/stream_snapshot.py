@@ -1,4 +1,4 @@
-"""StreamSnapshots that nobody asked for by hand: those of a schedule, and the one at an application's end. No I/O."""
+"""Builds the StreamSnapshots that Tidegate creates: scheduled and final ones. No I/O."""
 
 from __future__ import annotations
 

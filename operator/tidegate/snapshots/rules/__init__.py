@@ -1,1 +1,1 @@
-"""Decisions about StreamSnapshots, in the same shape as those about applications. No I/O."""
+"""Decides about StreamSnapshots, in the same form as about applications. No I/O."""

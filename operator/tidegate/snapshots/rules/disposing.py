@@ -1,4 +1,4 @@
-"""Rules for a snapshot whose resource is being deleted: keep the files, or have them removed, and let go. No I/O."""
+"""Rules for a deleted StreamSnapshot: retain or delete its files, then release the finalizer. No I/O."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Rules for a complete snapshot whose state somebody wants as plain files. No I/O.
+"""Rules for the export of a complete snapshot. No I/O.
 
-It stays Ready meanwhile, and afterwards. The condition Exported and ``status.export`` say what came of it. An export
-has an end, whatever happens: its time is counted from when it was begun, and what failed is not tried again before
-somebody says so.
+The snapshot stays Ready; the condition Exported and ``status.export`` have the result. An export always ends: its time
+counts from its start, and a failed one is not retried before ``spec.export.nonce`` changes.
 """
 
 from __future__ import annotations

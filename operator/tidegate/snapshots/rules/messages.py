@@ -1,4 +1,4 @@
-"""Texts of a StreamSnapshot's conditions and events: facts in, text out; no code reads them. No I/O."""
+"""Messages of a StreamSnapshot's conditions and events. No I/O."""
 
 from __future__ import annotations
 

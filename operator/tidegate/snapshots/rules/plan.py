@@ -1,4 +1,4 @@
-"""decide_snapshot(observation, now) -> plan: two tables of rules that read from top to bottom.
+"""decide_snapshot(observation, now) -> plan: two tables of rules, read from top to bottom.
 
 Pure: no I/O, no clock, no randomness; the same observation and time give the same plan.
 """

@@ -1,4 +1,4 @@
-"""What a snapshot's own pod says and does, and how one is begun. No I/O."""
+"""What a snapshot's own pod reports, and how one is started. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule for a snapshot that waits behind too many others: anybody may create any number of them. No I/O."""
+"""Refuses a snapshot behind too many others that wait: anybody may create any number. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which scheduled snapshots go: too many of them, too old, or of no use. No I/O.
+"""Which scheduled snapshots retention deletes: too many, too old, or useless. No I/O.
 
-Each is judged by itself, by what is noted on it and what stands beside it: that works without the application, too.
-Order and age go by the API server's clock; where that and ours disagree, nothing is too old.
+Each is judged by the limits noted on it and by its neighbours, so it works without the application. Order and age go by
+the API server's clock; while ours disagrees with it, nothing is too old.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The status that follows from an observation of a snapshot and a verdict, and when it is worth a write. No I/O."""
+"""Builds the status of a snapshot from an observation and a verdict, and decides whether to write it. No I/O."""
 
 from __future__ import annotations
 

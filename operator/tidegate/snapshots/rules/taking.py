@@ -1,7 +1,7 @@
-"""Rules for a snapshot that somebody wants: of whom, who takes it, how far it is. No I/O.
+"""Rules for a snapshot that is to be taken: of what, by whom, how far it is. No I/O.
 
-The order of things is finalizer, intent in status, order. Whatever is interrupted in between is taken up by the next
-observation: an order that is given twice is one order.
+The order is finalizer, intent in status, order to the driver or pod. The next observation continues what was
+interrupted; a repeated order is one order.
 """
 
 from __future__ import annotations

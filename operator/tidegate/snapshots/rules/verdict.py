@@ -1,4 +1,4 @@
-"""What a rule says of a snapshot, and the facts that several rules ask for. No I/O."""
+"""A rule's verdict about a snapshot, and the facts that several rules ask for. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Rules for a complete snapshot that somebody wants read back. No I/O.
+"""Rules for the verification of a complete snapshot. No I/O.
 
-It stays as it is meanwhile. One that is not whole is not Ready any more, until it is read back and found whole.
-The condition Verified says what was found.
+The condition Verified has the result. A damaged snapshot is not Ready until a later verification finds it whole.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Of which version a snapshot that is ordered now holds the state. No I/O."""
+"""The version whose state a snapshot ordered now would hold. No I/O."""
 
 from __future__ import annotations
 

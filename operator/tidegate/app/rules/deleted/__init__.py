@@ -1,1 +1,1 @@
-"""An application that is to go: its last snapshot, its pods, its storage. No I/O."""
+"""Rules for a deleted application: final snapshot, pods, storage. No I/O."""

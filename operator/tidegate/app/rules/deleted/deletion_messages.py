@@ -1,4 +1,4 @@
-"""Texts about an application that is being deleted: facts in, text out; no code reads them. No I/O."""
+"""Messages about an application that is being deleted. No I/O."""
 
 from __future__ import annotations
 

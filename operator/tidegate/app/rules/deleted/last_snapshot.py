@@ -1,4 +1,4 @@
-"""The snapshot that is taken of an application that is deleted, if its spec says so. No I/O."""
+"""The final snapshot of a deleted application, if its spec asks for one. No I/O."""
 
 from __future__ import annotations
 

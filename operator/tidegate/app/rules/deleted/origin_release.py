@@ -1,7 +1,7 @@
-"""What a deleted application that never began releases: the snapshot it was to start from. No I/O.
+"""Releases the snapshot that a deleted application held to start from. No I/O.
 
-Its driver holds that snapshot in the origin's catalog while it copies. Nobody else knows whether it still comes back
-for it: the origin may be another cluster's. So it is released here, before the application is gone.
+The driver holds it in the origin's catalog while it copies. The origin may be another cluster's, where nobody can see
+that the holder is gone, so it is released before the application is.
 """
 
 from __future__ import annotations

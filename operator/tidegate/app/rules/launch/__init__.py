@@ -1,1 +1,1 @@
-"""The next driver: its epoch, its pod, its configuration. No I/O."""
+"""Rules for the next driver: epoch, pod, configuration. No I/O."""

@@ -1,7 +1,7 @@
-"""The Secret with the long part of a driver's configuration, once its pod is there. No I/O.
+"""Creates the Secret with the long part of a driver's configuration, if its pod waits for it. No I/O.
 
-It is made right after the pod. Who made the pod may have died in between, or somebody removes it before the kubelet has
-mounted it: the pod then waits, and nothing of it has begun.
+The Secret is created right after the pod. If the operator ended between the two, or somebody deleted the Secret, the
+pod waits and no container has started.
 """
 
 from __future__ import annotations

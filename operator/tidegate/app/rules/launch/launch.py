@@ -1,7 +1,7 @@
-"""Rules for an application without a driver pod: launch it, or say why not. No I/O.
+"""Rules for an application without a driver pod: launch it, or report why not. No I/O.
 
-The order of a launch is finalizer, access, Secrets, epoch in status, pod. Whatever is interrupted in between is taken
-up by the next observation: an epoch that was recorded and never used costs nothing.
+The order of a launch is finalizer, access, Secrets, epoch in status, pod. The next observation continues a launch that
+was interrupted; a recorded epoch that was never used costs nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Secrets that stand in the spec as plain text: the application runs, and it is said where each belongs. No I/O.
+"""Reports secrets in plain text in the spec, and where each belongs. No I/O.
 
-Nothing that works is kept from running for it. Where another field has the same value without showing it, the API
-server refuses the spec instead; what it took before it did is reported here, too.
+The application runs all the same. Where another field can hold the value unseen, the API server refuses new specs; what
+was stored before that rule is reported here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts about secrets in the spec: facts in, text out; no code reads them. No I/O."""
+"""Messages about secrets in the spec. No I/O."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""An application that is to run: what its driver does, and what of it is to be said. No I/O."""
+"""Rules for an application that is to run: its driver, and what is reported of it. No I/O."""

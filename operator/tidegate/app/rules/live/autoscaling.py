@@ -1,7 +1,6 @@
-"""From an application's spec and status to the autoscaler's settings and past, and from its advice to status. No I/O.
+"""Turns spec and status into the autoscaler's inputs, and its advice into the status. No I/O.
 
-The target is in the status before the driver hears of it, and is read from there by whoever decides next: so it
-outlives the operator's process and the driver's. The spec is never written.
+The target is written to the status before the driver gets it, so it outlives both processes. The spec is never written.
 """
 
 from __future__ import annotations

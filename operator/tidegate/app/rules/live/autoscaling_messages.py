@@ -1,4 +1,4 @@
-"""Texts about what the autoscaler does not follow: facts in, text out; no code reads them. No I/O."""
+"""Messages about what the autoscaler ignores. No I/O."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The condition Available: whether the application does its work, beside whether it is as the spec asks. No I/O.
+"""The condition Available: the application works, whether or not it is as the spec asks. No I/O.
 
-Ready turns False with each edit, until the new version is stable. Who is alerted when an application does not work, or
-waits before something that depends on it, needs what outlasts that: Available stays True through an upgrade, whose stop
-and start are bounded by spec.upgrade.timeoutSeconds, and of which a rollback is a part.
+It stays True through an upgrade, when Ready is False: that is bounded by spec.upgrade.timeoutSeconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the status says of the control channel. No I/O."""
+"""The status and condition of the control channel. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for an application whose driver has ended, for now or for good: what it is called, and what follows. No I/O."""
+"""Rules for an application whose driver has ended, for now or for good: its reason, and the next step. No I/O."""
 
 from __future__ import annotations
 

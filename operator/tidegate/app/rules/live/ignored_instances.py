@@ -1,8 +1,7 @@
-"""An executor.instances that is changed while the autoscaler decides: it has no effect, and that is said. No I/O.
+"""Reports that executor.instances is ignored while the autoscaler is Active. No I/O.
 
-Whoever changes it (a person with ``kubectl scale``, an HPA, KEDA, a GitOps tool) finds a condition that says what holds
-instead and what to do, as long as it is so; and an event, which is the same one all through an hour: a scaler that
-writes every few seconds makes no storm of it.
+The condition stays as long as the edit has no effect. The event is named by the hour, because an HPA may write every
+few seconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Excluded periods of the autoscaler whose schedule tells no times: they exclude nothing, and that is said. No I/O.
+"""Reports excluded periods of the autoscaler whose schedule has no times. No I/O.
 
-The API server refuses nearly all of them. What it cannot see, or took before it looked, does not keep the autoscaler
-from its work: it goes by the other periods, and a condition names those that it leaves out for as long as it does.
+The API server refuses nearly all of them. The autoscaler works without the others; a condition names them.
 """
 
 from __future__ import annotations

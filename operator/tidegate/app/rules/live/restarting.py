@@ -1,7 +1,7 @@
-"""Rules for a driver that ended and is not, or not simply, started again: policy, budget, fence. No I/O.
+"""Rules for a driver that ended and is not simply restarted: policy, budget, fence. No I/O.
 
-The kubelet starts a failed process again without us; the runtime counts the failures of the application and ends with
-exit code 0 when they are too many. What is left for the operator is to say so, and to start what a person changed.
+The kubelet restarts failed processes and the runtime counts failures, so the operator only reports, and launches again
+after an edit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules for an application with a driver pod: what it is doing, and whether it must go. No I/O."""
+"""Rules for an application with a driver pod: its phase, and whether the pod must go. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an application's state starts from, if not with nothing, and which of its snapshots is the newest. No I/O."""
+"""What an application's state starts from, and which of its snapshots is the newest. No I/O."""
 
 from __future__ import annotations
 

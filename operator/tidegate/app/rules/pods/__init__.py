@@ -1,1 +1,1 @@
-"""What an application's pods say: how a driver ended, what keeps executors away. No I/O."""
+"""What an application's pods show: how a driver ended, why executors are missing. No I/O."""

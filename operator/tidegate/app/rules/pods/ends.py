@@ -1,4 +1,4 @@
-"""Whether a driver has ended for good, and rules for one that failed and is not started again. No I/O."""
+"""Whether a driver has ended for good, and rules for one that failed and is not restarted. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts about executors that ended: facts in, text out; no code reads them. No I/O."""
+"""Messages about executors that ended. No I/O."""
 
 from __future__ import annotations
 

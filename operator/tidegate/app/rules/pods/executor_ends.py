@@ -1,6 +1,6 @@
-"""Why executors ended that nobody had asked to, and whether those of a version ever live. No I/O.
+"""Why executors ended without having been asked to, and whether executors of a version ever live. No I/O.
 
-What counts are ends that nobody asked for, of the driver process that runs now: those of the one before end with it.
+Only ends during the present driver process count.
 """
 
 from __future__ import annotations

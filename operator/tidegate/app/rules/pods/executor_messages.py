@@ -1,4 +1,4 @@
-"""Texts about executors and the agent that scales them: facts in, text out; no code reads them. No I/O."""
+"""Messages about executors and their number. No I/O."""
 
 from __future__ import annotations
 

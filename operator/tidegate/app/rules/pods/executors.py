@@ -1,7 +1,6 @@
-"""How many executors there are to be, how a running driver comes to that number, and what keeps it from it. No I/O.
+"""How many executors there are to be, how a driver reaches that number, and what prevents it. No I/O.
 
-The number is decided here and nowhere else: whoever launches a driver, gives it another number, or tells of what is
-missing asks :func:`target_executors`.
+Every other module asks :func:`target_executors` for the number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The last committed batches of the lineage in use: of what is told now, of what was seen before, or of its beginning.
-
-No I/O.
-"""
+"""The last committed batches of the lineage in use: reported now, recorded before, or those it started from. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods whose end their node does not confirm: waited for, and said to be after a while. No I/O."""
+"""Reports pods whose end their node does not confirm in time. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the storage says of an application takes the place of what its status says. No I/O.
+"""Takes over epoch and lineage from the storage when the status differs. No I/O.
 
-The status is a copy, which anybody may lose, restore from a backup or edit. Drivers read the storage: one that runs
-tells in which lineage, and one that was not to run tells why. What the status meant to do with another one is over.
+The status is a copy that can be lost, restored from a backup or edited; the storage is the truth, and drivers report
+it. Steps of an upgrade that refer to another lineage are void then.
 """
 
 from __future__ import annotations

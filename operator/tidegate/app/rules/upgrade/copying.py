@@ -1,4 +1,4 @@
-"""The state is copied while the previous version runs: until that is done, or found not to be possible. No I/O."""
+"""The phase Copying: the state is copied while the previous version runs. No I/O."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Another number of state partitions waits while a version that is not stable runs, or is about to. No I/O.
+"""Defers a new number of state partitions until a stable version runs. No I/O.
 
-Only a stable version's state can be repartitioned: its copy tells whether that is possible before anything is stopped,
-and it can go on if that fails. So until what runs is stable everything is decided about the spec with the number that
-the state has; an edit of nothing else stops nothing, and what else it changes does not wait.
+Only a stable version's state can be repartitioned: its copy shows beforehand whether that is possible, and the version
+can go on if it fails. Until then decisions use the spec with the number that the state has.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A version from which no pod can be built, as turns out when nothing runs: the stable version goes on. No I/O.
+"""Handles a version from which no pod can be built although nothing runs: the stable version goes on. No I/O.
 
-A later edit does not come here (see ``effective_spec``), unless the record of an earlier operator has no version.
+A later edit gets here only if the record is from an operator that did not record the version (see ``effective_spec``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What is certain of a version that was launched and is not stable: for how long it ran, and what it did. No I/O.
+"""What is certain of a version that was launched and is not stable: how long it ran, and what it committed. No I/O.
 
-Where a version is rolled back beside a spec that says something else by now, nobody has asked for that. So only what it
-did within the time that it had for its test is undone, and what is not known counts as more.
+A rollback that nobody asked for may undo only what a version did within the time of its test; unknown counts as longer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts about upgrades, rehearsals and rollbacks: facts in, text out; no code reads them. No I/O."""
+"""Messages about upgrades, rehearsals and rollbacks. No I/O."""
 
 from __future__ import annotations
 

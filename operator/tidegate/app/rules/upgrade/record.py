@@ -1,4 +1,4 @@
-"""What a change of an upgrade's record is, and what all of them ask for. No I/O."""
+"""Changes of an upgrade's record, as values, and the questions that several of them ask. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The new version shows on a copy of the state what it does, while the previous version runs. No I/O.
+"""The phase Rehearsing: the new version runs on a copy of the state while the previous version runs. No I/O.
 
-Only a failure holds it back. Without a result the upgrade goes on: an application that has no input for a while, or a
-cluster without room, would otherwise never get another version, and the gate is still to come.
+Only a failure refuses the version. An inconclusive rehearsal lets the upgrade go on to the gate; otherwise a lack of
+input or of room would block every upgrade.
 """
 
 from __future__ import annotations

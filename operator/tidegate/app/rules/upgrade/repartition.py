@@ -1,7 +1,7 @@
-"""State gets another number of partitions between stop and launch, in a new lineage that a pod makes. No I/O.
+"""The phase Repartitioning: between stop and launch a pod makes a lineage with another number of partitions. No I/O.
 
-Until that is whole, and reported so, the old lineage is what there is: on failure the previous version goes on in it,
-at once and with all it has. Each attempt has an epoch and a lineage of its own, recorded before there is a pod.
+Until that lineage is reported whole the old one is untouched, and on failure the previous version goes on in it. Each
+attempt records an epoch and a lineage of its own before its pod exists.
 """
 
 from __future__ import annotations

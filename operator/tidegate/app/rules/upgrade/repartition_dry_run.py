@@ -1,8 +1,6 @@
-"""Whether there can be the pod that repartitions state: asked before anything is stopped for it. No I/O.
+"""Whether the API server would accept the repartition pod; asked before anything is stopped. No I/O.
 
-While it is waited for the application stands still. So what is wrong with it in itself, or more than a LimitRange of
-the namespace lets in, is one more reason why nothing can come of the spec. Quotas are no such thing: they count what
-runs now, and what that is will be otherwise by then.
+LimitRanges count, because they check one pod alone. Quotas do not: they count what runs now.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts about state that gets another number of partitions: facts in, text out; no code reads them. No I/O."""
+"""Messages about repartitions. No I/O."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The pod that repartitions state: that it is there while it is to be, and what it comes to. No I/O.
+"""The repartition pod: created, awaited, and its result. No I/O.
 
-Nothing is launched before it has ended, or it is known that it will say nothing any more.
+Nothing is launched before it has ended, or is known to be gone without a message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said of an application while its version changes, and what of its last change is still to be told. No I/O."""
+"""What conditions and events report of an upgrade. No I/O."""
 
 from __future__ import annotations
 

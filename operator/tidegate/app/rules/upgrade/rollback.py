@@ -1,4 +1,4 @@
-"""A new version is rolled back: because it failed, or because somebody wants it. No I/O."""
+"""Rolls back a new version: because it failed, or on request. No I/O."""
 
 from __future__ import annotations
 

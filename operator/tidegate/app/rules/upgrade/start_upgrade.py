@@ -1,4 +1,4 @@
-"""An upgrade begins, another version takes the place of the one under test, or the spec is changed back. No I/O."""
+"""Starts an upgrade, also in the place of one under way, and closes one whose spec was reverted. No I/O."""
 
 from __future__ import annotations
 

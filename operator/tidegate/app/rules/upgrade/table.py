@@ -1,7 +1,7 @@
-"""How an upgrade goes: phase, what is the case, next phase, reason; a table that reads from top to bottom. No I/O.
+"""The table of upgrades: phase, case, next phase, reason; the first line that fits is taken. No I/O.
 
-Each reconcile takes at most one line: the first that is about the record's phase, and the case. It is written to the
-status before anything is done about it, so whoever comes after a crash finds what was meant.
+Each reconcile takes one line at most. It is written to the status before anything is done about it, so that another
+process can continue after a crash.
 """
 
 from __future__ import annotations

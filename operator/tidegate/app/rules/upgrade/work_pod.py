@@ -1,4 +1,4 @@
-"""A pod that works for an upgrade beside the driver, a rehearsal's or a repartition's: made, awaited, read. No I/O."""
+"""The pod of a rehearsal or a repartition: created, awaited, read. No I/O."""
 
 from __future__ import annotations
 
