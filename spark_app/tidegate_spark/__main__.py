@@ -1,8 +1,7 @@
 """``python3 -m tidegate_spark``: the driver's entry point. Does I/O.
 
-Whatever keeps the driver from coming up (no PySpark, a Python that is too old, a broken package, no usable
-configuration) is left as the termination message. So this module and those that it imports import nothing
-but the standard library, and the rest only inside the guard.
+Any failure to start (no PySpark, an old Python, a broken package, no configuration) becomes the termination message. So
+this module imports the standard library only, and the rest inside the guard.
 """
 
 import os

@@ -1,7 +1,7 @@
 """``python3 -m tidegate_spark.rehearse``: the entry point of a rehearsal's pod. Does I/O.
 
-It is that of a driver; the configuration says what is different. A module of its own, so that a runtime which knows of
-no rehearsals ends with an error: it would run the application with all its outputs.
+It is a module of its own so that an older runtime, which has none, ends with an error instead of running the
+application with its outputs.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What operator and runtime agree on: protocols, forms, reasons, places of objects. Standard library only, no I/O.
+"""The contract of operator and runtime: protocols, stored forms, reasons, object paths. Standard library only, no I/O.
 
-The one room of the runtime that the operator may enter.
+It is the only package of the runtime that the operator imports.
 """

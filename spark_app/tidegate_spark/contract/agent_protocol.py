@@ -1,10 +1,9 @@
-"""How operator and agent prove to each other who they are: numbers, keys, signatures. Part of the contract; pure.
+"""Authentication between operator and agent: key exchange and signatures. Part of the contract; pure.
 
-Each launch has a Secret with two things of the operator's: the token for looks, and a public number of Diffie and
-Hellman's (RFC 7919, ffdhe2048). Each process of a driver makes a number of its own at its start. Of the two numbers
-both sides make a key that nobody can make who has read the Secret; with it requests and their answers are signed.
+Each launch has a Secret with a token for reading and a public number of the operator's (RFC 7919, ffdhe2048); each
+driver process makes a number of its own. Both sides derive a key from the two, which a reader of the Secret cannot.
 
-Standard library only, on both sides: the runtime is carried into stock Spark images, which bring nothing else.
+Standard library only: stock Spark images have nothing else.
 """
 
 from __future__ import annotations

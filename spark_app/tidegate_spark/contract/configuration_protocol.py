@@ -1,10 +1,7 @@
-"""How the configuration of a launch reaches its pod when it is too long for one environment variable.
+"""Splits the configuration of a launch that is too long for one environment variable.
 
-Short configuration is in the variable, whole. Of a longer one the variable has what tells the launch and its storage,
-which the operator reads back from pods, and the place and the digest of the rest; the rest is in a Secret of that one
-pod. A runtime that knows nothing of this finds no ``main`` in the variable, and refuses to start.
-
-Standard library only, no I/O: part of the contract, like :mod:`tidegate_spark.contract.protocol`.
+The variable then has what identifies the launch, and name and digest of a Secret with the rest. A runtime that does not
+know this finds no ``main`` and refuses to start. Standard library only, no I/O.
 """
 
 from __future__ import annotations

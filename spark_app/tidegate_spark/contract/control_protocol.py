@@ -1,7 +1,7 @@
-"""The part of the contract between operator and runtime that is about control messages: what is sent, what came of it.
+"""The contract about control messages: what is sent, and what is reported. Standard library only, no I/O.
 
-A message is offered to the agent of a running driver until its report knows the message's id; the driver alone writes
-the application's control log, and takes each id once. Standard library only, no I/O.
+A message is offered to a running driver's agent until its report has the message's id. Only the driver writes the
+control log, and it takes each id once.
 """
 
 from __future__ import annotations

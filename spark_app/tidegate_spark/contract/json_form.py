@@ -1,4 +1,4 @@
-"""Dataclasses as JSON, and back, checked against their type hints. Standard library only, no I/O."""
+"""Dataclasses to JSON and back, checked against their type hints. Standard library only, no I/O."""
 
 from __future__ import annotations
 

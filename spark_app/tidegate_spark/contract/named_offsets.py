@@ -1,7 +1,6 @@
-"""Offsets of topics with which the first batch after a snapshot begins, in place of the snapshot's. Pure.
+"""Offsets from which the first batch after a snapshot starts, in place of the snapshot's. Pure.
 
-The text is what Spark's Kafka source takes as ``startingOffsets``, with numbers alone: by topic, then partition, the
-first offset to be read. A part of the contract between operator and runtime; standard library only.
+The text has the form of ``startingOffsets`` of Spark's Kafka source, with numbers only. Standard library only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The part of the contract between operator and runtime that says where an application's objects are. No I/O."""
+"""The contract about where an application's objects are in the storage. No I/O."""
 
 from __future__ import annotations
 

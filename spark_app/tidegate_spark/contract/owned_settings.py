@@ -1,9 +1,7 @@
-"""Which of Spark's settings a spec or a script cannot set, each with what to do instead: one table for all. Pure.
+"""Which Spark settings a spec or a script cannot set, and what to do instead: one table for all. Pure.
 
-Some belong to Tidegate or to a field of the spec. Others are read by ``spark-submit`` in cluster mode, or by another
-cluster manager, and would be accepted without any effect: Tidegate makes the driver's pod itself. The CRD refuses both
-in ``spec.sparkConf`` (its rules are compared with this table), the runtime reports those that a script sets, and the
-guide's tables are compared with it. Part of the contract between operator and runtime.
+Tidegate or a field of the spec owns some; others would have no effect, because Tidegate creates the driver's pod. CRD
+and guide are compared with this table, and the runtime reports settings of a script by it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""The contract between the operator and the runtime inside the driver.
+"""The contract between the operator and the runtime. Standard library only, no I/O.
 
-Everything that crosses the border is here and nowhere else: the driver's configuration (operator -> runtime, in one
-environment variable), the agent's HTTP interface (operator -> driver), the agent's report (driver -> operator), exit
-codes and the termination message (driver -> kubelet -> operator), labels, mount paths and storage keys.
-
-Standard library only, no I/O: the operator imports this module without pulling Spark in. How its dataclasses are
-written and read (:mod:`tidegate_spark.contract.json_form`) is part of it.
+It has everything that both sides exchange: the driver's configuration, the agent's HTTP interface and report, exit
+codes and the termination message, labels, mount paths and storage keys. :mod:`tidegate_spark.contract.json_form` reads
+and writes its dataclasses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The part of the contract between operator and runtime that is about rehearsals: what one is to do, what came of it.
+"""The contract about rehearsals: what one is to do, and its result. Standard library only, no I/O.
 
 A rehearsal is a driver process of a version that is not in force: it runs a few batches on a copy of the state, in a
-place of its own, and what its queries put out goes nowhere. Standard library only, no I/O.
+place of its own, with its outputs suppressed.
 """
 
 from __future__ import annotations

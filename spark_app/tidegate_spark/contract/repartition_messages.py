@@ -1,4 +1,4 @@
-"""How a repartition ended, and why state is not repartitioned: facts in, text out. No I/O."""
+"""Messages: how a repartition ended, and why state is not repartitioned. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The part of the contract between operator and runtime about repartitioned state: the order, and what came of it.
+"""The contract about repartitions: the order, the result, and what Spark can repartition. No I/O.
 
-Also what Spark's offline repartition can do. The operator judges by it while nothing is stopped yet, from what the copy
-of the state tells; the pod that does it judges again, by what it finds. Standard library only, no I/O.
+The operator judges by the copy's report before anything is stopped; the pod judges again by what it finds. Standard
+library only.
 """
 
 from __future__ import annotations

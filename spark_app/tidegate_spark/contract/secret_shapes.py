@@ -1,8 +1,7 @@
-"""What a secret is recognized by: the name of what holds it, or its own shape. Standard library only, no I/O.
+"""Recognizes secrets by the name of their holder or by their shape. Standard library only, no I/O.
 
-Part of the contract: the operator looks at specs with it, the runtime at what it prints and reports. Each text is read
-in as many steps as it has characters: a shape is looked for only in a text that has its marker, and each of its
-repetitions is bounded or begins only where a word does.
+The operator uses it on specs, the runtime on output and reports. Each text is read in time linear in its length: a
+shape is searched only where its marker is, and every repetition is bounded or starts at a word.
 """
 
 from __future__ import annotations

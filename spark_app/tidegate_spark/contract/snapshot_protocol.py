@@ -1,8 +1,7 @@
-"""The part of the contract between operator and runtime that is about snapshots: what is ordered, and what came of it.
+"""The contract about snapshots: orders and their results. Standard library only, no I/O.
 
-An order goes to the agent of a running driver, or, if there is none, to a short pod of its own; both carry it out in
-the same way. Orders are level-triggered: one that was lost is given again, and one that is known is not begun twice.
-Standard library only, no I/O.
+An order goes to the agent of a running driver, or else to a helper pod; both carry it out alike. Orders are
+level-triggered: a lost one is given again, and a known one is not started twice.
 """
 
 from __future__ import annotations

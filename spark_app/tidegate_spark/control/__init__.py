@@ -1,7 +1,6 @@
-"""The control stream: messages to a running application, in its own storage, and what a program makes of them.
+"""The control stream: messages to a running application, and what a program does with them.
 
-Importing this package does nothing: a program that does not ask for it does not pay for it. What programs may ask for
-is loaded when they do::
+Importing this package loads nothing else; what programs use is loaded on use::
 
     from tidegate_spark import control
 

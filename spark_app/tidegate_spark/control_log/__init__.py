@@ -1,6 +1,6 @@
-"""The control log: what was sent to an application, in its own storage, and what is in force at each position of it.
+"""The control log: an application's messages in its storage, and what is in force at each position.
 
-It lies below snapshots, which keep a part of it, and below :mod:`tidegate_spark.control`, which steers by it.
+:mod:`tidegate_spark.snapshots` keeps a part of it, and :mod:`tidegate_spark.control` acts by it.
 
 Design: docs/design/control-stream.md.
 """

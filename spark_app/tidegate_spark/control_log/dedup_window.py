@@ -1,9 +1,8 @@
-"""What a control log remembers of the messages that it took, so that each is taken once. Pure; not thread safe.
+"""What a control log remembers so that each message is taken once. Pure; not thread safe.
 
-A message is known by its id. One from a topic that is read again from where one says is known by its place there as
-well, which holds for ever: ids are remembered for a while only. One from a writer into the storage's inbox is known by
-its number for as long as he is one of the newest writers: what he sent again may come when ten thousand messages of
-others have come between.
+A message is known by its id, for a while. One from a topic is also known by its offset, for ever. One from the inbox is
+also known by its writer's number, while that is one of the newest writers: ten thousand messages of others may come
+before it is sent again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What stands in the control log: messages, and what was decided about them. Pure.
+"""The entries of the control log: messages, and decisions about them. Pure.
 
-Entries are numbered from 1 without a gap, and never changed. What is to be said of an earlier entry later is an entry
-of its own, so that everybody who reads the log up to the same place knows the same.
+Entries are numbered from 1 without a gap and never changed. A later decision is an entry of its own, so all readers up
+to one position know the same.
 """
 
 from __future__ import annotations

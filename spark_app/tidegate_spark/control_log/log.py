@@ -1,16 +1,13 @@
-"""The control log in an application's storage. I/O through the object store's port.
+"""The control log in an application's storage. I/O by the object store's port.
 
-``control/segments/<first sequence>.json`` holds the entries that were written together, by a put that succeeds only if
-the object is not there. So whoever else writes, a driver that has lost the fence and does not know it yet among them,
-the log is one sequence, and who was late reads what came before and goes on after it.
+``control/segments/<first sequence>.json`` holds entries that were written together, by a put that succeeds only if the
+object does not exist. So the log is one sequence whoever writes: the loser reads what it missed and continues after it.
 
-``control/bases/<sequence>.json`` holds what is in force after that entry, so that a long history costs no reads, and
-the ids of the messages of late, so that one that is offered again is known.
+``control/bases/<sequence>.json`` holds what is in force after that entry, and the ids of recent messages.
 
-Where segments were removed their places are free again, and a driver that was frozen meanwhile may put there what
-nobody will read. But nothing is removed without a base behind it, and the newest base is never removed. So an entry is
-in the log if no base was there, at its place or behind, when the bases were listed after it was put: until then it is
-not confirmed, and nobody is told that it is logged.
+Names of removed segments are free again, and a driver that was frozen could put an entry where nobody reads. Nothing is
+removed without a base behind it, and the newest base stays. So an entry is confirmed, and reported as logged, only if a
+listing of the bases after its put shows none at its place or behind it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The objects of a control log: segments, and bases. I/O through the object store's port."""
+"""The objects of a control log: segments and bases. I/O by the object store's port."""
 
 from __future__ import annotations
 

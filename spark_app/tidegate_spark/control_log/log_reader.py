@@ -1,6 +1,6 @@
-"""What a process knows of the control log: what was read of it, and what follows. I/O through the object store's port.
+"""Reads the control log, and keeps what a process has read of it. I/O by the object store's port.
 
-How the log lies in the storage is said in :mod:`tidegate_spark.control_log.log`, which writes it.
+:mod:`tidegate_spark.control_log.log` describes its objects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What became of messages of an earlier application. No I/O."""
+"""Messages about messages of an earlier application. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The position of a batch in the control log, as Spark's offset log has it. Pure, but for :class:`Positions`."""
+"""The position of a batch in the control log, in Spark's offset log. Pure, but for :class:`Positions`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""From the entries of the log to what is in force. Pure, and never raises for what a message says.
+"""Reduces the entries of the log to what is in force. Pure, and never raises for a message's content.
 
-A batch has a position in the log: the sequence up to which entries count. The position is in Spark's offset log, so it
-is the same when the batch is run again; and so is what follows from it, on the driver and in each worker.
-
-A message that can expire counts if the log says so. What comes first in the log holds: ``accepted`` or ``void``. A
-position that was handed out to a query never lies between such a message and what was decided about it.
+A batch has a position in the log, which is in Spark's offset log: so the result is the same on each replay, in driver
+and workers. A message that can expire counts by the first decision in the log, ``accepted`` or ``void``, which always
+comes before a position behind the message is given to a query.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a snapshot keeps of the control stream, so that whoever starts from it needs no log. I/O through the log."""
+"""The part of the control stream that a snapshot keeps, so that a start from it needs no log. I/O by the log."""
 
 from __future__ import annotations
 

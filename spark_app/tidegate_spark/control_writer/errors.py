@@ -1,4 +1,4 @@
-"""What a writer of control messages raises. No I/O."""
+"""The errors of a writer of control messages. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message as a CloudEvent, checked as the application's driver checks it. Pure."""
+"""Builds a message as a CloudEvent, checked as the driver checks it. Pure."""
 
 from __future__ import annotations
 

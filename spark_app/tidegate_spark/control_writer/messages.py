@@ -1,4 +1,4 @@
-"""Why a message is not sent or has no reply, and how the command is used: facts in, text out. No I/O."""
+"""Messages: why a message is not sent or has no reply, and the command's usage. No I/O."""
 
 from __future__ import annotations
 

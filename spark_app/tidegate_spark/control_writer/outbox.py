@@ -1,7 +1,7 @@
-"""Messages that wait to be written, and which of them are written next, under which name. Pure; not thread safe.
+"""Messages that wait to be written, grouped into named batches. Pure; not thread safe.
 
-A batch keeps its name until it is known to be in the storage, so that one that is put again is the same object, and no
-batch is made before that: of one writer the order in the inbox is the order in which messages were sent.
+A batch keeps its name until it is in the storage, and the next one is made only then: so a repeated put is the same
+object, and the inbox has a writer's messages in their order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What came of a message, as the application tells it. Pure."""
+"""The result of a message, from the application's reply. Pure."""
 
 from __future__ import annotations
 

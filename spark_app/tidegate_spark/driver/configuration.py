@@ -1,4 +1,4 @@
-"""Reads the configuration of a launch: from its variable, and what is too long for that from a file. Does I/O."""
+"""Reads the configuration of a launch from its variable, and its long part from a file. Does I/O."""
 
 from __future__ import annotations
 

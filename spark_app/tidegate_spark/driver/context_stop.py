@@ -1,7 +1,6 @@
-"""The script stops Spark, often in a ``finally``: its queries end at a batch boundary first. Talks to the JVM.
+"""Stops queries at a batch boundary when the script stops Spark's context. Talks to the JVM.
 
-A context that is stopped beneath a running query takes its scheduler and its endpoints away, and the query ends with
-whatever error that makes: nobody could tell it from a failure.
+A context that stops under a running query makes it fail with an error that looks like its own.
 """
 
 from __future__ import annotations

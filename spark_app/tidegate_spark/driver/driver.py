@@ -1,4 +1,4 @@
-"""One driver process from start to end: agent, preflight, Spark, the script, the end. Does I/O; never returns."""
+"""One driver process from start to end: agent, preflight, Spark, script, end. Does I/O; never returns."""
 
 from __future__ import annotations
 

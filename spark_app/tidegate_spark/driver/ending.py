@@ -1,6 +1,6 @@
-"""The end of the driver, for whatever cause: first cause wins, queries stop at a batch boundary, then the process ends.
+"""Ends the driver: the first cause counts, queries stop at a batch boundary, the process ends. Does I/O.
 
-One thread does all of it, so that a script that blocks, loops or fails cannot keep the others from stopping.
+One thread does this, so that a script that blocks or fails cannot prevent it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The container's first process runs no code of the application, so a stop reaches the driver. Starts a process.
+"""The container's first process, which runs no code of the application. Starts a process.
 
-A script may take SIGTERM, the wake-up descriptor or the signal mask for itself: ``loop.add_signal_handler``,
-``signal.signal``, ``faulthandler.register``, a library at its import. So the process that the kubelet signals is
-another one, and tells the driver over a pipe. It also collects what else ends in the container, as a first process has
-to. Standard library only.
+A script or library may take SIGTERM for itself. So the kubelet signals this process, which passes a stop to the driver
+over a pipe and reaps orphans. Standard library only.
 """
 
 from __future__ import annotations

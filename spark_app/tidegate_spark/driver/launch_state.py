@@ -1,6 +1,6 @@
-"""What a launch finds in the storage beside what its lineage starts from. I/O through the library.
+"""What a launch needs of the storage besides its starting point. I/O by the library.
 
-What its upgrade goes on with, where those write whose snapshot it began with, and which batches have no output.
+The batches of an upgrade's rollback snapshot, the outputs of the origin, and batches without output.
 """
 
 from __future__ import annotations

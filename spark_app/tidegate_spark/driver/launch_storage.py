@@ -1,6 +1,6 @@
-"""The application's storage as one process of its driver has it: claimed, fenced, with a lineage that is filled.
+"""Prepares the storage for one driver process: claimed, fenced, with a filled lineage. Does I/O.
 
-Does I/O. What is done here waits for a storage that is away, and ends as soon as the driver is to stop.
+It waits for a storage that does not answer, and ends as soon as the driver is to stop.
 """
 
 from __future__ import annotations

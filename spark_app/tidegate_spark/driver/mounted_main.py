@@ -1,7 +1,7 @@
-"""A program that is mounted from a ConfigMap: the text that the pod began with, kept for all its containers. Does I/O.
+"""Keeps the text of a program from a ConfigMap for the life of the pod. Does I/O.
 
-The mounted file changes under a running container when somebody edits the ConfigMap, and a container that the kubelet
-starts again in the same pod would run another text than the version that was started.
+The kubelet updates the mounted file when the ConfigMap is edited; a restarted container would otherwise run another
+text than the version that was launched.
 """
 
 from __future__ import annotations

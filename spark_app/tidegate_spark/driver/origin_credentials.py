@@ -1,6 +1,6 @@
-"""With which credentials the snapshot is reached that a lineage starts from. Reads files.
+"""Chooses the credentials for the snapshot from which a lineage starts. Reads files.
 
-Mostly the application's own. An imported snapshot may have a Secret of its own, which is mounted beside.
+They are the application's own, or those of the mounted Secret of an imported snapshot.
 """
 
 from __future__ import annotations

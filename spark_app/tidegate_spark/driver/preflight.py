@@ -1,7 +1,6 @@
-"""What must hold of the launch and the image before a JVM is started: protocol, program and files. Does I/O.
+"""Checks launch and image before a JVM starts: protocol, program, files. Does I/O.
 
-Messages say what is wrong; what to do about it is said by the operator, by the reason. What must hold of the storage
-is in :mod:`tidegate_spark.storage.readiness`.
+:mod:`tidegate_spark.storage.readiness` checks the storage.
 """
 
 from __future__ import annotations

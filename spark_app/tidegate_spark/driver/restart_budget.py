@@ -1,8 +1,7 @@
-"""Counts the application's failures across processes of one pod, so that they can be too many. Does file I/O.
+"""Counts the application's failures across the processes of one pod. Does file I/O.
 
-The account lies in the pod's work directory, which outlives the container's restarts: the kubelet starts a failed
-driver again without the operator, so the budget must hold without it, too. An end without a word (a kill, a crash of
-Python) is found by the next process: the mark that each process leaves at its start is still there.
+The file is in the pod's work directory, which outlives the container, because the kubelet restarts a driver without the
+operator. Each process leaves a mark at its start; one that is still there counts as an end without a message.
 """
 
 from __future__ import annotations

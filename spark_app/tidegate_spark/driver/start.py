@@ -1,4 +1,4 @@
-"""From the environment to a running driver: output, configuration, PySpark, and then the driver itself. Does I/O."""
+"""Starts a driver from its environment: output, configuration, PySpark, the driver itself. Does I/O."""
 
 from __future__ import annotations
 

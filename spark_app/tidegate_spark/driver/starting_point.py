@@ -1,11 +1,7 @@
-"""Lets a lineage start from a snapshot, of this application or of another one. I/O through the library.
+"""Fills a lineage from a snapshot, of this application or another one. I/O by the library.
 
-The pin of an upgrade that is undone need not be complete yet: it is completed first, from the lineage it is of, in
-which nobody writes any more.
-
-An object beside the lineage says that it was filled. Without it no query is started, so that an application never
-starts with nothing, or with half of what it was to start with, whatever happened in between. With it nothing is filled
-again: the lineage has batches of its own by then.
+A rollback snapshot that is not complete is completed first, from its old lineage. A mark beside the lineage says that
+it was filled: without it no query starts, and with it nothing is filled again.
 """
 
 from __future__ import annotations

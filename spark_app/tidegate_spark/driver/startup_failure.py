@@ -1,7 +1,7 @@
-"""The termination message of a driver that could not even be started. Pure; standard library only.
+"""The termination message of a driver that could not start. Pure; standard library only.
 
-It repeats what :class:`tidegate_spark.contract.protocol.Termination` says rather than importing it: an import that
-fails is one of the things it reports.
+It repeats the form of :class:`tidegate_spark.contract.protocol.Termination`, because a failed import is one of the
+things it reports.
 """
 
 import json

@@ -1,8 +1,7 @@
-"""Runs the image's own executor, and keeps its last lines. Does I/O.
+"""Runs the image's own executor, and archives its last lines. Does I/O.
 
-Spark starts executor containers with the argument ``executor``; the image's ``/opt/entrypoint.sh`` turns that into a
-JVM. This process is in between: it gives the JVM the storage credentials, passes signals and output on, puts the last
-lines into storage when the JVM has ended, and ends with the JVM's exit code.
+It runs the image's ``/opt/entrypoint.sh`` with the argument ``executor``, gives the JVM the storage credentials, passes
+signals and output on, stores the last lines when the JVM ends, and ends with its exit code.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Pauses before executors are started in the place of others that ended, whatever the cause. Pure.
+"""Back-off before executors are started in place of others that ended. Pure.
 
-Spark starts another executor within a second of each end, for ever: one that fails at once would be tens of thousands
-of pods a day. So as with the kubelet's restarts, a first end is made good at once, and pauses before further attempts
-grow from 10 seconds to 5 minutes; whoever lived for ten minutes begins the count again.
-
-Spark is not told to wait: it is asked for fewer. During a pause, and once an attempt has had its executors, its target
-is the number of those that have lived for a minute. It ends none that run for that, and replaces none that ends young.
+Spark replaces an executor within a second, for ever. Here the first end is replaced at once, then the pause grows from
+10 seconds to 5 minutes, and starts over after ten minutes of life. During a pause Spark's target is lowered to the
+number of executors at least a minute old: that ends none of them and replaces none that ended.
 """
 
 from __future__ import annotations

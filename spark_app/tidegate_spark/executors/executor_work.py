@@ -1,4 +1,4 @@
-"""How much executors work, from what Spark's own status tells of each. Talks to the JVM; the account itself is pure."""
+"""How much executors work, from Spark's status of each. Talks to the JVM; the account itself is pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The number of executors, changed and counted while the application runs. Talks to the JVM; what to do is pure.
+"""Changes and counts the executors of a running application. Talks to the JVM; decisions are pure.
 
-Executors that are too many are decommissioned: Spark gives them no more tasks, those that they run end, and then the
-executor goes by itself. What they have written for a later stage of the batch is made again by others.
+Surplus executors are decommissioned: they get no more tasks, finish theirs, and exit. Shuffle files they wrote are
+computed again.
 """
 
 from __future__ import annotations

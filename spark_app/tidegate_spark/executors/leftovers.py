@@ -1,7 +1,6 @@
-"""Removes executor pods that an earlier process of this driver pod left behind. Talks to the API server.
+"""Removes executor pods of an earlier process of this driver pod. Talks to the API server.
 
-After a restart in place, Spark numbers its executors from 1 again, under the same names; the pods of the process before
-are still there, ended or about to end. Spark would not get its first executors.
+After a restart in place Spark numbers its executors from 1 again, and the old pods still have these names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which executors of this driver are there, starting ones included. Talks to the API server, in a thread of its own.
+"""Lists the executor pods of this driver, starting ones included. Talks to the API server, in a thread of its own.
 
-Spark tells of those that have registered; one that fails at once never does.
+Spark knows only executors that have registered; one that fails at once never does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pods of the driver's namespace, as its own service account may list and delete them. Talks to the API server."""
+"""Lists and deletes pods with the driver's own service account. Talks to the API server."""
 
 from __future__ import annotations
 

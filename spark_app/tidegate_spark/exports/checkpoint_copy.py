@@ -1,7 +1,6 @@
-"""Puts what one operator's state needs of a snapshot into a directory of this machine. I/O.
+"""Copies the files of one operator's state from a snapshot to a local directory. Does I/O.
 
-Spark's state reader reads checkpoints from any file system, and reads them more than once. So the bytes come here once,
-an operator at a time, and nothing is written to where the snapshot is.
+Spark's state reader reads files more than once, and nothing is written where the snapshot is.
 """
 
 from __future__ import annotations

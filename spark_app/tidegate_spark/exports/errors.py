@@ -1,4 +1,4 @@
-"""What keeps an export from being made, or from being used. No I/O."""
+"""Errors of making or using an export. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps a query from beginning with less than the export that the application is to start from. Talks to the JVM."""
+"""Refuses a query that would start without a part of the application's export. Talks to the JVM."""
 
 from __future__ import annotations
 

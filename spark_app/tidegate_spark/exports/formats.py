@@ -1,7 +1,7 @@
-"""Rows of state as JSON lines, CSV or Parquet, and back with their types. Talks to Spark.
+"""Writes rows of state as JSON lines, CSV or Parquet, and reads them with their types. Talks to Spark.
 
-The same rows give the same bytes: one file, in the order of the keys, with nothing in it that tells of its making. What
-a format has no way to say of a value is refused, or said in another way and told by the schema in the manifest.
+Equal rows give equal bytes: one file, sorted by key. A value that a format cannot hold is refused, or written otherwise
+with a note in the manifest's schema.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Makes an export of a snapshot: reads its state with Spark, writes files and, last, the manifest. Does I/O.
+"""Exports a snapshot: reads its state with Spark, writes files and, last, the manifest. Does I/O.
 
-It can be ended at any point and done again: names say what a file is, and equal state gives equal files.
+It can be interrupted and repeated: equal state gives equal files under equal names.
 """
 
 from __future__ import annotations

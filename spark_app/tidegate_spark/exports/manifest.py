@@ -1,6 +1,6 @@
-"""What an export consists of: ``exports/<id>/manifest.json``, written when all of it is there. Pure.
+"""The manifest of an export, ``exports/<id>/manifest.json``, written when all files are there. Pure.
 
-Two exports of one snapshot in one format have equal manifests: nothing in it tells when, where or how often.
+It has no time or place, so two exports of one snapshot in one format have equal manifests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an export wrote, and why an application cannot start from one: facts in, text out. No I/O."""
+"""Messages: what an export wrote, and why an application cannot start from one. No I/O."""
 
 from __future__ import annotations
 

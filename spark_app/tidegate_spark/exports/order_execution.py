@@ -1,4 +1,4 @@
-"""Carries an order for an export out in a process that has nothing else to do: its pod. Starts Spark, does I/O."""
+"""Carries out an order for an export, in its own pod. Starts Spark, does I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The footer of a Parquet file with its unordered parts in order, so that the same rows give the same bytes.
+"""Sorts the unordered parts of a Parquet footer, so that equal rows give equal bytes.
 
-Parquet's writer keeps a column's encodings in a hash set of enumerators (ParquetMetadataConverter.toFormatEncodings),
-whose order is another one in each JVM. Reads and writes the file, talks to Spark's JVM.
+Parquet's writer keeps a column's encodings in a hash set (ParquetMetadataConverter.toFormatEncodings), whose order
+differs between JVMs. Reads and writes the file, talks to Spark's JVM.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where a new query's sources begin so that inputs are neither lost nor repeated. Pure.
+"""Where a new query's sources start so that inputs are neither lost nor repeated. Pure.
 
-Spark logs where each source goes on after a batch. For Kafka that is, by topic and partition, the offset of the first
-record that is in no batch yet; and ``startingOffsets`` takes the first offset to be read. So the one is the other.
+Spark logs the offset of the first record that is in no batch yet, and Kafka's ``startingOffsets`` takes the first
+record to be read: the same number.
 """
 
 from __future__ import annotations

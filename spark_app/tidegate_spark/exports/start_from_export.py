@@ -1,6 +1,6 @@
-"""What a script calls to begin a new query with an export: its state, and where its inputs go on. Talks to Spark.
+"""The functions with which a script starts a new query from an export: state and offsets. Talks to Spark.
 
-Everything is read through the script's own session, so an export may lie wherever that can read.
+The script's own session reads the export, so it may be anywhere that session can read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Asks Spark's own reader for state: under which settings, for which table, and what its errors come down to.
-
-Talks to Spark.
-"""
+"""Reads state by Spark's own reader: settings, tables, and what its errors mean. Talks to Spark."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which tables the state of an operator is, and how Spark's state reader is asked for each. Pure.
+"""The tables of an operator's state, and the options of Spark's state reader for each. Pure.
 
-What there is to ask for comes from Spark's ``state-metadata`` source: a row for each state store of each operator, with
-the state variables of a transformWithState as JSON.
+They come from Spark's ``state-metadata`` source: a row for each state store, with the variables of a transformWithState
+as JSON.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What of its export the script has asked for, and what it does without. Kept for the life of the process.
+"""Which parts of its export the script asked for or renounced. Kept for the life of the process; no I/O.
 
-State without the positions of its inputs counts records twice, or never; positions without the state forget what was
-counted. So an export that has both is asked for both, or the script says that it does without one of them.
+State without offsets counts records twice or never, and offsets without state forget what was counted. So both are
+required, unless the script says that it starts without one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A look inside a running application: its state, its windows, and where its inputs are. Nothing is stopped or written.
+"""Reads state, windows and offsets of a running application. Nothing is stopped or written.
 
-What a script or a notebook may call is loaded when it is asked for; the driver's agent answers the same over HTTP
-and ``python3 -m tidegate_spark.inside`` asks it. What does the work is in :mod:`tidegate_spark.inspect`.
+Functions for scripts and notebooks are loaded on use. The agent answers the same over HTTP, and ``python3 -m
+tidegate_spark.inside`` asks it. :mod:`tidegate_spark.inspect` does the work.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""``python3 -m tidegate_spark.inside``: asks a driver's agent about the inside of its application. Does I/O.
+"""``python3 -m tidegate_spark.inside``: asks a driver's agent about its application's state. Does I/O.
 
-In the driver's pod it finds the agent and its token by itself; from elsewhere it is told both. Standard library only.
+In the driver's pod it finds agent and token by itself; elsewhere both are arguments. Standard library only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers as JSON, put together of what partitions gave. Pure; standard library only."""
+"""Builds an inspection's JSON answer from the partitions' parts. Pure; standard library only."""
 
 from __future__ import annotations
 

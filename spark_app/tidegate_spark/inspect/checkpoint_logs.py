@@ -1,4 +1,4 @@
-"""What the logs of a query's checkpoint say of its newest committed batch. Does I/O, by the JVM's file systems."""
+"""Reads a query's newest committed batch from the logs of its checkpoint. Does I/O, by the JVM's file systems."""
 
 from __future__ import annotations
 

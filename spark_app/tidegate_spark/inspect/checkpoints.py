@@ -1,7 +1,7 @@
-"""What a script or a notebook calls to look into a checkpoint, of a query that runs or of one that does not.
+"""The functions with which a script or notebook reads state from a checkpoint. Talks to Spark.
 
-DataFrames are Spark's own: filter, join and count them as any other. They read while they are evaluated, so a query
-that runs may have cleaned the batch up by then; take another one, or keep more batches. Talks to Spark.
+They return Spark's DataFrames, which read when they are evaluated: a running query may have cleaned the batch up by
+then.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Which rows are meant: ``key=`` and ``filter=`` become conditions on columns whose types are known. Pure.
+"""Parses ``key=`` and ``filter=`` into conditions on typed columns. Pure.
 
-A language of our own and not Spark's SQL: whoever may look at state is not to call functions in the driver. Conditions
-are comparisons joined by ``and``; the library gives DataFrames to whoever needs more.
-
-A schema is what ``StructType.jsonValue()`` gives.
+It is a language of our own, comparisons joined by ``and``: Spark's SQL could call functions in the driver. A schema is
+``StructType.jsonValue()``.
 """
 
 from __future__ import annotations

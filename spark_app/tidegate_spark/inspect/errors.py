@@ -1,4 +1,4 @@
-"""Why a look gives no answer. The words are for a person, and say what to do. No I/O."""
+"""Errors of an inspection, with a message that says what to do. No I/O."""
 
 from __future__ import annotations
 

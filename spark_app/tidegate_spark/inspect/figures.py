@@ -1,6 +1,6 @@
-"""What Spark told last of each query, and what that says of operators and sources. Pure; standard library only.
+"""What Spark reported last of each query, its operators and its sources. Pure; standard library only.
 
-Spark tells of a batch when it is committed, as the JSON of a ``StreamingQueryProgress``.
+Spark reports a batch when it is committed, as the JSON of a ``StreamingQueryProgress``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The agent's answers to questions about the inside, as HTTP. No I/O of its own."""
+"""The agent's HTTP answers to inspections. No I/O of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why state was not read, and what can help: facts in, text out. No I/O."""
+"""Messages: why state was not read, and what helps. No I/O."""
 
 from __future__ import annotations
 

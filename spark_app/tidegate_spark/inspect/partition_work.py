@@ -1,8 +1,7 @@
-"""What is done with the rows of one partition of state, in a Python worker of an executor. Pure; standard library only.
+"""Filters and shortens the rows of one partition of state, in a Python worker. Pure; standard library only.
 
-A worker gets a partition's rows as they come and gives back few and short ones, whatever the partition holds: that is
-what bounds a look, for the executor as for the driver. Rows have the key and the rest as JSON texts, either may be
-None, and in front of them begin and end of their window if that is what they are for.
+Few and short rows come back whatever the partition holds, which bounds an inspection for executor and driver. A row has
+key and value as JSON texts, each of which may be None, and begin and end of its window in front if asked for.
 """
 
 from __future__ import annotations

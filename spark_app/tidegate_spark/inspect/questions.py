@@ -1,4 +1,4 @@
-"""What can be asked, and how HTTP asks it: a path and its parameters become a question. Pure; standard library only."""
+"""Parses an HTTP path and its parameters into a question. Pure; standard library only."""
 
 from __future__ import annotations
 

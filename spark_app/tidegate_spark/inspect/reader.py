@@ -1,7 +1,6 @@
-"""Looks into the state of running queries: one question, one answer. Talks to Spark.
+"""Reads the state of running queries: one question, one answer. Talks to Spark.
 
-A look is at the newest committed batch. Spark may clean that up while it is read, if it keeps few batches; then the
-look begins again at the newest one of that time.
+It reads the newest committed batch, and starts over at a newer one if Spark cleans that batch up meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which table of a query's state is meant, and what there is to choose from. Pure."""
+"""Which table of a query's state is meant, and which there are. Pure."""
 
 from __future__ import annotations
 

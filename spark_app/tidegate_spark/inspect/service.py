@@ -1,7 +1,7 @@
-"""Where the agent's questions about the inside arrive: one look at a time, in a thread of its own, for a bounded time.
+"""Receives inspections: one at a time, in a thread of its own, for a bounded time.
 
-What Spark told of each batch is answered from memory, always at once. All else is a look: Spark jobs in the running
-application, so there is one at a time, and whoever comes meanwhile is told so.
+What Spark reported of each batch is answered from memory at once. Everything else runs Spark jobs, so a second
+inspection is refused meanwhile.
 """
 
 from __future__ import annotations

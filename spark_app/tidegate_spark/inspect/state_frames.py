@@ -1,7 +1,6 @@
-"""State as DataFrames, and what Spark is told to do with them, a few partitions at a time. Talks to Spark.
+"""State as DataFrames, evaluated a few partitions at a time. Talks to Spark.
 
-Nothing here uses more than a share of the cores at once, so that batches go on meanwhile: state is read in jobs of a
-few partitions, one after the other, and between two of them a batch that waits has its turn.
+Jobs of a few partitions, one after the other, let a waiting batch have its turn between two of them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Spark's JVM: started, ahead of its use where it was started before, and the session in it."""
+"""Spark's JVM and its session, also started ahead of use."""

@@ -1,4 +1,4 @@
-"""What a script cannot have of Spark here, and what does the same: facts in, text out. No I/O."""
+"""Messages: what a script cannot have of Spark here, and what to use instead. No I/O."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""The command of a JVM that came up, kept for the next process of the pod. Does file I/O; standard library only.
+"""Keeps the command of a JVM that came up for the next process of the pod. Does file I/O; standard library only.
 
-``spark-submit`` starts a JVM that works out the command of the real one, which takes a third of a second of a restart.
-What it works out depends on variables, settings and files, and is the same again in the same pod. So the command of a
-JVM that came up is kept in the work directory, which outlives the container's restarts, under a name that stands for
-all that. A kept command serves one start: it is kept again when its JVM has come up, so that one that does not work any
-more is followed by Spark's own way.
+``spark-submit`` starts a JVM just to compute that command, a third of a second of each restart. The command is kept in
+the work directory under a digest of all variables, settings and files that it depends on. It serves one start and is
+kept again when its JVM has come up, so a command that no longer works is used once.
 """
 
 from __future__ import annotations

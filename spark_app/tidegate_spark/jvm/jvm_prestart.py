@@ -1,14 +1,11 @@
-"""Starts Spark's JVM at a restart in place before anything else, so that it comes up while the rest is looked after.
+"""Starts Spark's JVM first at a restart in place, while PySpark, storage and fence are prepared.
 
-Python imports PySpark, storage is looked at and the fence is taken in about the time in which a JVM comes up. That one
-only waits meanwhile: nothing is asked of it before the fence is ours. It is started by the command of one that came up
-in this pod (:mod:`tidegate_spark.jvm.jvm_command`), with the settings, variables and credentials of this moment.
-Whoever comes for it says what they are by then: if they are others, it is ended, and another one started.
+It uses the kept command (:mod:`tidegate_spark.jvm.jvm_command`) with the present settings, variables and credentials
+and last time's settings of the script (:mod:`tidegate_spark.jvm.last_script`). It does nothing before the fence is
+taken; if other settings are needed then, it is ended and another one started.
 
-What the script asked of Spark last time (:mod:`tidegate_spark.jvm.last_script`) is in its command.
-
-It waits at the other end of a pipe for this process, and ends when that does, however that comes about. Starts
-processes, does file I/O. Standard library only: PySpark's import is what it must not wait for.
+It ends with this process, by a pipe. Starts processes, does file I/O. Standard library only, so that it need not wait
+for PySpark's import.
 """
 
 from __future__ import annotations

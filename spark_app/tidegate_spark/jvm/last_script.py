@@ -1,9 +1,7 @@
-"""What the script of the process before in this pod asked of Spark, so that a JVM that is started ahead has it, too.
+"""Keeps which settings the script asked for, for a JVM that is started ahead of the script.
 
-The JVM's command is made before the script runs, and a script asks for the same each time, as a rule. What is kept is a
-guess and no more: whoever comes for the JVM says what the script asks for now, and one with other settings is ended.
-No setting is kept that looks like a secret: it is not in the JVM's command either. Does file I/O;
-standard library only.
+It is only a guess: a JVM with other settings than the script then asks for is ended. Settings that look like a secret
+are not kept. Does file I/O; standard library only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Starts Spark's JVM: in a pod that has started it before, ahead of its use or at least without Spark's launcher.
-
-How the JVM's command is kept is in :mod:`tidegate_spark.jvm.jvm_command`; how it is started while other things are
-looked after, in :mod:`tidegate_spark.jvm.jvm_prestart`. Starts processes.
-"""
+"""Starts Spark's JVM: ahead of use, by a kept command, or by Spark's launcher. Starts processes."""
 
 from __future__ import annotations
 

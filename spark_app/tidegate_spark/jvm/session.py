@@ -1,4 +1,4 @@
-"""Starts the JVM, checks its class path, and makes the SparkSession that the script will get. Does I/O."""
+"""Starts the JVM, checks its class path, and makes the script's SparkSession. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What Spark does, in numbers: progress, lag, stalls, failed queries."""
+"""Observes Spark: progress, lag, stalls, failed queries."""

@@ -1,12 +1,12 @@
-"""Queries with a continuous trigger: their epochs are counted as batches. Talks to the JVM.
+"""Counts the epochs of queries with a continuous trigger as batches. Talks to the JVM.
 
-Spark reports no progress of such a query: a report is made at the end of a trigger (``ProgressContext.finishTrigger``),
-and ``ContinuousExecution`` ends none. But its ``commit`` enters each epoch in the commit log, whether there was input
-or not, and that log remembers its newest entries: they are looked at, and no store is asked.
+Spark reports no progress of such queries: ``ProgressContext.finishTrigger`` makes the report, and
+``ContinuousExecution`` never calls it. Its ``commit`` enters each epoch in the commit log, whose newest entries are in
+memory and read here.
 
-What cannot be had is said at the start of a query. Rows, rates and lag: nothing in the driver counts them. A stop or a
-pause between two epochs: tasks go on to the next one by themselves, and ``getStartOffsets`` starts from the last epoch
-that is committed. A task that is tried again: ``ContinuousDataSourceRDD`` raises ContinuousTaskRetryException.
+What is missing is reported when the query starts: rows, rates and lag; a stop or pause between epochs
+(``getStartOffsets`` resumes at the last committed one); a retried task (``ContinuousDataSourceRDD`` raises
+ContinuousTaskRetryException).
 """
 
 from __future__ import annotations

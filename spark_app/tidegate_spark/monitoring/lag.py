@@ -1,7 +1,7 @@
-"""How far a query is behind its sources, from Spark's own account of a batch. Pure.
+"""How far a query is behind its sources, from Spark's report of a batch. Pure.
 
-Spark tells, per source, where the batch ended (``endOffset``) and what there was when it was planned
-(``latestOffset``). Kafka's offsets count rows, so their difference is a number of rows; others' mean something else.
+Spark reports per source where the batch ended (``endOffset``) and what there was when it was planned
+(``latestOffset``). The difference is a number of rows for Kafka only.
 """
 
 from __future__ import annotations

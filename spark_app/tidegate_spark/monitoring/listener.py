@@ -1,4 +1,4 @@
-"""Spark's streaming events, turned into metrics of :class:`Progress`. No I/O of its own."""
+"""Turns Spark's streaming events into :class:`Progress`. No I/O of its own."""
 
 from __future__ import annotations
 

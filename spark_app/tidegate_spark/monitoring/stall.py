@@ -1,9 +1,7 @@
-"""Tells a query that is stuck from one that is slow or waits for somebody else. Pure; standard library only.
+"""Distinguishes a stuck query from one that is slow or waits. Pure; standard library only.
 
-Stalled is a query that has work at hand and of which no task has finished for the timeout. What it is not: a batch
-whose tasks finish, however long it takes; a query between triggers; one that asks a source for offsets, because the
-source may be down; and anything while the storage does not answer or no executor is there, since another start of the
-driver fixes neither.
+A query is stalled if it has work and none of its tasks has finished for the timeout. It is not while it waits for a
+trigger or a source's offsets, nor while the storage does not answer or there is no executor: a restart fixes neither.
 """
 
 from __future__ import annotations

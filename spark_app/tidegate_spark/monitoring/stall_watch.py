@@ -1,4 +1,4 @@
-"""Looks at the queries' progress for :mod:`tidegate_spark.monitoring.stall`. Talks to the JVM."""
+"""Samples the queries' progress for :mod:`tidegate_spark.monitoring.stall`. Talks to the JVM."""
 
 from __future__ import annotations
 

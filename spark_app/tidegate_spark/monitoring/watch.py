@@ -1,4 +1,4 @@
-"""Looks at Spark once a second: its JVM, failed queries, executors. Talks to the JVM."""
+"""Checks Spark once a second: its JVM, failed queries, executors. Talks to the JVM."""
 
 from __future__ import annotations
 

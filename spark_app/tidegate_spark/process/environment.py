@@ -1,9 +1,7 @@
-"""Where the runtime finds things in its pod: paths, ports, addresses. Pure: reads a mapping of variables, no files.
+"""Paths, ports and addresses of the runtime in its pod. Pure: reads a mapping of variables, no files.
 
-The defaults are the contract's (:mod:`tidegate_spark.contract.protocol`). Each can be moved by an environment variable,
-which is how the tests run the real entry point on a machine that is not a pod. The operator sets one of them, for
-rehearsals:
-``TIDEGATE_MASTER``.
+Defaults are the contract's (:mod:`tidegate_spark.contract.protocol`). Environment variables can change each, as tests
+do outside a pod; the operator sets ``TIDEGATE_MASTER``, for rehearsals.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The runtime's own log lines: text for people, or one JSON object per line for machines. Configures one logger.
+"""Configures the runtime's own logger: text for people, or a JSON object per line.
 
-Output of the script, of Spark and of its JVM is theirs, and stays as it is.
+Output of the script, of Spark and of its JVM stays as it is.
 """
 
 from __future__ import annotations

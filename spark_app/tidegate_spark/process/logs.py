@@ -1,7 +1,4 @@
-"""A process's output: without secrets, and its last lines kept for after its pod. Does I/O.
-
-A tee on file descriptors 1 and 2, and the upload.
-"""
+"""Redacts a process's output, keeps its last lines, and archives them. Does I/O on file descriptors 1 and 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of an order by a newer operator, which is refused whole rather than half obeyed. No I/O."""
+"""Messages about an order of a newer operator, which is refused whole. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a driver ends, as far as the process itself is concerned. Pure."""
+"""The cause of a driver's end, as a value. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What the driver knows about itself, for the agent: one object, thread safe, no I/O.
+"""What the driver knows about itself, for the agent. Thread safe, no I/O.
 
-Writers are the driver's threads (preflight, listener, watch); the only reader is the agent. Nothing here calls Spark,
-so an answer never waits for it.
+The driver's threads write it (preflight, listener, watch) and only the agent reads it; nothing here calls Spark.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Secret values, and text without them: what leaves this process shows none. Pure, but for the values it is given.
+"""Redacts secrets in what leaves this process. Pure, but for the values it is given.
 
-Whatever a process prints goes through :class:`Stream` before anybody reads it, and whatever it tells the operator
-through :meth:`Secrets.clean`. Known as secret are the variables that the operator names (they come from Secrets),
-others whose name says so, what settings and arguments of the application hold, the storage credentials and the agent's
-token. What nobody knows, and has the shape of a secret, is taken out as well
-(:mod:`tidegate_spark.contract.secret_shapes`).
+Output goes through :class:`Stream`, reports through :meth:`Secrets.clean`. Secret are the variables that the operator
+names, other variables with a secret's name, values of settings and arguments, storage credentials and the agent's
+token, and any text with the shape of a secret (:mod:`tidegate_spark.contract.secret_shapes`).
 """
 
 from __future__ import annotations

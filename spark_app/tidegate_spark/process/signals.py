@@ -1,4 +1,4 @@
-"""SIGTERM, whatever the script's thread is doing. Changes the process's signal handlers."""
+"""Handles SIGTERM whatever the script's thread is doing. Changes the process's signal handlers."""
 
 from __future__ import annotations
 

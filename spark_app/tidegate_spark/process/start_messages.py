@@ -1,4 +1,4 @@
-"""Why a driver does not start, where it starts, and how it ends: facts in, text out. No I/O."""
+"""Messages: why a driver does not start, where it starts, and how it ends. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The termination message: what kubelet and operator read of an ended process. Writes one file."""
+"""Writes the termination message, which kubelet and operator read. Writes one file."""
 
 from __future__ import annotations
 

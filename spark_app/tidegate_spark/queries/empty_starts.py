@@ -1,14 +1,11 @@
-"""Queries that Spark cannot continue: each start of one gets a checkpoint of its own, and an event says so.
+"""Gives a query that Spark cannot continue a new checkpoint at each start. Talks to the JVM and the store.
 
-Which those are stands in Spark's source. ``DataStreamWriter`` starts the sink ``memory`` without recovery unless its
-mode is complete, and ``ResolveWriteToStream`` then refuses a checkpoint with offsets. ``TextSocketMicroBatchStream``
-keeps in the driver what it has read: in another process its offsets begin at 0 again, before those that are committed,
-and the query fails ("Offsets committed out of order") or reads nothing.
+Spark starts the sink ``memory`` without recovery unless its mode is complete (``DataStreamWriter``), and then refuses a
+checkpoint with offsets (``ResolveWriteToStream``). ``TextSocketMicroBatchStream`` numbers its offsets from 0 in each
+process, and the query then fails ("Offsets committed out of order") or reads nothing.
 
-The checkpoint stands in the lineage beside the others. Nothing continues from it, and snapshots leave it out, but where
-an application has no other query: its upgrades and snapshots would have nothing to go by. Nor does anything continue,
-for now, from a checkpoint of the query's in which it did: a note in it says so. Talks to the JVM, and to the
-object store through its port.
+The checkpoint is in the lineage; snapshots leave it out unless the application has no other query. A former checkpoint
+of the query that could be continued gets a note that it is not any more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A query that was started, and whether another one may be started beside or after it. Asks the JVM."""
+"""A started query, and whether another one may start beside or after it. Asks the JVM."""
 
 from __future__ import annotations
 

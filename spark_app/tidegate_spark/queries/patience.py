@@ -1,8 +1,7 @@
-"""How long a batch is waited for at a stop: until a deadline, and no longer than somebody computes it. No I/O.
+"""How long a stop waits for a batch: until a deadline, and no longer than an executor can compute it. No I/O.
 
-A node's drain takes executors and driver together. The batch that they were in cannot end then: executors that would
-take their place need a node, and as long as the next start's. Without any for a moment is something else: one that was
-lost is replaced within seconds where there is room.
+A node's drain takes executors and driver together, and the batch cannot end. A short time without executors is
+something else: a lost one is replaced within seconds.
 """
 
 from __future__ import annotations

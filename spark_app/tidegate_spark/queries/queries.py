@@ -1,7 +1,6 @@
-"""Where each streaming query keeps its checkpoint, and which queries there are: a wrapper around DataStreamWriter.
+"""Gives each streaming query its name and checkpoint location, by wrapping DataStreamWriter. Talks to the JVM.
 
-The script's own calls stay as they are; ``start`` and ``toTable`` get a name and a checkpoint location on their way to
-Spark. Talks to the JVM.
+The script's calls stay as they are.
 """
 
 from __future__ import annotations

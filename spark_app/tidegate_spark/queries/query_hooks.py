@@ -1,4 +1,4 @@
-"""Who is asked before a query starts, and told that it did. No I/O of its own."""
+"""Hooks that run before and after a query starts. No I/O of its own."""
 
 from __future__ import annotations
 

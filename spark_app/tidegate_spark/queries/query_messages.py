@@ -1,4 +1,4 @@
-"""Why a query is refused or something of it is not used: facts in, text out. No I/O."""
+"""Messages: why a query is refused, or a part of it is not used. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Whether an unnamed query that the script starts is the one it started before. Talks to the JVM.
 
-Two queries on one checkpoint skip each other's input, without an error, even one after the other. So it is the same
-one only if nothing tells them apart: what it reads, computes and writes, and the function that it writes with.
+Two queries on one checkpoint skip each other's input without an error. So source, plan, sink and the sink's function
+must all be equal.
 """
 
 from __future__ import annotations

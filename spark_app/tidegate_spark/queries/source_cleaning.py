@@ -1,8 +1,7 @@
-"""File sources that clean up behind them (``cleanSource``): a rehearsal cleans nothing, what a rollback misses is said.
+"""File sources with ``cleanSource``: off in rehearsals, and reported after a rollback.
 
-Spark deletes or archives the files of a batch when it plans the next one. A lineage that goes back to an earlier batch
-reads the files of the later ones again, by listing the folder; those that are gone it leaves out, without a word. Talks
-to the JVM, and reads the logs of sources through the object store's port.
+Spark deletes or archives a batch's files when it plans the next. A rolled-back lineage lists the folder again and
+leaves out, without a message, files that are gone. Talks to the JVM, reads sources' logs by the object store's port.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Stopping queries between two batches. Talks to the JVM; every wait has a deadline.
+"""Stops queries between two batches. Talks to the JVM; every wait has a deadline.
 
-Spark's own ``stop()`` interrupts the running batch. Setting the execution's state to TERMINATED instead, at the right
-moment, lets its thread finish the batch, commit it, and end by itself at the next look at the state.
+Spark's ``stop()`` interrupts the running batch. Setting the execution's state to TERMINATED at the right moment lets
+its thread finish and commit the batch first.
 """
 
 from __future__ import annotations

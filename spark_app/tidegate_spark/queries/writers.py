@@ -1,4 +1,4 @@
-"""What a script has set on a query that it is about to start: format, mode, options, sources. Asks the JVM."""
+"""Reads what a script has set on a query's writer: format, mode, options, sources. Asks the JVM."""
 
 from __future__ import annotations
 

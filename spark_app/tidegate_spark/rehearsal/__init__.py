@@ -1,4 +1,4 @@
-"""A rehearsal: how long it runs, and what it keeps queries from doing.
+"""Rehearsals: how long one runs, and the suppression of its effects.
 
 Design: docs/design/rehearsal-and-forks.md.
 """

@@ -1,4 +1,4 @@
-"""A driver process that rehearses: when it has seen enough, and what its end says of the version. No I/O of its own."""
+"""Decides when a rehearsal has seen enough, and its result. No I/O of its own."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""In a rehearsal, streaming queries have no effect on the world, whatever source or sink they have. Talks to the JVM.
+"""Suppresses the effects of streaming queries in a rehearsal. Talks to the JVM.
 
-Each query writes to Spark's sink ``noop``, which takes the rows and forgets them; so everything is computed that would
-be, sources are read and state is kept. The sink ``memory`` is left as it is: its rows stay in the rehearsal's driver,
-and the script may ask for its table. Functions of foreachBatch and foreach are part of a sink and not called.
-Sources that do something about what was read do not: files are not cleaned up, and no Python data source is told what
-was committed. Nothing else of a script is changed: its other functions do what they do, and so does it beside its
-queries.
+Queries write to Spark's sink ``noop``, so everything is computed and nothing is put out; foreach and foreachBatch are
+not called. The sink ``memory`` stays, because its rows stay in the driver. Sources do not clean up files, and Python
+data sources are not told of commits. Other effects of a script are not suppressed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Repartitions the state of an application: makes a lineage with another number of partitions of one that has ended.
+"""Repartitions state: makes a lineage with another number of partitions from one that has ended.
 
 Design: docs/design/repartitioning.md.
 """

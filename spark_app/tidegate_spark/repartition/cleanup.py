@@ -1,4 +1,4 @@
-"""Removes what repartitions have left that came to nothing, while the application runs again. I/O by the library."""
+"""Removes what failed repartitions left, while the application runs. I/O by the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps state from being repartitioned. No I/O."""
+"""Errors of a repartition. No I/O."""
 
 from __future__ import annotations
 

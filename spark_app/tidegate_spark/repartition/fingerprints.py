@@ -1,7 +1,7 @@
-"""What the state stores of a checkpoint hold, in a few numbers that do not depend on where a row is. Talks to Spark.
+"""Computes fingerprints of state stores that do not depend on where a row is. Talks to Spark.
 
-Spark's repartition reads keys and values as bytes, of all column families at once, and so does this. Sums of hashes are
-equal for the same rows in any order; unlike exclusive ors, they are not for rows that are there twice or not at all.
+It reads keys and values of all column families as bytes, like Spark's repartition. Sums of hashes are independent of
+order and, unlike exclusive ors, notice a row that is there twice.
 """
 
 from __future__ import annotations

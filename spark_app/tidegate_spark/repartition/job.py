@@ -1,8 +1,7 @@
-"""Makes a lineage whose state has another number of partitions, of one in which nobody writes any more. Does I/O.
+"""Makes the new lineage of a repartition from one that nobody writes any more. Does I/O.
 
-The lineage is begun with the pin of the old one, copied by the store. Spark then repartitions each query's state in the
-copy. What the state stores hold is read before and after; only if that is the same is the lineage said to be whole.
-Nothing is written to the old lineage.
+The store copies the rollback snapshot, Spark repartitions the copy, and the state is read before and after. Only if
+both are equal is the lineage declared whole. The old lineage is not changed.
 """
 
 from __future__ import annotations

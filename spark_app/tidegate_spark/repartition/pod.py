@@ -1,8 +1,7 @@
-"""Repartitions the state of an application that is stopped. Does I/O.
+"""The process of the repartition pod. Does I/O.
 
-It has a lineage of its own, and is not started again: who wants another attempt makes another pod, with another
-lineage. Exit codes: 0 the lineage is whole; 75 (EXIT_DEPENDENCY) another attempt may do better; 1 it cannot be made.
-The termination message says which, and what was done.
+It runs once: another attempt has another pod and lineage. Exit codes: 0 the lineage is whole; 75 (EXIT_DEPENDENCY)
+another attempt may succeed; 1 it cannot be made. The termination message says which, and what was done.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the pod that repartitions state is to Spark, and what its end is called. Pure."""
+"""Spark's settings in the repartition pod, and the names of its results. Pure."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Snapshots of an application's checkpoints, in the application's own bucket: taken, restored, collected.
+"""Snapshots of an application's checkpoints in its bucket: taken, restored, collected.
 
-``checkpoint/`` reads a Spark checkpoint, ``catalog`` decides what is needed and what may go, ``repository`` is the
-place of both. ``take``, ``restore`` and ``collect`` do the work. ``service/`` has the orders about it, ``lineages/``
-what stands beside lineages, ``purge/`` deletes all of it.
-
-What ``take`` expects of ``checkpoint/layout`` is in :mod:`tidegate_spark.snapshots.checkpoint.reader`.
+``checkpoint/`` reads a Spark checkpoint, ``catalog`` decides what is needed and what may be deleted, ``repository``
+stores both. ``take``, ``restore`` and ``collect`` do the work; ``service/`` has the orders, ``lineages/`` the objects
+beside lineages, ``purge/`` deletes everything.
 
 Design: docs/design/snapshots.md.
 """

@@ -1,25 +1,23 @@
-"""Which snapshots there are, what they share, and what may be deleted: one value, and what may become of it. Pure.
+"""The catalog of snapshots as a value: what they share, and what may be deleted. Pure.
 
-All snapshots of an application stand in one object, ``snapshots/catalog.json``, which is changed by conditional writes
-only (:mod:`tidegate_spark.snapshots.repository`), by any number of processes, whether or not one of them should have
-ended long ago. Each function here takes a catalog and returns the next one, and gives back an equal one if what it
-does has been done: so all of them can be done again after an answer was lost.
+It is one object, ``snapshots/catalog.json``, changed by conditional writes only
+(:mod:`tidegate_spark.snapshots.repository`), by any number of processes. Each function takes a catalog and returns the
+next one, or an equal one if its change was made before, so it can be repeated after a lost answer.
 
-What makes it safe to delete:
+Why deleting is safe:
 
 1. The name of an object is never used again after it was condemned. Names end in the id of the snapshot that brought
-   them in; only while that one is being taken are such names made, and it gives none back before that is over.
+   them in, are made only while that one is being taken, and it gives none back before that is over.
 2. A reference is in the catalog before anything relies on an object. The write that removes the last one condemns it.
 3. Deleted are condemned objects, files of snapshots in state ``deleting``, and files beside a snapshot's manifest that
-   it does not name. Whatever else lies about is condemned first; it is listed *before* the catalog is read, and what
-   was put there by right stands in the catalog from before it was put.
+   it does not name. Anything else is condemned first; it is listed *before* the catalog is read, and every rightful
+   object was in the catalog before it was put.
 4. A snapshot that somebody holds is never put into ``deleting``.
-5. A catalog may be put back to an earlier version, by a person. So what is published is not condemned as a stray
-   (:mod:`tidegate_spark.snapshots.reentry`), and an id whose strays were is not begun again: a process that deletes
-   them may be slow.
-6. An id is not used again. That it was is remembered for :data:`MEMORY_SECONDS` after the snapshot is gone; ids are
-   unique by themselves, so only a process that was left over could come with an old one. One that is disposed of before
-   anybody began it is remembered, too: whoever was ordered to take it may only be slow.
+5. A person may put an earlier version of the catalog back. So a published snapshot's objects are not condemned as
+   strays (:mod:`tidegate_spark.snapshots.reentry`), and an id whose strays were condemned is not begun again: a process
+   that deletes them may be slow.
+6. An id is not used again, and is remembered for :data:`MEMORY_SECONDS` after its snapshot, or after a disposal that
+   came before anybody began it: a slow process could still come with it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The catalog as it stands in the bucket. Pure.
+"""The stored form of the catalog. Pure.
 
-Many snapshots refer to the same many objects. The names stand there once, in the order in which they came, and a
-snapshot's references are runs of that list: what one snapshot brought in is one run, so the document grows with what
-changed and not with objects times snapshots.
+Object names are listed once in the order in which they came, and a snapshot's references are runs of that list: so the
+document grows with what changed, not with objects times snapshots.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Removes snapshots that somebody disposes of, and what they alone needed. I/O through the port.
+"""Disposes of snapshots, and deletes what only they needed. I/O by the port.
 
-Disposing is one write of the catalog. Deleting comes after it, can be ended at any point, and be done by several at
-once: what is condemned is never needed again, so it does not matter how late somebody deletes it.
-
-Unless the catalog was put back to an earlier version since. So what published snapshots need is spared, and the catalog
-is read once more before shared objects are deleted: they may be needed by what was taken by the older one. A request to
-delete that is under way then has to reach the store before the next snapshot is complete; that is relied on.
+Disposing is one write of the catalog. Deleting follows, may be interrupted, and may be done by several processes: what
+is condemned is never needed again, unless the catalog was put back to an earlier version. So objects of published
+snapshots are spared, and the catalog is read again before shared objects are deleted.
 """
 
 from __future__ import annotations

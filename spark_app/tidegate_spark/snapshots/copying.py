@@ -1,4 +1,4 @@
-"""Copies many objects at a time and checks what came of it. I/O through the port."""
+"""Copies many objects concurrently and checks the results. I/O by the port."""
 
 from __future__ import annotations
 

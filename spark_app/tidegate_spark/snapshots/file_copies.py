@@ -1,6 +1,6 @@
-"""The files of a snapshot: which are copied already, and copies of the others. I/O through the object store's port.
+"""The copies of a snapshot's files: which exist already, and making the others. I/O by the object store's port.
 
-The name of each copy says what it was copied from, so whoever copies, the same bytes come to the same place.
+The name of a copy says what it was copied from, so every process writes the same bytes there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a snapshot consists of: ``snapshots/<id>/manifest.json``, published when all of it is there.
-
-Pure, but for :func:`read`.
-"""
+"""The manifest of a snapshot, ``snapshots/<id>/manifest.json``, published when all files are there."""
 
 from __future__ import annotations
 

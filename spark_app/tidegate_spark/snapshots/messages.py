@@ -1,4 +1,4 @@
-"""Why a snapshot cannot be taken: facts in, text out. No I/O."""
+"""Messages: why a snapshot cannot be taken. No I/O."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which complete snapshots lack files, by two listings: a catalog that was put back brings some. I/O through the port.
+"""Finds complete snapshots that lack files, by two listings. I/O by the port.
 
-Files that are there with other content are found when a snapshot is verified or restored.
+A catalog that was put back names some. Changed content is found by a verification or a restore.
 """
 
 from __future__ import annotations

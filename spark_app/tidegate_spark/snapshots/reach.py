@@ -1,4 +1,4 @@
-"""Reaches the snapshots of an application with the credentials of the moment. Reads those from files, and no more."""
+"""Connects to an application's snapshots with the present credentials. Reads files."""
 
 from __future__ import annotations
 

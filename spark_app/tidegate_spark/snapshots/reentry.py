@@ -1,9 +1,7 @@
-"""Snapshots that are published and that the catalog does not have as complete: it is older than they are.
+"""Enters published snapshots again that an older catalog does not have. I/O by the port.
 
-Somebody restored it from a version of the bucket, or from a backup. What a manifest names is nobody's leftover: it is
-not condemned, and the snapshot is entered again once every file that it names was listed. I/O through the port.
-
-Who held such a snapshot is not known any more: that stood in the catalog alone.
+A person put an earlier version of the catalog back. Objects that a manifest names are not condemned, and its snapshot
+is entered once every file was listed. Its holders are lost: only the catalog had them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where an application's snapshots are, and how their catalog is read and changed. I/O through the port."""
+"""Reads and changes the catalog and the manifests of an application's snapshots. I/O by the port."""
 
 from __future__ import annotations
 

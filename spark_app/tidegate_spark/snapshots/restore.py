@@ -1,10 +1,8 @@
-"""Puts a snapshot into a new lineage: of its application, of another one, or in another bucket. I/O through the port.
+"""Restores a snapshot into a new lineage, also of another application or bucket. I/O by the port.
 
-Some files of a checkpoint say where it is; those are written again. So is the query's id, for forks, and where the
-sources go on, if somebody has said that it is elsewhere.
-
-It can be ended at any point and done again. Offsets and commits are copied first: a query that is started on half a
-checkpoint then fails for want of state, where without offsets it would begin again, silently.
+Files that name their place are rewritten; so is a fork's query id, and the offsets that a spec names. It can be
+interrupted and repeated. Offsets and commits come first: a query on half a checkpoint then fails for want of state,
+instead of silently starting with nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Takes a snapshot of an application's checkpoints while they are in use. I/O through the object store's port.
+"""Takes a snapshot of an application's checkpoints while they are in use. I/O by the object store's port.
 
-Spark writes new batches and cleans old ones up meanwhile. A file that is gone before it was copied makes the work start
-over at a newer batch; what was copied of immutable files stays of use. The work can be ended at any point and be begun
-again with the same id, also by another process while the first is still at it: the name of each copy says what it was
-copied from, so whoever copies, the same bytes come to the same place. Of two manifests one is published.
+A file that Spark cleans up before it was copied makes the work start over at a newer batch; copies of immutable files
+stay useful. It can be interrupted and continued with the same id, also by two processes at once: the name of a copy
+says what it was copied from, and only one manifest is published.
 """
 
 from __future__ import annotations

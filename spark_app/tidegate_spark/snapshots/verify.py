@@ -1,7 +1,7 @@
-"""Reads a complete snapshot back and says whether it is whole. I/O through the port.
+"""Reads a complete snapshot back and judges whether it is whole. I/O by the port.
 
-Three things, of which a restore checks only the first: that every file is there, by the store's own account; that each,
-read to its end, has the content that was published; and that the files are a checkpoint that a query goes on from.
+It checks that every file exists (as a restore does), that each has the published content, and that together they are a
+checkpoint from which a query continues.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The objects of one application: their keys, below its prefix of a bucket. No I/O of its own."""
+"""The objects of one application, by keys below its prefix. No I/O of its own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What a query is called whose checkpoint's directory has another name. I/O through the object store's port.
+"""Notes and finds the name of a query whose checkpoint directory has another name. I/O by the object store's port.
 
-A name that is no plain word has a directory of another one
-(:func:`tidegate_spark.contract.object_paths.checkpoint_directory`), which does not tell the name. Whoever knows a
-checkpoint alone finds it here: a driver notes it when it starts the query.
+A name that is no plain word gets another directory (:func:`tidegate_spark.contract.object_paths.checkpoint_directory`).
+The driver notes the name when it starts the query, for readers that have only the checkpoint.
 """
 
 from __future__ import annotations

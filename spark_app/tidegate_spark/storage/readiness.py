@@ -1,6 +1,6 @@
-"""Whether the application's storage can be used: it answers, honours conditional writes and is ours. Does I/O.
+"""Checks that the storage answers, honours conditional writes and is the application's. Does I/O.
 
-A fault of a dependency is waited for in this process, visible in the agent's report; every other fault ends it.
+A dependency's fault is waited for, visible in the agent's report; any other fault ends the process.
 """
 
 from __future__ import annotations

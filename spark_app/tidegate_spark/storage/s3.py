@@ -1,7 +1,6 @@
 """The object store's port on S3, through boto3. Does I/O.
 
-A request that fails for reasons of the moment is sent again, with pauses that grow: a snapshot of ten thousand files
-is not to fail for one of them.
+Transient failures are retried with back-off, so that one of ten thousand requests does not fail a snapshot.
 """
 
 from __future__ import annotations

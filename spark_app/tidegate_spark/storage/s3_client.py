@@ -1,6 +1,6 @@
-"""The application's object storage through boto3: credentials, client, conditional writes, faults. Does I/O.
+"""boto3's client for the application's storage: credentials, conditional writes, faults. Does I/O.
 
-boto3 is imported where it is used: an executor needs it at its very end only, and its memory belongs to the JVM.
+boto3 is imported on use: an executor needs it only at its end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a store answers, and whose credentials it refuses: facts in, text out. No I/O."""
+"""Messages: what a store answers, and whose credentials it refuses. No I/O."""
 
 from __future__ import annotations
 

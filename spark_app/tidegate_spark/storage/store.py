@@ -1,10 +1,8 @@
-"""The port to an object store: what snapshots ask of one, and no more. No I/O.
+"""The port to an object store: what snapshots need of one. No I/O.
 
-Keys are relative to one bucket. Every object is written whole or not at all. What is not said here is not relied on:
-stores differ in what a copy answers, and all of those tried ignore conditions on the *target* of a copy, so that a copy
-is never a lock. Conditions on its source they honour.
-
-A key must not be another key followed by a slash and more: stores that keep objects as files refuse that.
+Keys are relative to one bucket, and every object is written whole or not at all. Stores ignore conditions on the
+*target* of a copy, so a copy is never a lock; they honour conditions on its source. A key must not be another key
+followed by a slash: stores that keep objects as files refuse that.
 """
 
 from __future__ import annotations

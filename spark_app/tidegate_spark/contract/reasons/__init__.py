@@ -1,8 +1,7 @@
-"""Why something is as it is: the reasons of conditions, events and statuses, each one word for one thing everywhere.
+"""The reasons of conditions, events and statuses. Standard library only, no I/O.
 
-What each means, whose fault it is, what to do and where that is explained stands in ``areas``, and
-:mod:`tidegate_spark.contract.reasons.registry` finds it. Standard library only, no I/O, and readable by the older
-Python of stock Spark images: the operator and the runtime both import it.
+``areas`` has the meaning, fault, remedy and page of each; :mod:`tidegate_spark.contract.reasons.registry` finds them.
+The older Python of stock Spark images can read it.
 
 Design: docs/design/reasons.md.
 """

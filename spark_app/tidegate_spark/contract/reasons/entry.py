@@ -1,4 +1,4 @@
-"""What the registry says of a reason. No I/O."""
+"""An entry of the registry of reasons. No I/O."""
 
 from __future__ import annotations
 

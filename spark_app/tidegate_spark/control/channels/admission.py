@@ -1,4 +1,4 @@
-"""Which messages from a channel are taken: who may write to a topic is none of those whom Kubernetes knows. Pure."""
+"""Which types of messages are taken from a channel, whose writers Kubernetes does not know. Pure."""
 
 from __future__ import annotations
 

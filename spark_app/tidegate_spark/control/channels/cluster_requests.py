@@ -1,7 +1,6 @@
-"""Messages from a channel in which the cluster has a part: the operator is told of them until it has done that.
+"""Reports the channel messages that need the operator, until it has carried them out. No I/O of its own.
 
-Such a message has come to its end when people have what it asks for, as one that is a resource: a snapshot with its
-StreamSnapshot, a dump with its files. What the driver knows by itself is half of that.
+Such a message ends when people have what it asks for: a StreamSnapshot, or the files of a dump.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a broker's message says, as an entry of the control log: what it asks for, or why it is rejected. Pure.
+"""Turns a broker's message into an entry of the control log: a message, or a rejection with its reason. Pure.
 
-Whatever bytes come, an entry comes of them, and the same one of the same bytes: a message that comes twice is one.
+It never fails, and equal bytes give equal entries, so a message that comes twice counts once.
 """
 
 from __future__ import annotations

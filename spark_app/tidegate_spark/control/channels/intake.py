@@ -1,7 +1,7 @@
-"""Takes messages in from a broker: reads them, has them logged, then tells the broker so. Runs in a thread.
+"""Reads messages from a channel, has them logged, and acknowledges them. Runs in a thread.
 
-Whatever fails, the channel is closed and opened again, and goes on from what the log has: what was read and not logged
-comes again, what was logged and not acknowledged comes again and is known. No query waits for it.
+After any failure the channel is closed, opened, and continues from the log: what was not logged comes again, and what
+was logged and not acknowledged is recognized. No query waits for it.
 """
 
 from __future__ import annotations

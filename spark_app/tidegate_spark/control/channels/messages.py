@@ -1,4 +1,4 @@
-"""Why a message is not taken from a channel, or a channel is not read: facts in, text out. No I/O."""
+"""Messages: why a message is not taken from a channel, or a channel is not read. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus is told of a channel: a broker's, or the storage's inbox. No I/O."""
+"""Metrics of a channel. No I/O."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What is still to be said of messages from a broker, and how many there were. I/O through the object store's port.
+"""The accounts of messages from a channel, and the replies that are still to be sent. I/O by the object store's port.
 
-There may be many of them in a second. So what is known of those that are open is kept in one object,
-``control/channel.json``, and not in one each; nobody asks for those that have ended and were answered.
+All are in one object, ``control/channel.json``, because a thousand may come in a second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the intake asks of a channel: a broker's, or the inbox in the storage. No I/O."""
+"""The interface of a channel, as the intake uses it. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told to the sender of a message from a broker: a CloudEvent in JSON. No I/O of its own."""
+"""The reply to the sender of a channel message, as a CloudEvent in JSON. No I/O of its own."""
 
 from __future__ import annotations
 

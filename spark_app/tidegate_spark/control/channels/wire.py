@@ -1,8 +1,7 @@
-"""CloudEvents in protobuf (``proto/cloudevent.proto``), read without a library. Pure.
+"""Decodes CloudEvents in protobuf (``proto/cloudevent.proto``) without a library. Pure.
 
-The runtime's libraries are carried into images that have their own, and come before those on the path: a protobuf
-library there could be another one than an application's generated code is made for. One message with eight fields is
-less than that trouble.
+A protobuf library in the runtime would come before the application's own on the path, and could be another version than
+its generated code needs.
 """
 
 from __future__ import annotations

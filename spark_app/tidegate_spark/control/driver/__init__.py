@@ -1,1 +1,1 @@
-"""The control stream of one driver: what it does about messages, and what it answers its workers."""
+"""The control stream in the driver: built-in types, and answers to workers."""

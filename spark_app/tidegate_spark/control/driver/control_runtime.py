@@ -1,4 +1,4 @@
-"""The control stream of one driver: desk, port, pauses, and what its queries have to do with it. Talks to Spark."""
+"""Connects the control stream of one driver: message service, server for workers, pauses, queries. Talks to Spark."""
 
 from __future__ import annotations
 

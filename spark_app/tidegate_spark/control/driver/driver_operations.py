@@ -1,4 +1,4 @@
-"""What a driver does about control messages: the built-in types, and what the desk asks of it. Talks to Spark."""
+"""Carries out the built-in types of control messages in the driver. Talks to Spark."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Where workers and the source of control messages ask the driver: a small HTTP server, with a word of its own.
+"""The driver's HTTP server for workers and for the source of control messages, with a token of its own. Does I/O.
 
-It listens from the first query that takes part on. Answers come from the desk; the position of a batch is read from
-Spark's offset log, once.
+It starts with the first query that takes part. The position of a batch is read from Spark's offset log, once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The level of Spark's logs that a message asked for: in the driver and in every executor. Talks to Spark.
+"""Sets the log level that a message asked for, in the driver and in every executor. Talks to Spark.
 
-On Kubernetes an executor that starts is told the level by nobody: Spark's driver sends it along with the configuration
-(``SparkAppConfig.logLevel``), but only ``CoarseGrainedExecutorBackend`` looks at it, and ``KubernetesExecutorBackend``
-does not. So whoever registers later is told here.
+Spark sends the level with the configuration (``SparkAppConfig.logLevel``), but ``KubernetesExecutorBackend`` ignores
+it, unlike ``CoarseGrainedExecutorBackend``. So executors that register later get it from here.
 """
 
 from __future__ import annotations

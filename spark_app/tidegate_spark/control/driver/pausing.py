@@ -1,8 +1,7 @@
 """Holds queries between two batches. Talks to the JVM.
 
-A query's thread takes Spark's progress lock before it plans a batch, and once more to commit one that has run. Whoever
-holds that lock, and gives it free for commits alone, holds the query at a boundary, and interrupts nothing. A lock of
-the JVM belongs to a thread, so each query that is held has one here.
+A query's thread takes Spark's progress lock to plan a batch and again to commit it. Holding the lock, and releasing it
+for commits only, keeps the query at a boundary. JVM locks belong to threads, so each held query has a thread here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Spark has in memory of a query's offset log. Talks to the JVM."""
+"""Reads what Spark has in memory of a query's offset log. Talks to the JVM."""
 
 from __future__ import annotations
 

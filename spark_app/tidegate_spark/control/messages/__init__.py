@@ -1,1 +1,1 @@
-"""What a message may be, who handles it, and what came of it."""
+"""The types, handlers and accounts of control messages."""

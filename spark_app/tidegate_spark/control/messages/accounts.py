@@ -1,4 +1,4 @@
-"""What came of each message: what its queries and the driver say. Pure, but for :class:`Attendance`."""
+"""The account of each message: what its queries and the driver report. Pure, but for :class:`Attendance`."""
 
 from __future__ import annotations
 

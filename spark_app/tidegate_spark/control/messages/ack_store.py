@@ -1,8 +1,7 @@
-"""All accounts of messages, in the application's storage. I/O through the object store's port.
+"""Stores the accounts of messages. I/O by the object store's port.
 
-``control/acks/<first sequence>.json`` keeps those of up to 256 messages together, so that a driver process that comes
-later says the same. A thousand messages may come in a second, by the thread for which queries wait that plan a batch:
-a request for each would hold them up for seconds.
+``control/acks/<first sequence>.json`` has up to 256 accounts, because a request for each of a thousand messages a
+second would hold up queries that plan a batch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Has work done that may never end: in threads of its own, each waited for no longer than a message may take.
+"""Runs checks and handlers in threads, and waits for each no longer than a message may take.
 
-Python cannot end a thread. Work that is given up runs on, and what it returns is ignored; it keeps its place, of which
-there are few, so that no number of messages makes more such threads than there are places.
+Python cannot end a thread: work that is given up runs on, its result is ignored, and it keeps one of a few places,
+which bounds the number of threads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What a program has said about control messages: handlers, types, settings. Kept for the life of the process.
+"""The handlers, types and settings that a program declares. Kept for the life of the process; no I/O.
 
-The program says it in the driver, while it is run; what its workers need is carried to them
-(:mod:`tidegate_spark.control.worker.worker`).
+The program declares them in the driver; :mod:`tidegate_spark.control.worker.worker` carries them to workers.
 """
 
 from __future__ import annotations

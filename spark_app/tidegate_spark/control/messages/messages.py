@@ -1,4 +1,4 @@
-"""Why a control message is refused, or what it waits for: facts in, text out. No I/O."""
+"""Messages: why a control message is rejected, or what it waits for. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a message can be meant: what is logged as rejected, and why. Pure."""
+"""Validates control messages: which are logged as rejected, and why. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Takes messages in, has them logged, and says what came of them."""
+"""The message service: takes messages, logs them, and reports their results."""

@@ -1,4 +1,4 @@
-"""The driver's part of messages that are logged: what is still to be done of it, and doing it. I/O through the log."""
+"""Carries out the driver's part of logged messages. I/O by the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls the handlers that a program has for messages at the driver. I/O through their accounts."""
+"""Calls a program's handlers in the driver. I/O by the messages' accounts."""
 
 from __future__ import annotations
 

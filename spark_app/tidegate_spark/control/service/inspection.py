@@ -1,7 +1,7 @@
-"""What is found out about a message before it is logged: whether it is understood, and whether what it names is there.
+"""Checks a message before it is logged: whether it is valid, and whether what it names exists.
 
-The latter may take time, or never end; so it is done beside everything else, and a message of which nothing was found
-out in its time is rejected.
+The second check may never end, so it runs beside everything else, and a message that it does not settle in time is
+rejected.
 """
 
 from __future__ import annotations

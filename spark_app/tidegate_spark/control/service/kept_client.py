@@ -1,4 +1,4 @@
-"""A client of the store that is kept for a while. I/O through what makes it."""
+"""A store client that is kept for a while. I/O by the function that makes it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where a driver takes control messages in, has them logged, and says what came of them. I/O through the log.
+"""Takes control messages in a driver, logs them, and reports their results. I/O by the log.
 
-One thread writes. What is asked from outside is answered from memory, but for one thing: a position is handed out to a
-query when everything up to it is decided, and what the driver is to do before that batch is done.
+One thread writes. Requests are answered from memory, except a query's position: it is given when everything up to it is
+decided and the driver has done its part before that batch.
 """
 
 from __future__ import annotations

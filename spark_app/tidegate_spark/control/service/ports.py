@@ -1,4 +1,4 @@
-"""What the control desk asks of the driver around it. No I/O."""
+"""The interface of the driver for the message service. No I/O."""
 
 from __future__ import annotations
 

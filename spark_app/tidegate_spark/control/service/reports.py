@@ -1,4 +1,4 @@
-"""What is said of messages, from the log and their accounts. I/O through both."""
+"""Builds the report about messages from the log and their accounts. I/O by both."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What Python workers have of the control stream, and what programs call."""
+"""The control stream in Python workers, and the functions that programs call."""

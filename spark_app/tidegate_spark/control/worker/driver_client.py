@@ -1,7 +1,7 @@
-"""How workers, and the source of control messages, ask the driver. Does I/O.
+"""The client of workers and of the source of control messages for the driver. Does I/O.
 
-Where the driver listens, and the word by which it knows its own, come with each task as local properties of Spark. The
-source's planner runs beside the driver and finds them in a file, which the variable :data:`LINE_VARIABLE` names.
+The driver's address and token come with each task as local properties of Spark. The source's planner, which runs beside
+the driver, finds them in the file that :data:`LINE_VARIABLE` names.
 """
 
 from __future__ import annotations

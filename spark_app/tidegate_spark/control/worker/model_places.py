@@ -1,8 +1,7 @@
-"""From where a model may come: which addresses ``reload-model`` may name. Pure.
+"""Which addresses ``reload-model`` may name. Pure.
 
-Whoever may send a message need not be one who may read every object that the application's credentials reach, nor every
-file of its pods. So an address is compared with prefixes, segment by segment, and one that somebody on the way could
-read as another address is refused before it is compared.
+A sender of messages need not be allowed to read all that the application's credentials reach. So an address is compared
+with allowed prefixes segment by segment, and an ambiguous one is refused first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of models, fetched from object storage and kept by checksum. Does I/O."""
+"""Fetches model files from object storage and keeps them by checksum. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program calls in the driver to have a query take part in the control stream. Talks to Spark."""
+"""The functions by which a query takes part in the control stream. Talks to Spark."""
 
 from __future__ import annotations
 

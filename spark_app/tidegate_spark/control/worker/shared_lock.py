@@ -1,4 +1,4 @@
-"""A lock that who holds it may enter again, and so may work that is done for them in another thread. No I/O."""
+"""A reentrant lock that work in another thread can share with its holder. No I/O."""
 
 from __future__ import annotations
 

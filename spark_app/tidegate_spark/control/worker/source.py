@@ -1,8 +1,7 @@
-"""The data source ``tidegate-control``: control messages as a stream of records, one batch's after the other's.
+"""The data source ``tidegate-control``: control messages as a stream of records, batch by batch.
 
-Spark writes its offset, a position in the control log, into the offset log of the query, beside those of the data. So
-a batch has one position, on its first run and on each replay. The records themselves are fetched where the batch is
-planned, beside the driver, and travel in the one partition.
+Its offset, a position in the control log, is in the query's offset log, so a batch has the same position on each
+replay. The records are fetched where the batch is planned, and travel in the only partition. Asks the driver.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a Python worker keeps of the control stream, and :func:`current`. Asks the driver, once a batch.
+"""A Python worker's state of the control stream, and :func:`current`. Asks the driver once a batch.
 
-The same serves functions that run in the driver for a batch, as those of foreachBatch do.
+It also serves functions that run in the driver for a batch, such as foreachBatch's.
 """
 
 from __future__ import annotations

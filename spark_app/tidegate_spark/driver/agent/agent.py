@@ -1,9 +1,7 @@
-"""The driver's HTTP server: health, readiness and metrics for anyone; looks for the token's holder; orders signed.
+"""The driver's HTTP server: health and metrics for anyone, reading by token, orders by signature. Does I/O.
 
-Answers come from memory (:class:`tidegate_spark.process.progress.Progress`), and do not wait for Spark. Only who looks
-inside the application waits, for a bounded time, in threads that nobody else needs: see
-:mod:`tidegate_spark.inspect.service`. The kubelet's probes need no thread at all. What strangers can hold is bounded
-(:mod:`tidegate_spark.process.serving`).
+Answers come from memory (:class:`tidegate_spark.process.progress.Progress`) and never wait for Spark. Only inspections
+wait, for a bounded time, in threads of their own (:mod:`tidegate_spark.inspect.service`).
 """
 
 from __future__ import annotations

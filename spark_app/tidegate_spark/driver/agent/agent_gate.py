@@ -1,7 +1,6 @@
-"""Whom a driver's agent lets in: signed requests for everything, the token for looks. No I/O but the clock's.
+"""Authenticates the agent's requests: a signature allows everything, the token reading. No I/O but the clock's.
 
-A process makes its own number when it starts, and forgets it when it ends: what was signed for another process, also
-for the one before in the same pod, is worth nothing here.
+Each process makes a number of its own, so a signature for another process, even of the same pod, is worthless here.
 """
 
 from __future__ import annotations

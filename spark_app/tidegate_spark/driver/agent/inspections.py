@@ -1,7 +1,4 @@
-"""What a driver needs to be looked into. Little is loaded before somebody looks: a start has better things to do.
-
-No I/O of its own.
-"""
+"""Loads what inspections need, when the first one is asked for. No I/O of its own."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The user's program: how it is run, how it comes to Spark, and how it ends."""
+"""The user's program: how it runs, gets Spark, and ends."""

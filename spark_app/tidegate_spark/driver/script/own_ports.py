@@ -1,4 +1,4 @@
-"""Says whose a port is that a script wants and Tidegate has. Changes this process's sockets."""
+"""Names the owner of a port that a script wants and Tidegate uses. Changes this process's sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked, and done, before each query of the script starts. Sets hooks; what they call does I/O."""
+"""Sets up the hooks that run before each query of the script starts. The hooks do I/O."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""How a Python program ends: what keeps it from that after its last line, what it left for then, and an end at once.
+"""Ends a Python program as the interpreter would: threads, pools, children, ``atexit``.
 
-Calls foreign code, and replaces functions of ``atexit`` and ``os``.
-
-The interpreter waits for threads that are not daemons, lets pools finish what they were given, waits for child
-processes, and calls what ``atexit`` has. The driver's process does not end that way, so it is done here; the pools and
-threads of our own go on meanwhile. Source: ``Py_FinalizeEx``, ``threading._shutdown``, ``concurrent.futures.thread``.
+Calls foreign code, and replaces functions of ``atexit`` and ``os``. The driver's process goes on after the script, so
+the interpreter's own end cannot be used. Source: ``Py_FinalizeEx``, ``threading._shutdown``,
+``concurrent.futures.thread``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""How a script comes to Spark: the first way to a context or a session that it takes starts Spark. Talks to the JVM.
+"""Starts Spark when the script first asks for a context or session. Talks to the JVM.
 
-Spark is started when the script first asks for it, with the settings of its builder or its SparkConf, as under
-``spark-submit``; fence, storage and agent are there before. Whatever else it asks for leads to the context that is
-there. What would make another one, or speaks to another Spark, ends the driver with a reason instead of an error of
-PySpark's, or a query that nobody looks after.
+It has the settings of the script's builder or SparkConf, as under ``spark-submit``. Later requests get the same
+context; one for another context or another Spark ends the driver with a reason.
 """
 
 from __future__ import annotations

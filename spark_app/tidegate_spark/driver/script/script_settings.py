@@ -1,7 +1,6 @@
 """Which settings of a script's builder or SparkConf are used, and why the others are not. Pure.
 
-Each is in force as under ``spark-submit``, but for those that a field of the spec owns, and those that the spec sets
-as well: the spec beats the script.
+All are in force as under ``spark-submit``, except those that a field of the spec owns or that the spec sets too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The start of Spark in a driver, when the script first asks for it. Starts the JVM."""
+"""Starts Spark when the script first asks for it. Starts the JVM."""
 
 from __future__ import annotations
 

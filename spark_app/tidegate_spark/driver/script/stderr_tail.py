@@ -1,6 +1,6 @@
-"""What the script wrote last on standard error. Changes ``sys.stderr``; does no I/O of its own.
+"""Keeps what the script wrote last on standard error. Changes ``sys.stderr``; does no I/O of its own.
 
-Of the process's output as a whole that cannot be told: Spark's JVM writes to the same file descriptor.
+Spark's JVM writes to the same file descriptor, so the process's output as a whole cannot show it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Whose fault something is, by what Spark, the JVM and stores say of it."""
+"""Classifies faults by what Spark, the JVM and stores report."""

@@ -1,4 +1,4 @@
-"""What is wrong when Spark fails because of its surroundings, without whose it is. No I/O."""
+"""Messages: what is wrong when Spark fails because of its environment. No I/O."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Whose fault was the end of the application: its own, the broker's, or a storage's.
+"""Classifies the end of an application: its own fault, the broker's, or a storage's.
 
-``chain_of`` reads an exception and its causes, Python's and Java's (it asks the JVM). ``classify`` is pure and works by
-Spark's error conditions for records that are lost, else by the classes in :data:`RULES`, in order; text is looked at
-only where one class stands for several faults.
+``chain_of`` reads an exception and its causes, Python's and Java's (asks the JVM). ``classify`` is pure: it uses
+Spark's error conditions for lost records, else the classes in :data:`RULES` in order, and text only where one class
+stands for several faults.
 """
 
 from __future__ import annotations

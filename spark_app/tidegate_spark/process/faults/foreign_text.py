@@ -1,9 +1,8 @@
-"""The only place of the runtime where text is read that Spark, Hadoop, their JVM and brokers write for people. No I/O.
+"""The only module of the runtime that reads text written by Spark, Hadoop, the JVM and brokers for people. No I/O.
 
-What is recognized here is what they write today. With real ones: tests/unit/runtime/process/test_foreign_text.py (names
-of Spark's conditions, Hadoop's listings), tests/integration/spark_runtime/test_rehearsals.py (what a rehearsal makes of
-them), tests/integration/control_channels (brokers; a JVM without memory, in its test_foreign_text.py),
-tests/integration/spark_runtime/test_exports.py (causes). Unknown text is never an error: it is shown as it is.
+Tests hold the patterns to the real thing: tests/unit/runtime/process/test_foreign_text.py,
+tests/integration/spark_runtime/test_rehearsals.py and test_exports.py, tests/integration/control_channels. Text that is
+not recognized is no error: it is shown as it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which records a source has lost, by the error conditions of Spark's Kafka connector. Pure.
 
-The connector finds a loss when offsets of the checkpoint are not in the topic any more, unless the source's option
-failOnDataLoss is false. What it cannot find: a topic that was created again and has as many records as the former one.
+The connector reports a loss if the checkpoint's offsets are not in the topic, unless failOnDataLoss is false. It cannot
+see a topic that was created again with as many records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The codes with which stores of objects say what is wrong, by what it is: Amazon's, MinIO's, Versity's. Pure."""
+"""The error codes of object stores (Amazon, MinIO, Versity), by meaning. Pure."""
 
 MISSING_BUCKET_CODES = frozenset({"NoSuchBucket", "404"})
 REJECTED_CODES = frozenset(

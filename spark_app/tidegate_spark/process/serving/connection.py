@@ -1,6 +1,6 @@
-"""One connection: reads a request, has it answered, and sends the answer, each within its time. Does I/O.
+"""One connection: reads a request, has it handled, sends the answer, each within its time. Does I/O.
 
-All of it runs in the thread of the port's event loop; handlers run elsewhere, and bring their answer back to it.
+It runs in the thread of the port's event loop; handlers run in other threads.
 """
 
 from __future__ import annotations

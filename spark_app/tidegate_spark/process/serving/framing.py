@@ -1,6 +1,6 @@
-"""Where a request ends: its head and its body, each within bounds. Pure.
+"""Finds the end of a request: head and body, each within bounds. Pure.
 
-What the head says is judged before the body is read, so that a stranger's body is never kept.
+The head is judged before the body is read, so a stranger's body is never kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What answers one request that is there as a whole: the standard library's handler, from bytes to bytes. No I/O."""
+"""Answers one complete request by the standard library's handler, from bytes to bytes. No I/O."""
 
 from __future__ import annotations
 

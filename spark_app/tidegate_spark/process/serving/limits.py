@@ -1,4 +1,4 @@
-"""How much of a process a port may take. Pure."""
+"""The limits of a port. Pure."""
 
 from __future__ import annotations
 

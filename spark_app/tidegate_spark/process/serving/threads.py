@@ -1,4 +1,4 @@
-"""A few threads that handle requests, and a bounded number of requests that wait for them. Thread safe."""
+"""A pool of few threads for requests, with a bounded queue. Thread safe."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Spark's settings, and where PySpark is: what a process knows before a JVM runs."""
+"""Spark's settings, and where PySpark is, before a JVM runs."""

@@ -1,4 +1,4 @@
-"""How an executor's memory is shared out when the script says what its heap gets: the whole is the spec's. Pure."""
+"""Divides an executor's memory when the script sets the heap; the total is the spec's. Pure."""
 
 from __future__ import annotations
 

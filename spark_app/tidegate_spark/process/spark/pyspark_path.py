@@ -1,6 +1,6 @@
-"""Where Python finds PySpark in images that have it only inside Spark's own directory, as Apache Spark's have.
+"""Finds PySpark in images that have it only in Spark's own directory. Looks at files, imports nothing.
 
-There ``spark-submit`` would put it on the path; our entry point comes before. Looks at files, imports nothing.
+``spark-submit`` would put it on the path; our entry point runs before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""What leads S3A, in Spark's JVMs, to the application's own storage, whatever a script says of S3A. Pure.
+"""S3A settings that lead to the application's own storage, whatever a script sets. Pure.
 
-A script sets ``fs.s3a.…`` for its inputs: in its builder, in the session's settings, or by
-``hadoopConfiguration().set``. What S3A has for a bucket beats what it has for all, so the path to the application's own
-storage is set for its bucket: checkpoints, fence and pins stay where the spec says.
+S3A's settings for one bucket beat those for all buckets, so they are set for the storage's bucket.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Spark's configuration for one driver process, from the driver's configuration. Pure.
+"""Spark's configuration for one driver process. Pure.
 
 Order of precedence: what Tidegate owns, then ``spec.sparkConf``, then the script's own, then Tidegate's defaults.
 """

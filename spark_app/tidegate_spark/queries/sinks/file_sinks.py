@@ -1,8 +1,7 @@
-"""File sinks after a rollback: what they remember of batches that are run again is taken back. Talks to the JVM.
+"""Removes entries of rolled-back batches from the logs of file sinks. Talks to the JVM.
 
-Spark's file sink writes down each batch in ``<path>/_spark_metadata`` and leaves out, without a word, a batch whose
-number stands there already. In a lineage that goes back to an earlier batch those numbers come again, with other rows;
-so they do for an application that takes the place of another one, and starts from a snapshot from before its end.
+Spark's file sink skips, without a message, a batch whose number is in ``<path>/_spark_metadata``. After a rollback, or
+when an application takes over another one's outputs, those numbers come again with other rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Notes where an application's queries write, and keeps a fork's from writing where its original's do. I/O: the store.
+"""Notes where an application's queries write, and refuses a fork's query that would write there. I/O by the store.
 
-It is one small object at each start of a query. What cannot be noted is said in the log, and keeps nothing from
-starting: a store that does not answer will be told of by the query itself.
+A note that cannot be written is logged, and prevents no start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where streaming queries write, so that a fork does not write where its original does. No I/O.
+"""The outputs of streaming queries, compared for forks. No I/O.
 
-An application notes where its queries write (``outputs.json``). Another one that starts from its snapshot takes that
-note along (``origin.json``), and none of its queries starts that would write to the same place.
+An application notes its outputs (``outputs.json``). A fork copies that note (``origin.json``), and none of its queries
+may write to the same place.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Tables of ``toTable``: where their catalog and their data are, and whether Spark can continue a query into one.
+"""Tables of ``toTable``: their catalog and data, and whether Spark can continue a query into one. Talks to the JVM.
 
-The session catalog of a script is in the memory of the driver, unless the script or ``spec.sparkConf`` says otherwise.
-At the next start the table is not in it, and Spark would create it again: ``SessionCatalog.validateTableLocation``
-refuses that where its folder has files (LOCATION_ALREADY_EXISTS), and does not ask where the writer names a path. So a
-query is given the path of a folder that is its own. Talks to the JVM.
+A script's session catalog is in memory unless configured otherwise, so after a restart the table is unknown and Spark
+refuses to create it over existing files (LOCATION_ALREADY_EXISTS) unless the writer names a path. So the query gets a
+path of its own.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Keeps a query from reading its state for something else than it is."""
+"""Prevents a query from reading its state with other columns than it was written with."""

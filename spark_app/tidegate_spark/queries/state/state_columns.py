@@ -1,7 +1,7 @@
-"""What becomes of state whose columns have other names in another version. Pure.
+"""Compares the columns of state between two versions. Pure.
 
-Spark compares the types of a state's columns, in their order, and no names: two columns of one type that change places
-are read for one another. A name alone that is another one changes nothing, if it is the column's name.
+Spark compares types by position and no names: two columns of one type that change places are read for one another. A
+renamed column alone is harmless.
 """
 
 from __future__ import annotations

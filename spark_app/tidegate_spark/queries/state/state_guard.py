@@ -1,9 +1,8 @@
-"""Keeps a query from reading columns of its state for one another. Talks to the JVM, and does file I/O.
+"""Refuses a query that would read columns of its state for one another. Talks to the JVM, does file I/O.
 
-Spark writes down of what columns a state is when it is new, and from then on compares types alone, in their order. What
-a new version would make of it Spark says only when it plans a batch, of which the first writes state and outputs. So
-the query is planned here before it starts, as if it were new, in a folder of its own: no batch runs, and what Spark
-writes down there is compared with what the checkpoint has. Of transformWithState in Python, planning calls ``init``.
+Spark shows a new version's columns only when it plans the first batch, which writes state and outputs. So the query is
+planned here first, as a new one in a temporary folder, without running a batch, and the columns are compared with the
+checkpoint's. For transformWithState in Python, planning calls ``init``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Notices about a version that are given when it is launched first, and not with each launch. I/O by the store's port.
+"""Gives notices about a version once, at its first launch. I/O by the store's port.
 
-What a version makes of the state is the same at each of its launches. Which notices it has had is noted in the storage:
-pods, and statuses, may be gone by then.
+Which were given is noted in the storage, because pods and statuses may be gone by the next launch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A checkpoint as its readers see it: a listing by directory, what is missing from it, what cannot be read. Pure.
+"""A checkpoint as its readers see it: a listing by directory, and errors. Pure.
 
-The names are those that Spark 4.2 gives to files; each reader says which of Spark's classes writes what it reads.
+File names are those of Spark 4.2; each reader names the Spark class that writes what it reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The beginning of what Spark compressed, decompressed no further than asked for. Pure.
+"""Decompresses the beginning of what Spark's CompressionCodec wrote, no further than asked. Pure.
 
-Written by Spark's CompressionCodec. LZ4 is what it uses for state unless
-``spark.sql.streaming.stateStore.compression.codec`` says otherwise; zstd is read if pyarrow is there.
+LZ4 is Spark's default for state (``spark.sql.streaming.stateStore.compression.codec``); zstd is read if pyarrow is
+there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The files of one state store that Spark's HDFSBackedStateStoreProvider keeps. Pure.
+"""The files of a state store of Spark's HDFSBackedStateStoreProvider. Pure.
 
-A version of the state is the newest ``<version>.snapshot`` that is not later, and a ``<version>.delta`` for each
-version after it (``loadMap`` and ``loadSnapshot``, with AutoSnapshotLoader). Snapshots are an abbreviation: without
-any, the deltas from the first one on are the state. A batch that is retried writes its deltas again under the same
-names.
+A version is the newest ``<version>.snapshot`` that is not later, and a ``<version>.delta`` for each version after it
+(``loadMap`` and ``loadSnapshot``, with AutoSnapshotLoader); without a snapshot, all deltas. A retried batch writes its
+deltas again under the same names.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """Which files of a Spark checkpoint make up one batch. Pure: a listing and a way to read files in, a set of files out.
 
-A query that is started on these files resumes after the batch, with the state it had then. For each kind of file there
-is a reader beside this module. Nothing is guessed: what is not understood is refused with the file's name, and so is
-what is needed and missing. Partitions of the state that Spark no longer uses and files of attempts that did not count
-are left out.
+A query that starts on these files resumes after the batch with its state. Each kind of file has a reader in this
+package. A file that is not understood, or is needed and missing, is refused by name; unused partitions and files of
+attempts that did not count are left out.
 
-A file sink's log, ``_spark_metadata``, is beside the sink's output, not in the checkpoint. It knows the batches that
-were written; the sink skips those, so that a query that is taken back to an earlier batch on the same output writes
-nothing until it is past them. Most checkpoints do not tell which sink they are of.
+A file sink's log, ``_spark_metadata``, is beside the output and not in the checkpoint.
 """
 
 from __future__ import annotations

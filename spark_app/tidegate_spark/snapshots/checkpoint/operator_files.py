@@ -1,12 +1,11 @@
-"""What a checkpoint says of its stateful operators, and the files that say so. Pure.
+"""The files of a checkpoint that describe its stateful operators. Pure.
 
 Spark's OperatorStateMetadata: ``state/<operator>/_metadata/metadata`` (V1, written once) or
 ``state/<operator>/_metadata/v2/<batch>`` (V2, one for each start of the query; OperatorStateMetadataV2FileManager
 purges old ones). The schema of the state is in ``state/<operator>/0/[<store>/]_metadata/schema``
 (StateSchemaCompatibilityChecker) or, for V2, in files below ``state/<operator>/_stateSchema`` that the metadata names.
 
-Those names are absolute: a copy of a checkpoint still reads the schemas of the original, as long as there is one.
-``relocated`` makes metadata of the place it is copied to.
+Those names are absolute, so ``relocated`` rewrites the metadata of a copy.
 """
 
 from __future__ import annotations

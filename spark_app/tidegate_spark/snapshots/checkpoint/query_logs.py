@@ -1,6 +1,6 @@
-"""The logs of a query in its checkpoint: what it is, where a batch ended, and what was committed with it. Pure.
+"""The logs of a query in its checkpoint: id, offsets and commits of batches. Pure.
 
-``metadata`` (StreamMetadata of Spark) has the query's id, ``offsets/<batch>`` (OffsetSeqLog) is written before a batch
+``metadata`` (StreamMetadata of Spark) has the query's id; ``offsets/<batch>`` (OffsetSeqLog) is written before a batch
 runs, ``commits/<batch>`` (CommitLog) after it.
 """
 

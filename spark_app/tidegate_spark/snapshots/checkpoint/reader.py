@@ -1,4 +1,4 @@
-"""What taking a snapshot asks of whoever reads checkpoints, :mod:`layout`. No I/O."""
+"""The interface by which a snapshot is taken of a checkpoint; :mod:`layout` implements it. No I/O."""
 
 from __future__ import annotations
 

@@ -1,14 +1,12 @@
-"""The files of one state store that Spark's RocksDBStateStoreProvider keeps. Pure.
+"""The files of a state store of Spark's RocksDBStateStoreProvider. Pure.
 
-RocksDBFileManager writes a snapshot of a version as ``<version>.zip``, whose entry ``metadata``
-(RocksDBCheckpointMetadata) names the immutable files in ``SSTs/`` and ``logs/`` that belong to it. With changelogs
-(StateStoreChangelogWriter) a version is the newest snapshot that is not later, and a ``<version>.changelog`` for each
-version after it.
+RocksDBFileManager writes a version as ``<version>.zip``, whose entry ``metadata`` (RocksDBCheckpointMetadata) names the
+immutable files in ``SSTs/`` and ``logs/`` that belong to it. With changelogs (StateStoreChangelogWriter) a version is
+the newest snapshot that is not later, and a ``<version>.changelog`` for each version after it.
 
-Checkpoint format 2 puts a unique id into these names, ``<version>_<id>``, since a batch that is retried writes its
-files again and only one attempt counts: the one whose ids the commit log has. The versions it was made of are in the
-lineage at the head of its changelog. Files of the same versions with other ids may lie beside them; Spark does not look
-at those (RocksDB.loadWithCheckpointId), and neither does this.
+In checkpoint format 2 names are ``<version>_<id>``, with the id of the attempt; the commit log says which attempt
+counted. The lineage at the head of its changelog names the versions it was made of. Other ids are ignored, as Spark
+does (RocksDB.loadWithCheckpointId).
 """
 
 from __future__ import annotations

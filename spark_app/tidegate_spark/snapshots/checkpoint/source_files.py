@@ -1,12 +1,11 @@
 """The files of a query's sources. Pure.
 
-A source keeps its own things in ``sources/<number or name>``: Kafka's first offsets, for example, are ``sources/0/0``.
-They are written once and taken as they are.
+``sources/<number or name>`` is written once and taken as it is; Kafka's first offsets, for example, are
+``sources/0/0``.
 
-The file source keeps a log there of the files it has read (FileStreamSourceLog): one entry for each of its own offsets,
-which are not the numbers of batches, and every so many entries one named ``<offset>.compact`` that has all before it.
-It writes an entry before the batch that reads it, so the log may be ahead of the batch that is asked for. What is ahead
-is left out: a query that resumes finds those files again.
+The file source keeps a log of the files it has read there (FileStreamSourceLog), numbered by its own offsets, not by
+batches; every so often an entry ``<offset>.compact`` has all before it. It writes before the batch that reads it, so
+entries after the wanted batch are left out: a query that resumes finds those files again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The files in which Spark says of what columns a state store is: key and value, of each column family. Pure.
+"""The files with the columns of a state store: key and value, for each column family. Pure.
 
-SchemaHelper of Spark writes them: version 1 and 2 for stores with one family, version 3 (transformWithState, newer
-joins) for several. Columns are in Spark's JSON form of a schema, in the order in which rows have them.
+Spark's SchemaHelper writes them: versions 1 and 2 for stores with one family, version 3 (transformWithState, newer
+joins) for several. Columns are in Spark's JSON form of a schema, in the order of the rows.
 """
 
 from __future__ import annotations

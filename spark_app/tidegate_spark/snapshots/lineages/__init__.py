@@ -1,1 +1,1 @@
-"""What stands beside lineages: what each was filled with, what an upgrade or a rehearsal left, what is being made."""
+"""The objects beside lineages: marks, notes of upgrades and rehearsals, and attempts of repartitions."""

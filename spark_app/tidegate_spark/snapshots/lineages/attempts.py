@@ -1,9 +1,7 @@
-"""Lineages that are being made of others: which there are, and how one goes that was not finished. I/O by the library.
+"""Lineages that a repartition is making, and the removal of unfinished ones. I/O by the library.
 
-An object says of a lineage that it is being made, from before its first file until a driver is about to run in it. Each
-attempt has a lineage of its own, so what another one has left is nobody's. That goes for a whole lineage as well, which
-has its mark, as long as the object is there: its pod was lost before anybody had read its last words, or the operator
-has changed its mind.
+An object marks a lineage as being made, from before its first file until a driver is about to run in it. Each attempt
+has its own lineage, so what a former attempt left can be removed, even if it is whole: nobody read its pod's result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The object beside a lineage that says what it was filled with: ``lineages/<n>.json``. I/O by the library."""
+"""The mark of a lineage, ``lineages/<n>.json``: what it was filled with. I/O by the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rehearsal leaves in the application's storage, and how that goes. I/O through the port."""
+"""A rehearsal's files in the application's storage, and their removal. I/O by the port."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The batches that the version before an upgrade committed last, and the order to keep those. I/O by the library.
+"""Notes the last batches of the previous version, and orders a snapshot of them. I/O by the library.
 
-They are found out before the new version commits anything, and written down once: whoever comes later, in the same
-launch, in another one, or to undo the upgrade, finds the same ones, whatever was committed since.
+They are noted once, before the new version commits anything, so every later process finds the same ones.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Deletes all that an application has in its storage, with respect for those who need its snapshots."""
+"""Deletes an application's storage, unless others need its snapshots."""

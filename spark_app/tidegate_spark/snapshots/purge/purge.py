@@ -1,13 +1,10 @@
 """Deletes every object below the application's prefix. Does I/O.
 
-What another application has kept further below, which is gone itself, is left alone: nobody asked for that to go.
+Nothing is deleted without the claim, ``app.json`` with the application's uid, which is deleted last, nor while others
+hold one of the snapshots. Storage that a deleted application further below retained stays.
 
-Nothing is deleted without the claim: ``app.json`` with the uid of the application. It goes last of all. Nothing is
-deleted either while others need one of the snapshots, and none of those is to be had any more from then on.
-
-Idempotent: it can be interrupted and started again at any time. Exit codes: 0 nothing is left, or the storage belongs
-to another application or does not say to whom; 75 (EXIT_DEPENDENCY) storage does not answer, or others need a
-snapshot; 1 no usable configuration.
+It can be interrupted and repeated. Exit codes: 0 nothing is left, or the storage belongs to another application or does
+not say to whom; 75 (EXIT_DEPENDENCY) storage does not answer, or others need a snapshot; 1 no usable configuration.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a purge says of the snapshots that it finds. No I/O."""
+"""Messages of a purge about snapshots. No I/O."""
 
 from __future__ import annotations
 

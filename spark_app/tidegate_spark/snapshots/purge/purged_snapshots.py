@@ -1,8 +1,7 @@
-"""What a purge does to the catalog of snapshots before it deletes anything. Does I/O.
+"""Prepares the catalog of snapshots for a purge. Does I/O.
 
-Who needs a snapshot stands in the catalog: an import, or an application of another place that is to start from it. The
-purge waits for those. Otherwise it puts all snapshots into ``deleting``, in one conditional write: who comes later to
-hold one is told that it was deleted, instead of losing its files.
+A purge waits for holders: imports, and applications that are to start from a snapshot. Otherwise it puts all snapshots
+into ``deleting`` in one conditional write, so that later holders are refused instead of losing files.
 """
 
 from __future__ import annotations

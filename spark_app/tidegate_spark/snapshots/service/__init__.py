@@ -1,1 +1,1 @@
-"""Orders about snapshots: taken in, queued, carried out and reported, in a driver or in a pod of their own."""
+"""Orders about snapshots: received, queued, carried out and reported, in a driver or a pod."""

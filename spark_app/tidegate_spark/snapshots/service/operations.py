@@ -1,7 +1,4 @@
-"""Carries one order about an application's snapshots out, once, and says what came of it. I/O through the library.
-
-The same for the driver of a running application and for the short pod of one that does not run.
-"""
+"""Carries out one order about snapshots, once, in a driver or a pod. I/O by the library."""
 
 from __future__ import annotations
 

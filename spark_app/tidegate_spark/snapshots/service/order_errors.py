@@ -1,4 +1,4 @@
-"""What keeps an order about snapshots from being carried out, by what carries it out. No I/O."""
+"""Errors of an order about snapshots, by what carries it out. No I/O."""
 
 from __future__ import annotations
 

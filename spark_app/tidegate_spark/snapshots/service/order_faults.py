@@ -1,7 +1,4 @@
-"""What keeps an order about snapshots from being carried out: whether it passes by itself, and its words.
-
-No I/O of its own.
-"""
+"""Why an order about snapshots fails: whether it may pass by itself, and the message. No I/O of its own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Carries orders about snapshots out where no driver does. Does I/O.
+"""The process of a snapshot pod: carries out orders where no driver does. Does I/O.
 
-Idempotent: it can be interrupted and started again at any time. Exit codes: 0 every order has ended, or is held by
-somebody; 75 (EXIT_DEPENDENCY) something did not pass while it was waited for, such as a storage that does not answer;
-1 no usable configuration. The termination message says how far each order is.
+It can be interrupted and repeated. Exit codes: 0 every order has ended, or is held by somebody; 75 (EXIT_DEPENDENCY)
+something did not pass in time, such as a storage that does not answer; 1 no usable configuration. The termination
+message has the progress of each order.
 """
 
 from __future__ import annotations

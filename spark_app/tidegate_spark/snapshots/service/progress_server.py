@@ -1,7 +1,4 @@
-"""Tells whoever asks how far a snapshot pod is: figures, and neither offsets nor words. Does I/O: one open port.
-
-The pod has no token that the operator would know, and nothing that it tells needs one.
-"""
+"""Serves a snapshot pod's progress as numbers only, without a token. Does I/O: one open port."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The orders about snapshots that a process knows, and how far each is. Thread safe, no I/O.
+"""The queue of orders about snapshots, with the progress of each. Thread safe, no I/O.
 
-An order is entered once, however often it is given. To take a snapshot gives way to disposing of it, never the other
-way round.
+A repeated order is entered once. Disposing of a snapshot replaces taking it, never the reverse.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Where a driver takes orders about snapshots in. No I/O of its own.
+"""Receives orders about snapshots in a driver. No I/O of its own.
 
-What carries them out is loaded with the first order, or when the driver has been up for a while: a start has better
-things to do.
+The worker is loaded with the first order, or some time after the start.
 """
 
 from __future__ import annotations

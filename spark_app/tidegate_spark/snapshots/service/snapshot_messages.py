@@ -1,4 +1,4 @@
-"""What a snapshot waits for, and what helps one that failed: facts in, text out. No I/O."""
+"""Messages: what a snapshot waits for, and what helps a failed one. No I/O."""
 
 from __future__ import annotations
 

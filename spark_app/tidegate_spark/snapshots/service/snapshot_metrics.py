@@ -1,4 +1,4 @@
-"""What Prometheus is told of an application's snapshots, as far as this driver process sees them. No I/O."""
+"""Metrics of snapshots in a driver process. No I/O."""
 
 from __future__ import annotations
 

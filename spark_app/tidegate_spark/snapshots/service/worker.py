@@ -1,7 +1,7 @@
-"""Carries orders about snapshots out, one after the other, and knows how far each is. I/O through the carrier.
+"""Carries out orders about snapshots one after the other, with retries. I/O by the operations.
 
-What may pass by itself is tried again, with pauses that grow; what cannot is given up, and what was begun of it
-removed. A process that ends leaves everything as it is: the next one is given the order again, and goes on.
+What may pass is retried with back-off; what cannot is given up, and its beginnings are removed. A process that ends
+leaves everything as it is, and the next one gets the order again.
 """
 
 from __future__ import annotations

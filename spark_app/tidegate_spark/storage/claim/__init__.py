@@ -1,1 +1,1 @@
-"""Whose storage it is, and which process may write it: the claim (``app.json``) and the fence (``fence.json``)."""
+"""The claim (``app.json``), whose storage it is, and the fence (``fence.json``), which process writes it."""

@@ -1,4 +1,4 @@
-"""Whose storage it is, and why this process does not write or delete there: facts in, text out. No I/O."""
+"""Messages: whose storage it is, and why this process does not write or delete there. No I/O."""
 
 from __future__ import annotations
 

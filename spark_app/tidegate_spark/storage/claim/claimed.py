@@ -1,8 +1,8 @@
-"""What ``app.json`` says of an application, and which launches may run by it. Pure; standard library only.
+"""Decides by ``app.json`` which launches may run, and in which lineage. Pure; standard library only.
 
-The storage is the truth about epoch and lineage: what the operator tells a driver comes from a status, which anybody
-may lose, restore from a backup or edit. So a launch runs in the lineage that the claim names. It runs in another one
-only if it opens that, for a reason that the operator recorded and names; the claim then says so, for those after it.
+The storage is the truth about epoch and lineage, because a status can be lost, restored from a backup or edited. A
+launch runs in the claim's lineage, or opens a later one for a recorded reason that it names, which the claim then
+keeps.
 """
 
 from __future__ import annotations

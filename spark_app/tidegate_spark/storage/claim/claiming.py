@@ -1,6 +1,6 @@
-"""Claims the application's place in its storage: ``app.json``. Does I/O.
+"""Claims the application's place in its storage by ``app.json``. Does I/O.
 
-Which launch may run by it is decided in :mod:`tidegate_spark.storage.claim.claimed`.
+:mod:`tidegate_spark.storage.claim.claimed` decides.
 """
 
 from __future__ import annotations

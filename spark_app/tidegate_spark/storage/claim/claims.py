@@ -1,4 +1,4 @@
-"""Claims that are not the application's own: around its place, and how their owners are named. Does I/O."""
+"""Finds claims of others around the application's place. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,13 +1,10 @@
 """The fence: which one process may write the application's storage. Logic on a port; no I/O of its own.
 
-``fence.json`` names the process that writes, and its ETag is what that process holds. Taking the fence is a conditional
-write, so of two processes that take it at once one wins and the other one sees it. Who finds another ETag than its own
-was replaced, and stops before its next batch.
+``fence.json`` names the process that writes, which holds the ETag. It is taken by a conditional write, only from an
+earlier epoch or from an earlier process of the same pod. A process that finds another ETag was replaced, and stops
+before its next batch.
 
-Epochs decide who may take it: a later one from an earlier one, never the other way round, and an epoch belongs to one
-pod. Processes of one pod follow each other: the kubelet starts the next when the one before has ended.
-
-Standard library only: the simulation of schedules runs this very code.
+Standard library only: the simulation runs this code.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Holds the fence in the application's storage for this process, and notices its loss. Does I/O through boto3.
+"""Takes the fence for this process and notices its loss. Does I/O through boto3.
 
-What the fence means is in :mod:`tidegate_spark.storage.claim.fence`; here is the object behind it, and the thread that
-looks: after each committed batch, and now and then while nothing is committed. Before each batch the JVM looks
-(``jvm/``,
-``Fence.java``); the thread is for queries that have nothing to do, and for those that our class does not write for.
+The JVM checks the fence before each batch (``jvm/``, ``Fence.java``). The thread here checks after each committed batch
+and now and then otherwise, for idle queries and for those whose checkpoint our class does not write.
 """
 
 from __future__ import annotations

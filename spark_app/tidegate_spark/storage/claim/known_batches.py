@@ -1,4 +1,4 @@
-"""Whether a storage has the batches that the operator knows to be committed. Does I/O: a few requests a query."""
+"""Checks that a storage has the batches that the operator knows to be committed. Does I/O: a few requests a query."""
 
 from __future__ import annotations
 

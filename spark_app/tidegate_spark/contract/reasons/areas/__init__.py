@@ -1,1 +1,1 @@
-"""The reasons by what they are about, each with meaning, fault and remedy."""
+"""The entries of the reasons, by area. No I/O."""

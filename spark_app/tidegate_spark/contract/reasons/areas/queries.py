@@ -1,4 +1,4 @@
-"""What Tidegate says of a query when it starts, by its source, its sink and its trigger. No I/O."""
+"""Queries that start, by source, sink and trigger: what each reason means. No I/O."""
 
 from __future__ import annotations
 

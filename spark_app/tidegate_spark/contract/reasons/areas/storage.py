@@ -1,4 +1,4 @@
-"""Storage, broker and what else an application relies on: what each reason means. No I/O."""
+"""Storage, broker and other dependencies: what each reason means. No I/O."""
 
 from __future__ import annotations
 

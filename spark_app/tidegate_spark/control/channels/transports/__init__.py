@@ -1,1 +1,1 @@
-"""Where channels lead: a topic, a queue, or the inbox in the storage."""
+"""The transports of channels: Kafka, RabbitMQ, and the inbox in the storage."""

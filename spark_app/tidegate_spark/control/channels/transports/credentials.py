@@ -1,4 +1,4 @@
-"""The Secret of a broker's channel, as it is mounted in the driver. Reads files."""
+"""Reads the mounted Secret of a channel's broker. Reads files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The channel that an application was given, made when it is needed. Talks to the JVM for Kafka's."""
+"""Makes the channel of an application's configuration. Asks the JVM for Kafka's."""
 
 from __future__ import annotations
 

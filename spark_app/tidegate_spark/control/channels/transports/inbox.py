@@ -1,14 +1,13 @@
-"""The inbox in an application's storage: how its objects are named, what is in them, where replies are. Pure.
+"""Names and contents of the objects of the inbox in the storage. Pure.
 
-``control/inbox/<time>-<writer>-<first>-<count>.json`` is a batch of CloudEvents in JSON, whole or not there. A writer
-numbers his messages from 0, so that the name says which they are: ``count`` of them from ``first`` on. Names sort by
-the writers' clocks; between two writers nothing is promised. Of one writer they sort in the order of his messages,
-whatever his clock does, and each object is put when the one before it is there.
+``control/inbox/<time>-<writer>-<first>-<count>.json`` is a batch of CloudEvents in JSON: ``count`` messages, the first
+of which has the writer's number ``first`` (writers count from 0). A writer puts one object at a time, and its names
+sort in the order of its messages whatever its clock does; nothing is promised between two writers.
 
-An object with any other name is taken as well, one event or a batch of them: whoever can copy a file can send one.
+An object with any other name is one event or a batch of them, so a message can be sent by copying a file.
 
-``control/replies/<writer>/<number>.json`` says what came of :data:`REPLIED_TOGETHER` messages of a writer, as a batch
-of events; of an object with another name it is said under that name.
+``control/replies/<writer>/<number>.json`` has the results of :data:`REPLIED_TOGETHER` messages of a writer as a batch
+of events; an object with another name has its reply under that name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""A topic as a channel, by the clients that the driver's JVM has for Spark's Kafka connector. Talks to the JVM.
+"""A Kafka topic as a channel, by the JVM's clients of Spark's Kafka connector. Talks to the JVM.
 
-Nothing is committed to the broker: what was read is in the log, with its place in the topic, and each start goes on
-from there. The order of a topic's messages is that of its one partition; between several there is none.
+Offsets are in the log and not committed to the broker. Order is that of a partition; between partitions there is none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A queue of RabbitMQ as a channel, by pika. Talks to the broker.
+"""A RabbitMQ queue as a channel, by pika. Talks to the broker.
 
-A queue has no past: what was acknowledged is gone. So a message is acknowledged when it is in the log, and what was not
-comes again, in its order. The queue has one reader at a time, this driver, so that the order is that of the queue.
+A message is acknowledged once it is logged; what is not acknowledged comes again in order. The driver is the queue's
+only reader (``exclusive``), so the order is the queue's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Publishes replies in a thread of its own, so that nobody waits for a broker's confirmation for longer than he wants.
+"""Publishes replies in a thread of its own. Talks to the broker.
 
-pika waits for the confirmation of a message without limit: a young quorum queue gives none for a minute, or none at
-all while it lacks a majority. What waits is then this thread, and neither the next message nor a stop.
+pika waits for a confirmation without limit, and a quorum queue without a majority gives none. So only this thread
+waits, and neither the next message nor a stop does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The inbox in the application's storage as a channel. I/O through the object store's port.
+"""The inbox in the application's storage as a channel. I/O by the object store's port.
 
-An object is removed when its messages are in the log, as a queue is acknowledged; what was not removed comes again and
-is known. A look is one listing; nothing else is asked of the store while nothing is there.
+An object is removed once its messages are logged; one that was not removed is read again and recognized. A poll of an
+empty inbox is one listing.
 """
 
 from __future__ import annotations
