@@ -31,7 +31,7 @@ def driver_runs_elsewhere(o: Observation, upgrade: UpgradeStatus, now: float) ->
 
 
 def new_version_runs_already(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Put the version to the test whose driver runs: what was taken over does not say that it was launched.
+    """Start the test of a version whose driver runs although the record does not know of its launch.
 
     Otherwise the upgrade would wait for ever for a driver of the previous version to stop. Nothing was kept to roll
     back to: the state has moved on with the new version.

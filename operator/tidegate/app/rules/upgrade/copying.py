@@ -27,19 +27,19 @@ _TAKEN = (SnapshotState.READY, SnapshotState.FAILED, SnapshotState.COPYING)
 
 
 def driver_is_gone(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Go on without a copy: who ended does not have to be stopped for want of one."""
+    """Go on without a copy, because the driver has ended already."""
     there = o.driver is not None and o.driver.running and not o.driver.terminating
     return None if upgrade.rollback_snapshot is None or there else _stop(o, upgrade, messages.DRIVER_GONE, now)
 
 
 def state_cannot_be_repartitioned(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Stop nothing for a repartition that Spark cannot do, by what the copy says of the state."""
+    """Refuse a repartition that Spark cannot do, by the copy's report."""
     judged = _judged(o, upgrade, now)
     return change(upgrade, messages.nothing_stopped(judged.message), judged.what) if isinstance(judged, Unfit) else None
 
 
 def copied_for_a_rehearsal(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Rehearse on the copy that is complete now."""
+    """Rehearse on the complete copy."""
     judged = _judged(o, upgrade, now)
     if not isinstance(judged, UpgradeStatus) or o.app.spec.upgrade.rehearsal is None:
         return None
@@ -47,13 +47,13 @@ def copied_for_a_rehearsal(o: Observation, upgrade: UpgradeStatus, now: float) -
 
 
 def copied(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Stop the previous version: its state could be read."""
+    """Stop the previous version, because its state could be read."""
     judged = _judged(o, upgrade, now)
     return _stop(o, judged, messages.COPIED, now) if isinstance(judged, UpgradeStatus) else None
 
 
 def copy_was_deleted_unread(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Stop nothing for a repartition of which nobody knows whether Spark can do it."""
+    """Refuse a repartition without a report that Spark can do it."""
     deleted = _report(o, upgrade, SnapshotState.DISPOSED) is not None and record.is_pending(upgrade)
     return change(upgrade, messages.COPY_REMOVED_BEFORE_REPARTITION) if deleted else None
 
@@ -65,14 +65,14 @@ def copy_was_deleted(o: Observation, upgrade: UpgradeStatus, now: float) -> Step
 
 
 def nothing_is_committed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Stop nothing: a stable version has committed something, so that files are missing."""
+    """Stop nothing: files are missing, because a stable version has committed batches."""
     report = _report(o, upgrade)
     missing = report is not None and report.reason is Reason.NOTHING_COMMITTED
     return change(upgrade, messages.NOTHING_COMMITTED) if missing else None
 
 
 def copy_failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Stop nothing: state that cannot be read cannot be rolled back to."""
+    """Stop nothing, because state that cannot be read cannot be rolled back to."""
     report = _report(o, upgrade, SnapshotState.FAILED)
     if report is None:
         return None

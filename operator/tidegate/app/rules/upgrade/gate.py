@@ -28,7 +28,7 @@ IDLE = 60.0
 
 
 def is_passed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Call the version under test stable, also one that was given up on and then came round."""
+    """Call the version under test stable, also after it had failed."""
     if not is_stable(o, record.missing_queries(o, upgrade, now)):
         return None
     message = messages.stable(_batches(o), record.unstarted_queries(o, upgrade))
@@ -36,7 +36,7 @@ def is_passed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None
 
 
 def first_version_is_stable(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Call the first version stable: there is nothing it could be rolled back to, but the next one can."""
+    """Call the first version stable, so that the next one can be rolled back."""
     status = o.app.status
     under_way = status.upgrade is not None and status.upgrade.phase in record.UNDER_WAY
     return None if status.last_stable or under_way or not is_stable(o) else Step(stable=record.stable_now(o, now))
@@ -88,7 +88,7 @@ def failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
 
 
 def failed_for_good(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Say of a version that failed why it is not rolled back."""
+    """Record why a version that failed is not rolled back."""
     problem = _failure(o, upgrade, now)
     if problem is None:
         return None
@@ -96,7 +96,7 @@ def failed_for_good(o: Observation, upgrade: UpgradeStatus, now: float) -> Step 
 
 
 def lacks_records_and_did_nothing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Roll back a version that lacks records of a source and has committed nothing: the previous one may read others.
+    """Roll back a version that committed nothing because a source lost records: the previous one may read others.
 
     That undoes nothing, and says nothing against the version. If the previous one lacks the same records, it waits for
     them in its place: what was rolled back is not tried again by itself.
@@ -117,20 +117,20 @@ def lacks_records_and_did_nothing(o: Observation, upgrade: UpgradeStatus, now: f
 
 
 def is_idle_now(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Note that the version under test has no input, with the same write that makes it Ready, however long it lasts."""
+    """Record that the version under test has no input, in the write that makes it Ready."""
     idle = upgrade.idle_start_time is None and idle_in(o, upgrade, now) == 0.0
     return change(upgrade, idle_start_time=time_from_seconds(now)) if idle else None
 
 
 def has_input_again(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Let the time of the version under test begin again when it waits no more: it could not show anything before."""
+    """Restart the time of the version under test when its input returns."""
     if upgrade.idle_start_time is None or waits_for_input(o, upgrade, now) or is_unheard(o):
         return None  # whoever decided before knew that it waits
     return change(upgrade, reason=Reason.INPUT_ARRIVED, idle_start_time=None, phase_start_time=time_from_seconds(now))
 
 
 def pod_is_refused_or_there(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Say in the record that the API server takes no pod of the version under test, and what follows, until it does."""
+    """Record that the API server refuses the pod of the version under test, until it accepts it."""
     refusal = refusal_of(o)
     if upgrade.reason != Reason.LAUNCHED:
         return None
@@ -155,7 +155,7 @@ def rollback_snapshot_is_settled(o: Observation, upgrade: UpgradeStatus, now: fl
 
 
 def something_is_disposed_of(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Forget what is gone of earlier upgrades."""
+    """Remove deleted snapshots of earlier upgrades from the record."""
     reports = o.agent.report.snapshots if o.agent is not None else ()
     gone = {report.id for report in reports if report.state is SnapshotState.DISPOSED}
     left = tuple(name for name in upgrade.obsolete if name not in gone)

@@ -28,7 +28,7 @@ from tidegate.pods.records.faults import Problem
 
 
 def repartition_is_for_nothing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Repartition no state for a version that cannot be launched: the old lineage is there, whole."""
+    """End a repartition for a version that cannot be launched; the old lineage is whole."""
     why_not, remedy = _why_nothing_follows(o) if is_pending(upgrade) else ("", "")
     if not why_not:
         return None
@@ -41,7 +41,7 @@ def repartition_is_for_nothing(o: Observation, upgrade: UpgradeStatus, now: floa
 
 
 def nothing_was_launched(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Have the stable version go on where it stopped: without a launch there is nothing to be undone."""
+    """Let the stable version continue where it stopped, because nothing was launched."""
     why_not, remedy = _why_nothing_follows(o) if not upgrade.epoch else ("", "")
     if not why_not or not can_go_on(o, o.app.status.last_stable):
         return None
@@ -50,7 +50,7 @@ def nothing_was_launched(o: Observation, upgrade: UpgradeStatus, now: float) -> 
 
 
 def work_can_be_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Roll back a version that was launched, and cannot be once more, as far as the gate would; not what it did later.
+    """Roll back a version that cannot be launched again, if the gate would; not what it did later.
 
     What it did after the time of its test is nobody's mistake: a pod that is lost days later must not undo it.
     """
@@ -67,7 +67,7 @@ def work_can_be_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> St
 
 
 def no_pod_can_be_made(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Refuse a version of which no pod can be made, as turned out only now, while the previous one is in force."""
+    """Refuse a version from which no pod can be made, while the previous one is in force."""
     why_not, remedy = _why_not_launchable(o)
     if not why_not:
         return None

@@ -42,7 +42,7 @@ def left_out(o: Observation, why: str, now: float) -> RehearsalStatus | None:
 
 
 def starts_or_pauses(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Let the time of the rehearsal begin, or, while its pod is removed as the driver's is, begin again later."""
+    """Start the time of the rehearsal, or clear it while the application is suspended."""
     known = upgrade.rehearsal or RehearsalStatus()
     begun = known.start_time is not None
     if o.app.spec.upgrade.rehearsal is None or begun != o.app.spec.suspend:
@@ -52,7 +52,7 @@ def starts_or_pauses(o: Observation, upgrade: UpgradeStatus, now: float) -> Step
 
 
 def failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Hold the version back."""
+    """Refuse the version."""
     return _ended(o, upgrade, FAILED, messages.rehearsal_failed, now)
 
 
@@ -62,12 +62,12 @@ def passed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
 
 
 def is_inconclusive(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Stop the previous version all the same: the gate is still to come."""
+    """Stop the previous version all the same, because the gate follows."""
     return _ended(o, upgrade, INCONCLUSIVE, messages.rehearsal_inconclusive, now)
 
 
 def copy_is_for_nothing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Have the copy removed of a version that will not be launched: nothing else needs it."""
+    """Dispose of the copy for a version that will not be launched."""
     snapshot = upgrade.rollback_snapshot
     if upgrade.epoch or upgrade.previous is not None or snapshot is None or not snapshot.copy or o.rehearsals:
         return None  # what was launched, or is the snapshot of the upgrade before, may not be complete yet

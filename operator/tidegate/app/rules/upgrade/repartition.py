@@ -116,7 +116,7 @@ def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> Up
 
 
 def driver_has_stopped(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Record an attempt once the previous version does not run any more; it has an epoch, which no driver has."""
+    """Record an attempt, with an epoch of its own, once the previous version has ended."""
     known = upgrade.repartition if record.is_pending(upgrade) else None
     if known is None or o.driver is not None or o.app.spec.suspend:
         return None
@@ -124,9 +124,9 @@ def driver_has_stopped(o: Observation, upgrade: UpgradeStatus, now: float) -> St
 
 
 def application_is_suspended(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Begin again when the application goes on: its pod is removed, as the driver's is, whatever the spec says by now.
+    """Remove the pod of a suspended application; the repartition starts again when it resumes.
 
-    That time is not the repartition's own.
+    The time of a suspension is not the repartition's.
     """
     known = upgrade.repartition
     if known is None or not o.app.spec.suspend:
@@ -136,7 +136,7 @@ def application_is_suspended(o: Observation, upgrade: UpgradeStatus, now: float)
 
 
 def succeeded(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Launch the new version in the lineage that is whole."""
+    """Launch the new version in the new lineage, which is whole."""
     known, outcome = upgrade.repartition, outcome_of(o, upgrade, now)
     if known is None or outcome is None or outcome.end is None:
         return None
@@ -151,7 +151,7 @@ def succeeded(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None
 
 
 def another_attempt_may_do(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Try once more with another pod, another epoch, another lineage."""
+    """Try again with another pod, epoch and lineage."""
     known, outcome = upgrade.repartition, outcome_of(o, upgrade, now)
     if known is None or outcome is None or not outcome.again or known.attempts >= MOST_ATTEMPTS:
         return None
@@ -160,7 +160,7 @@ def another_attempt_may_do(o: Observation, upgrade: UpgradeStatus, now: float) -
 
 
 def a_batch_is_to_be_finished(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Have the previous version run the batch that it was ended in, which it does at once; then this begins again."""
+    """Let the previous version finish its last batch; then the upgrade starts again."""
     known, outcome = upgrade.repartition, outcome_of(o, upgrade, now)
     if known is None or outcome is None or outcome.what is not Reason.BATCH_UNCOMMITTED:
         return None
@@ -173,7 +173,7 @@ def a_batch_is_to_be_finished(o: Observation, upgrade: UpgradeStatus, now: float
 
 
 def failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Have the previous version go on."""
+    """Let the previous version continue."""
     outcome = outcome_of(o, upgrade, now)
     if outcome is None or outcome.end is not None:
         return None
@@ -181,7 +181,7 @@ def failed(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
 
 
 def pod_is_there(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Record which pod an attempt has: if it goes without a word it was lost, and was not one that never came."""
+    """Record the uid of an attempt's pod, which distinguishes a lost pod from one that never existed."""
     known = upgrade.repartition
     pod = find_pod(o, known) if known is not None and not known.pod_uid else None
     return change(upgrade, repartition=replace(known, pod_uid=pod.uid)) if known and pod else None

@@ -20,7 +20,7 @@ _NOTHING_TO_ROLL_BACK = frozenset({UpgradePhase.REFUSED, UpgradePhase.WITHDRAWN}
 
 
 def is_requested(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Roll an upgrade back whose rollback snapshot the spec names; any other name does nothing."""
+    """Roll an upgrade back if the spec names its rollback snapshot; any other name has no effect."""
     snapshot, (target, rejected) = upgrade.rollback_snapshot, _target(o, upgrade)
     if snapshot is None or snapshot.id != o.app.spec.upgrade.rollback_to or snapshot.loss or target is None:
         return None
@@ -46,7 +46,7 @@ def _was_launched(upgrade: UpgradeStatus) -> bool:
 
 
 def request_is_in_vain(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Note a request for a rollback that leads to nothing, in the write that reports it: so it is reported once."""
+    """Record a request for a rollback without effect, in the write that reports it, so that it is reported once."""
     wish = o.app.spec.upgrade.rollback_to
     if wish == upgrade.rollback_to or not why_ignored(upgrade, wish):
         return None
@@ -76,7 +76,7 @@ def lost_snapshot_condition(o: Observation) -> Problem | None:
 
 
 def spec_is_reverted(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Roll a version back with its state when the spec is changed back before that version was stable."""
+    """Roll a version back when the spec is reverted before that version was stable."""
     stable, snapshot = o.app.status.last_stable, upgrade.rollback_snapshot
     # Without a launch there is nothing to be undone; without a snapshot the state stays as it is.
     if stable is None or o.spec_hash != stable.spec_hash or not upgrade.epoch or snapshot is None or snapshot.loss:

@@ -39,7 +39,7 @@ _MOST_EARLIER = 8
 
 
 def only_the_number_is_another(o: Observation, upgrade: UpgradeStatus | None, now: float) -> Step | None:
-    """Take a stable version that is to be started again for what it is: the number alone makes no other version.
+    """Record a restart of the stable version as such: `restartNonce` alone makes no other version.
 
     Nor does a secret in plain text. Unless it is to start with nothing, which is an upgrade to itself.
     """
@@ -61,7 +61,7 @@ def only_the_number_is_another(o: Observation, upgrade: UpgradeStatus | None, no
 
 
 def spec_is_stable_version(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Close the record when the spec is the last stable version again: that runs, or goes on where things are."""
+    """Close the record when the spec is the last stable version again, which runs or goes on."""
     stable = o.app.status.last_stable
     if stable is None or o.spec_hash != stable.spec_hash:
         return None
@@ -69,7 +69,7 @@ def spec_is_stable_version(o: Observation, upgrade: UpgradeStatus, now: float) -
 
 
 def newer_version_after_a_rollback(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Roll back a version under test for a newer one, which starts from the state that the stable version had.
+    """Roll back a version under test for a newer one, which starts from the stable version's state.
 
     At once: whoever fixes a version waits neither for its gate nor for its timeout.
     """
@@ -80,7 +80,7 @@ def newer_version_after_a_rollback(o: Observation, upgrade: UpgradeStatus, now: 
 
 
 def newer_version_on_what_there_is(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Put a newer version in the place of one whose work stays; the last stable one stays what is rolled back to."""
+    """Replace the version under test by a newer one on the present state; the stable version stays the rollback's."""
     if not _is_newer(o, upgrade):
         return None
     mode, (repartition, lineage) = upgrade.mode, state_of_newer(o, upgrade)
@@ -122,7 +122,7 @@ def _is_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
 
 
 def cannot_start(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
-    """Refuse a version before anything is done for it; the last one can still be rolled back."""
+    """Refuse a version before anything is done for it; the last upgrade can still be rolled back."""
     refusal = _refusal(o) if _is_new(o) else None
     if refusal is None:
         return None
@@ -134,7 +134,7 @@ def cannot_start(o: Observation, known: UpgradeStatus | None, now: float) -> Ste
 
 
 def starts_without_state(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
-    """Stop the previous version for one that starts in a new lineage with nothing, as somebody has confirmed."""
+    """Stop the previous version for a confirmed start with nothing, in a new lineage."""
     if o.app.spec.upgrade.mode is not UpgradeMode.STATELESS or not _is_new(o):
         return None
     fresh = _with_rollback_snapshot(o, known, now)
@@ -153,7 +153,7 @@ def starts_with_a_copy(o: Observation, known: UpgradeStatus | None, now: float) 
 
 
 def starts_with_the_stop(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
-    """Stop the previous version at once: there is nothing to be copied, or nobody to do it."""
+    """Stop the previous version at once, because nothing can be copied first."""
     if not _is_new(o):
         return None
     fresh = _with_rollback_snapshot(o, known, now)
@@ -162,7 +162,7 @@ def starts_with_the_stop(o: Observation, known: UpgradeStatus | None, now: float
 
 
 def something_else_is_missing(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
-    """Say what is in the way of a refused version now: something of it has come, or gone, or something else is."""
+    """Update the message of a refused version when other objects are missing than before."""
     refusal = _refusal(o) if upgrade.reason in MAY_COME else None
     if refusal is None or refusal == (upgrade.reason, upgrade.message):
         return None
