@@ -75,7 +75,7 @@ class AgentClient:
 
     async def __aenter__(self) -> AgentClient:
         """Open the session."""
-        # An agent is mostly asked every 5 to 30 s: a connection kept open in between is a file descriptor for nothing.
+        # Most agents are polled every 5 to 30 s: an open connection in between would waste a file descriptor.
         connector = aiohttp.TCPConnector(limit=self._concurrency, force_close=True)
         self._session = aiohttp.ClientSession(connector=connector, trust_env=False, auto_decompress=False)
         return self
@@ -193,7 +193,7 @@ class AgentClient:
         if session.is_answer(request, answer):
             return (answer.body or b"" if answer.is_good else _unusable(answer, trusted=True)), False
         if answer.status >= 300 or answer.body is None:
-            # What refuses whoever has not signed, or cannot answer at all, signs nothing.
+            # Answers to unsigned requests, and faults of the server, are not signed.
             return _unusable(answer, trusted=False), answer.status == _UNAUTHORIZED
         return Unanswered(messages.NOT_SIGNED), False
 
@@ -204,7 +204,7 @@ class AgentClient:
         answer = await self._send(f"Bearer {known.token}", pod, method, path, body, COMMAND_PORT)
         if isinstance(answer, Unanswered):
             return answer, False
-        # Orders with the token are what a runtime of today refuses: it has taken the place of the one before.
+        # A runtime that signs refuses orders with the token: it has replaced the one that did not.
         stale = answer.status in (_UNAUTHORIZED, _FORBIDDEN)
         return (answer.body or b"" if answer.is_good else _unusable(answer, trusted=True)), stale
 
@@ -264,7 +264,7 @@ def _why_no_answer(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return messages.no_answer(_SECONDS)
     if isinstance(error, aiohttp.ClientConnectorError):
-        # Its own words name the address, which says nothing to anybody and changes with every pod.
+        # The exception's text names the address, which changes with every pod.
         number = error.os_error.errno
         return messages.no_connection(os.strerror(number) if number else type(error.os_error).__name__)
     return f"{type(error).__name__}: {error}"

@@ -58,7 +58,7 @@ class PodsAtWork(ABC):
         try:
             answer = await self._agents.read_snapshot_pod(pod)
         except Exception:
-            # One pod's odd answer must never end the task, and the process with it.
+            # One pod's unexpected answer must not end the task, and the process with it.
             log.exception("pod not asked", namespace=key[0], pod=pod.name)
             return
         if isinstance(answer, Unanswered) or not answer.snapshots or self._followed.get(key) is not pod:

@@ -129,7 +129,7 @@ class AgentPoller:
         if followed is None:
             return
         if followed.due == float("inf"):
-            followed.hurried = True  # it is being asked now, and its answer may be of before the change
+            followed.hurried = True  # it is being polled now, and the answer may be older than the change
         else:
             self._schedule(key, 1.0)
 
@@ -181,7 +181,7 @@ class AgentPoller:
         try:
             await self._ask_agent(key, followed)
         except Exception:
-            # Whatever an answer did: it is one application's, which would otherwise count as being asked for ever.
+            # After any answer; otherwise the application would count as being polled for ever.
             log.exception("an agent's answer could not be taken in", namespace=key[0], app=key[1])
             if self._followed.get(key) is followed:
                 self._schedule(key, PACES["silent"][1])
@@ -225,7 +225,7 @@ class AgentPoller:
         try:
             return await self._agents.read_progress(key, driver)
         except Exception as error:
-            # One agent's odd answer must never end a worker, and the process with it.
+            # One agent's unexpected answer must not end a worker, and the process with it.
             log.exception("agent not asked", namespace=key[0], app=key[1])
             return Unanswered(f"{type(error).__name__}: {error}")
 
@@ -249,7 +249,7 @@ class AgentPoller:
             self._queue.wake(key)
         known = self._index.reports.get(key)
         if known is not None and self._clock() - known.taken_at > REPORT_AGE:
-            del self._index.reports[key]  # too old to be believed: the kubelet's word counts now
+            del self._index.reports[key]  # too old: the kubelet's readiness counts now
             self._queue.wake(key)
 
 
@@ -292,7 +292,7 @@ def _matters(report: AgentReport, batches: int) -> tuple[object, ...]:
 
 
 def _moves(before: AgentReport | None, report: AgentReport) -> bool:
-    # A message may wait for a query's next batch, or for ever: it is asked for soon only while something comes of it.
+    # A message may wait for a query's next batch, or for ever: polled often only while messages progress.
     known = before.control.messages if before is not None else ()
     return report.control.messages != known or any(order.state in _OPEN for order in report.snapshots)
 

@@ -35,9 +35,9 @@ def access_ready(
     age: float, driver: PodRecord | None, executors: Sequence[PodRecord], agent: TimedReport | None
 ) -> bool:
     """Return whether the access of a driver is there, as far as is known without looking."""
-    # People and namespace cleaners remove things. A driver that has all it asked for shows that its access is there,
-    # and nobody reads it, not even a new operator: it would be thousands of requests at each start. One that is to be
-    # launched, fails, or gets no executors shows nothing of the kind.
+    # People and namespace cleaners delete access. A driver with all its executors shows that its access exists, so it
+    # is not read, not even by a new operator: that would be thousands of requests at each start. One that is to be
+    # launched, fails, or gets no executors shows nothing.
     if driver is None:
         return age < ACCESS_AGE
     failed = driver.ended is not None and driver.ended.exit_code != 0 and not driver.ready

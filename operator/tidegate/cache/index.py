@@ -200,7 +200,7 @@ class Index:
         lost = not app.status.store and not app.status.epoch
         launched = key in self.launching or (lost and self._has_driver(key))
         held, by_finalizer = held_by(app, launched=launched), lost and may_be_lost(app)
-        # Of one whose status is lost while it has no driver, only the finalizer tells that it was to be launched there.
+        # If the status is lost and there is no driver, only the finalizer shows an earlier launch.
         may_hold = held_by(app, launched=True) if by_finalizer else held
         return (not holds_back(wanted, held), not holds_back(wanted, may_hold), *age_of(app))
 
@@ -241,11 +241,11 @@ class Index:
         known = self._known_pod(pod)
         if self._gone.is_late(pod.uid, version_number(pod.resource_version)):
             return None
-        # Of two pods of a name, too: the later one has the later versions.
+        # Also for two pods of one name: the later one has later versions.
         if known is not None and version_number(known.resource_version) >= version_number(pod.resource_version):
             return None
         pod = as_first_seen(pod, known)
-        if not pod.role:  # nobody's; pods of an imported snapshot are of no application
+        if not pod.role:  # nobody's; pods of an imported snapshot have no application
             return self.remove_pod(known) if known is not None else None
         key = (pod.namespace, pod.app)
         if known is not None and known.app != pod.app:
@@ -274,7 +274,7 @@ class Index:
         key = (last.namespace, last.app)
         if known is not None and version_number(known.resource_version) >= version_number(last.resource_version):
             last = known
-        if known is not None and last.ended is None:  # of one that cannot be read, the end was seen before
+        if known is not None and last.ended is None:  # the end of an unreadable one was seen before
             last = dataclasses.replace(last, ended=known.ended, running=known.running)
         if last.role == ROLE_DRIVER and last.ended is not None and not last.running:
             self._parted[key] = dataclasses.replace(last, labelled=True)  # what is gone gets none back

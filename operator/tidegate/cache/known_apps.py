@@ -123,5 +123,5 @@ def is_newer(metadata: Metadata, known: Metadata) -> bool:
 def age_of(app: StreamingApp) -> tuple[str, bool, str]:
     """Return by what applications are ordered: the oldest first."""
     created = app.metadata.creation_timestamp
-    # Times are whole seconds. Of two of the same second the one that was launched is the older one, whatever its uid.
+    # Times are whole seconds: of two in one second, the one that was launched counts as older, whatever its uid.
     return (created.isoformat() if created else "", app.status.epoch == 0, app.metadata.uid)

@@ -94,7 +94,7 @@ def held_by(app: StreamingApp, *, launched: bool = False) -> tuple[Root, ...]:
 
 
 def _runs_as_its_spec_says(app: StreamingApp) -> bool:
-    # Launched by an operator that did not write down where: a spec that was edited since says where it is to be.
+    # Launched by an operator that did not record the place: an edited spec has the new one.
     return app.status.applied_spec_hash == spec_hash(app)
 
 

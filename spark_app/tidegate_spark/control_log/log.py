@@ -112,8 +112,8 @@ class ControlLog(LogReader):
             self.append([Entry(0, Kind.ROLLED_BACK, of=_end(state, entries), lineage=lineage)])
             found = [entry for entry in self._entries.values() if entry.lineage == lineage]
             if found:
-                # What lies between may have been removed: so what is in force behind it is written down. What was read
-                # of topics stays read.
+                # Segments in between may have been removed, so a base keeps what is in force behind them. What was read
+                # from topics stays read.
                 behind = replace(fold(state, [*entries, found[0]]), consumed=self._taken.consumed)
                 base = self._base_of(behind)
                 self._objects.put_base(base)
@@ -124,7 +124,7 @@ class ControlLog(LogReader):
         """Return whether a new base is worth its write: after many entries, or some and ``seconds``; without I/O."""
         with self._lock:
             entries = self._last - max(self._bases, default=0)
-            # What it costs grows with what it has to name.
+            # The cost of a base grows with the ids in it.
             many = max(ENTRIES_PER_BASE, self._taken.count // KNOWN_PER_ENTRY)
             if entries >= many or self._segments >= SEGMENTS_PER_BASE:
                 return True
@@ -141,7 +141,7 @@ class ControlLog(LogReader):
             now = self._clock()
             self._taken.remembered(now - KNOWN_SECONDS if now - self._opened >= OFFERED_SECONDS else 0.0, offered)
             base = self._base_of(self.state_at(position))
-            # One that is there says the same of what is in force.
+            # An existing base has the same state.
             self._objects.put_base(base)
             self._bases[position] = base
             self._segments, self._since = 0, now
@@ -161,7 +161,7 @@ class ControlLog(LogReader):
             kept = self._needed_base(bases[:-1], oldest)
             if not kept:
                 return 0
-            # Whoever finds an old base looks for the segments behind it: so bases go first.
+            # Bases first, because a reader of an old base looks for the segments behind it.
             self._objects.delete(BASES, [base for base in bases if base < kept])
             self._bases = {base: read for base, read in self._bases.items() if base >= kept}
             segments = self._objects.numbers(SEGMENTS)

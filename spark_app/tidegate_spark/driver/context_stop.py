@@ -51,10 +51,10 @@ def guard_context(queries: Queries, progress: Progress, grace_seconds: float, en
         if not active:
             return
         log.info("the script stops Spark: %d running queries end first", len(active))
-        # One that is paused would wait for its release.
+        # A paused query would wait for its release.
         ending.before_stop()
         budget = Budget.of(grace_seconds)
-        # In a function of the query's own (foreachBatch) it would be waited for by itself.
+        # A function of the query (foreachBatch) would wait for itself.
         own = threading.current_thread() is threading.main_thread()
         deadline = time.monotonic() + (budget.batch if own else min(budget.batch, OTHER_THREADS_SECONDS))
         for each in stop_at_boundary(active, deadline, budget.unwinding):

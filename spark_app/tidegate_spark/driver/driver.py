@@ -87,7 +87,7 @@ def undisturbed(action: Callable[[], object]) -> None:
         try:
             action()
             return
-        except BaseException:  # an end of ours has its words; these would take their place
+        except BaseException:  # our own end has a message, which the script's exception would replace
             traceback.print_exc()
 
 
@@ -132,7 +132,7 @@ class Driver:
         self._watch: watch.Watch | None = None
         self._wanted: int | None = None
         self._storage = LaunchStorage(config, environment, output, progress, self._ending)
-        # Whether it is away for a second or a day, and what the JVM has to be told then, is not known.
+        # The storage may be away for a second or a day, and the settings of the waiting JVM be others by then.
         self._storage.on_fault = self._end_ahead
         self._exit_calls = ExitCalls()
 
@@ -169,7 +169,7 @@ class Driver:
         sys.path[:0] = [spark_session.python_path_entry(path) for path in paths]
         main = preflight.find_main(kept_main(self._config.main))
         config, environment = self._config, self._environment
-        # They are of this very epoch and pod, and take longer to go than all that follows.
+        # First of all, because the executors of the previous process take longer to go than everything that follows.
         leftovers_gone = begin_removal(config, environment) if environment.on_kubernetes else lambda: None
         held = self._storage.prepare()
         pinned = self._storage.find_pin() if held is not None else None
@@ -182,7 +182,7 @@ class Driver:
         process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead)
         in_image = main.path == preflight.local_path(
             config.main
-        )  # a mounted one is alone, and executors do not have it
+        )  # a mounted program has no neighbours, and executors do not have it
         self._await_script(process, paths, main.path if in_image else "")
         if self._ending.requested.is_set():
             return Outcome(Reason.STOPPED, messages.STOPPED_WHILE_STARTING)
@@ -196,7 +196,7 @@ class Driver:
     def _run_script(self, main: preflight.Main) -> Outcome:
         try:
             return self._after_script(run_script(main, self._config.args))
-        except SystemExit as error:  # of a handler that the script set, after its last line
+        except SystemExit as error:  # from a handler of the script, after its last line
             return outcome_of_exit(error.code)
         finally:
             self._ending.script_returned.set()
@@ -212,7 +212,7 @@ class Driver:
             return outcome
         fence = self._storage.fence
         if outcome.reason in {Reason.FENCED, Reason.APPLICATION_FAILED} and fence is not None:
-            # A script whose query was fenced may end in words of its own, and a lost race for a file has others.
+            # A script may hide FencedException behind another exception, and a lost race for a file raises another.
             lost = fence.look()
             if lost is not None or outcome.reason is Reason.FENCED:
                 return fencing.lost_while_running(lost or Fenced(), self._config)
@@ -321,9 +321,9 @@ class Driver:
         """Wait for the script's threads and for its queries, as long as nobody asks for the end."""
         quiet = 0
         while not self._ending.requested.is_set():
-            # A thread that runs may start a failed query again, as the script may before its last line.
+            # A running thread may start a failed query again, as the script may before its last line.
             quiet = 0 if what_goes_on() else quiet + 1
-            # Twice: a thread of a pool that has just taken its work looks like one that waits for it.
+            # Twice, because a pool's thread that has just taken work looks like a waiting one.
             if quiet > 1:
                 failure = watch.first_failure(self._queries)
                 if failure:

@@ -95,7 +95,7 @@ class BackOff:
     def _note_round(self, number: int, shortest: float, now: float) -> None:
         self.ended += number
         if self.is_held(now):
-            return  # they are of the round whose pause is under way
+            return  # they belong to the round whose pause is under way
         if shortest >= HEALTHY_SECONDS or now - self.held_until >= HEALTHY_SECONDS:
             self._rounds = 0
         self._rounds += 1

@@ -76,7 +76,7 @@ class SparkBackend:
         backend = scala_context.schedulerBackend()
         info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(_WHY, jvm.scala.Option.empty())
         for each in ids:
-            # The target is set already, and Spark is to tell the executor: neither is to be done by the call.
+            # The target is set already, and Spark tells the executor: the call does neither.
             backend.decommissionExecutor(each, info, False, False)
 
 
@@ -161,7 +161,7 @@ class Scale:
     def _have(self, wanted: int, now: float) -> None:
         is_new = wanted != self._applied
         if is_new:
-            # First the target: Spark would replace who goes.
+            # The target first; otherwise Spark would replace the executor.
             self._request(wanted)
             self._note_wish(wanted)
         staying = _oldest_first(each for each in self._backend.registered() if each not in self._leaving)
@@ -180,7 +180,7 @@ class Scale:
 
     def _note_wish(self, wanted: int) -> None:
         if self._living is not None:
-            self._living.hurry()  # a pause that is under way holds for the new number, too
+            self._living.hurry()  # a pause under way counts for the new number, too
         if wanted < (self._instances if self._applied is None else self._applied):
             self._back_off.forgive_starting(_numbers(self._backend.registered()))
 

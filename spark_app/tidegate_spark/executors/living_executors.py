@@ -27,7 +27,7 @@ def living(pods: dict[str, Any], prefix: str, pod_uid: str) -> frozenset[int]:
     for pod in executors_of(pods, prefix, pod_uid):
         metadata, phase = pod["metadata"], pod.get("status", {}).get("phase", "")
         number = metadata["name"].removeprefix(f"{prefix}-exec-")
-        # Spark takes one that is being deleted for gone, too, and starts another one.
+        # Spark counts a pod that is being deleted as gone, and starts another one.
         if number.isdecimal() and phase not in _ENDED and "deletionTimestamp" not in metadata:
             found.add(int(number))
     return frozenset(found)

@@ -33,7 +33,7 @@ def digest_of(home: Path, settings: Mapping[str, str], variables: Mapping[str, s
     """
     conf = Path(variables.get("SPARK_CONF_DIR") or home / "conf")
     if (conf / "spark-env.sh").exists():
-        return ""  # a script may do something else each time
+        return ""  # that script may set something else each time
     known = {key: value for key, value in variables.items() if key not in OF_ONE_PROCESS}
     try:
         files = [conf / "spark-defaults.conf", conf / "java-opts"]

@@ -70,7 +70,7 @@ def begin(
         credentials = s3_client.read_credentials(environment.credentials_directory, config.credentials_secret)
         home = _spark_home(variables)
     except (FaultError, ImportError, ValueError):
-        return None  # whoever needs them says so
+        return None  # the start itself reports what is missing
     asked = last_script.read(environment.work_directory)
     its = asked.over({**variables, **(credentials.variables() if credentials else {})})
     settings = sparkconf.build_spark_conf(config, environment, process, asked.settings)
@@ -109,7 +109,7 @@ class HeadStart:
         self._lock = threading.Lock()
         self._over = False
         self._began = time.monotonic()
-        # Nobody else can look into it.
+        # Readable by this process's user alone.
         self._folder = Path(tempfile.mkdtemp())
         self._door = self._folder / "door"
         try:

@@ -77,7 +77,7 @@ class StallWatch:
         status = entry.query._jsq.status()
         message, active = str(status.message()), bool(status.isTriggerActive())
         under_way = active and message == RUNS_BATCH
-        # Stages are asked for only once a batch lasts from one look to the next: most never do.
+        # Stages are read only if a batch lasts from one sample to the next; most do not.
         lasts = under_way and self._batches.get(entry.name) == last_batch
         self._batches[entry.name] = last_batch
         return Look(

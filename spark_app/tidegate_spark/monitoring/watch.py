@@ -121,7 +121,7 @@ class Watch:
 
     def _look(self) -> None:
         self._check_queries()
-        # First of all: at a stop it decides whether a batch is waited for, whatever else cannot be seen.
+        # First of all, because at a stop it decides whether a batch is waited for.
         self._see_executors()
         self.look_further()
 
@@ -149,6 +149,6 @@ class Watch:
             return
         now = time.monotonic()
         self._failed_since = self._failed_since or now
-        # A script that starts its query again gets nowhere without the fence.
+        # Without the fence, a restarted query would only fail again.
         if outcome.reason is Reason.FENCED or now - self._failed_since >= FAILED_QUERY_SECONDS:
             self._request_end(outcome)

@@ -115,7 +115,7 @@ def _write_all(target: int, data: bytes) -> None:
         while data:
             data = data[os.write(target, data) :]
     except OSError:
-        pass  # whoever reads our output went away; the tail is still wanted
+        pass  # the reader of our output is gone; the tail is still needed
 
 
 class OutputTail:

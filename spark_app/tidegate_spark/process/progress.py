@@ -245,7 +245,7 @@ class Progress:
         if not leaving.number:
             self._leaving_longest, self._leaving_since = "", 0.0
         elif leaving.longest != self._leaving_longest:
-            # Once for each: a clock that is set meanwhile must not make another time of it with each look.
+            # Computed once, so that a clock that is set meanwhile does not change it.
             self._leaving_longest, self._leaving_since = leaving.longest, time.time() - leaving.seconds
 
     def _note_ends(self, ends: Ends) -> None:

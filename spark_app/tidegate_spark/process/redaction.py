@@ -196,12 +196,12 @@ def _open_shape(content: bytes) -> int:
     held = 0
     if len(word) < LONGEST and any(marker in lower or _overlap(lower, marker) for marker in _MARKERS):
         held = len(word)
-    # These two may have spaces and line ends in them.
+    # These two shapes may contain spaces and line ends.
     key, password = tail.rfind(b"-----BEGIN "), tail.lower().rfind(b"password")
     for beginning, is_open in ((key, _OPEN_KEY), (password, _OPEN_PASSWORD)):
         if beginning >= 0 and is_open.fullmatch(tail[beginning:]):
             held = max(held, len(tail) - beginning)
-    # What is complete and ends in such a word is not divided.
+    # A complete secret that ends in such a word is not cut.
     for shape in WITH_SPACES if held and max(key, password) >= 0 else ():
         for found in shape.pattern.finditer(tail.decode("latin-1")):
             if found.start() < len(tail) - held < found.end():

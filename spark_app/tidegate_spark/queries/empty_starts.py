@@ -60,7 +60,7 @@ class EmptyStarts:
     def __init__(self, config: DriverConfig, connect: Callable[[], Library], progress: Progress) -> None:
         """Prepare; ``connect`` reaches the application's storage."""
         self._config, self._connect, self._progress = config, connect, progress
-        # Of this process, which is the only one of its time.
+        # Unique, because only one process runs at a time.
         self._starts = itertools.count(time.time_ns() // 1_000_000)
 
     def directory_of(self, writer: DataStreamWriter, name: str, kind: str, mode: str) -> str:
@@ -124,8 +124,8 @@ class EmptyStarts:
         pinned = upgrade_pin.noted(library, self._config.pin.snapshot) if self._config.pin is not None else frozenset()
         listed = library.store.list(f"{root}{checkpoint_directory(name)}{EMPTY_START}")
         directories = {entry.key: entry.key[len(root) :].partition("/")[0] for entry in listed}
-        # The last one stays: a claim sees by it that there are queries whose batches begin again.
+        # The last one stays: it shows a claim that there are queries whose batches start again.
         kept = pinned | {max(directories.values(), key=number_of_start, default="")}
         going = [key for key, directory in directories.items() if directory not in kept]
-        # Backwards: stores that keep objects as files have the directories empty by the time they come to them.
+        # In reverse order, so that stores that keep objects as files find their directories empty.
         library.store.delete(sorted(going, reverse=True))

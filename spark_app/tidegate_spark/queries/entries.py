@@ -77,7 +77,7 @@ def _goes_on(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> b
         return before.location == wanted.location  # the script says so itself
     if before.plan is None or wanted.plan is None or before.site != wanted.site:
         return False
-    # One that has ended well has read all that there was: whoever starts another one like it may mean another.
+    # A query that ended well has read everything: an equal one that starts later may be meant as another.
     return before.plan.is_same(wanted.plan) and failed(before)
 
 

@@ -47,7 +47,7 @@ def collect(library: Library, now: float) -> Collected:
     """
     reentry.enter_published(library)
     listing, sparing = _list(library), reentry.Sparing(library)
-    # The catalog of *after* the listing: what it does not name then was never put there by right, or is condemned.
+    # The catalog from *after* the listing: an object that it does not name is a stray, or condemned.
     known = library.change(lambda it: _without_strays(it, listing, sparing, now))
     going = sorted(name for name, it in known.snapshots.items() if it.state is State.DELETING)
     keys = sum(_delete_snapshot(library, name) for name in going)
@@ -64,10 +64,10 @@ def _without_strays(known: Catalog, listing: _Listing, sparing: reentry.Sparing,
     """Condemn what was left by processes that wrote after their time; what is published is none of it."""
     after = catalog.condemn_strays(known, listing.snapshots, listing.objects, now)
     if not known.serial or not (after.condemned or after != known):
-        return after  # of a lost catalog nothing is written
+        return after  # a lost catalog is not replaced
     spared = sparing.spare(known)
     snapshots = [name for name in listing.snapshots if name not in spared.snapshots]
-    # What is condemned in the history that was put back may be needed by what was taken in another one.
+    # An object that an older catalog condemns may be needed by a snapshot of the abandoned history.
     return catalog.condemn_strays(
         catalog.forget_objects(known, spared.objects), snapshots, spared.without(listing.objects), now
     )
@@ -102,7 +102,7 @@ def _list(library: Library) -> _Listing:
 
 def _delete_snapshot(library: Library, name: str) -> int:
     keys = list_keys(library.store, library.key(manifest.own_key(name)) + "/")
-    # Nobody is to take for whole what is half deleted.
+    # Delete the manifest first, so that no half-deleted snapshot looks whole.
     return _delete(library, sorted(keys, key=lambda key: (key != library.manifest_key(name), key)))
 
 

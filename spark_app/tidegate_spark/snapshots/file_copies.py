@@ -147,6 +147,6 @@ def _own(library: Library, name: str) -> dict[str, Entry]:
 def _is_copied(entry: Entry | None, source: Source, copy: Found | None) -> bool:
     if entry is None or entry.size != source.entry.size:
         return False
-    # An object is whole or not there, and the name says what its content is. Of the snapshot's own files it costs
-    # little to have the store's word for it, too.
+    # An object is whole or does not exist, and its name identifies the content. For the snapshot's own files the
+    # store's checksum is cheap, too.
     return source.shared or entry.etag in (source.entry.etag, copy.etag if copy is not None else "")

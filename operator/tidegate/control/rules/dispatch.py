@@ -61,7 +61,7 @@ def choose(
     under_way = sum(1 for name in reported if name in unfinished)
     taken = _FRAME + len(msgspec.json.encode(ends))
     orders = _fitting([s.message for s in line], MOST_UNDER_WAY - under_way, taken)
-    # What has no resource any more was deleted: nobody reads what came of it.
+    # A message without a resource was deleted: nobody reads its result.
     forget = tuple(name for name in reported if name not in unfinished)[:MOST_FORGOTTEN]
     chosen = frozenset(order.id for order in orders)
     if not chosen and not forget and not ends:

@@ -90,12 +90,12 @@ def decide_control(o: ControlObservation, now: float) -> ControlPlan:
     actions: tuple[ControlAction, ...] = writes
     if dispatch.give is not None:
         actions = (*actions, dispatch.give)
-    # Made after what the API server must hear of anyway: a quota may refuse it.
+    # Created after the status writes, because a quota may refuse it.
     made = [MakeSnapshot(it.seen.message, it.verdict.makes) for it in judged if it.verdict.makes is not None]
     new = [MakeMessage(manifest) for manifest in from_channel.to_be_made(o)]
     actions = (*actions, *(DeleteMessage(message) for message in retired[:MOST_REMOVED]), *made, *new)
     more = 0.0 if len(retired) > MOST_REMOVED or new else None
-    # The watch brings no news of what we write ourselves.
+    # The watch does not wake for our own writes.
     ending_now = (ending.retention_of(it.seen) for it in judged if it.uid in ended and not it.verdict.silent)
     wake_after = earliest(due, dispatch.wake_after, more, *ending_now, *(it.verdict.wake_after for it in judged))
     return ControlPlan(_words(o, writes, dispatch, len(retired)), actions, wake_after)

@@ -28,7 +28,7 @@ def judge_report(s: Seen, now: float) -> MessageVerdict | None:
     if report is None or not refers_to_its_app(s):
         return None
     meaning = _MEANINGS[report.state]
-    # Our own text has the numbers of what is in progress, and what it waits for; of the end the driver knows more.
+    # Our own text has numbers and waits while it is in progress; the driver's has the result.
     message = (messages.reported(report) if meaning.phase in FINAL else "") or meaning.message(report)
     if report.state is MessageState.LOGGED and s.o.agent is not None and s.o.agent.control.paused:
         message = messages.with_pause(message)

@@ -61,7 +61,7 @@ def wait_for_driver(s: Seen, now: float) -> MessageVerdict:
 
 
 def _waiting(s: Seen, reason: AnyReason, message: str) -> MessageVerdict:
-    # Of one that is in the log it is known what becomes of it: it takes effect when the application runs again.
+    # A logged message takes effect when the application runs again.
     if s.was_offered and not s.message.status.sequence:
         message = messages.with_outcome_unknown(message)
     left = s.message.expires - s.at if s.message.expires and not s.was_offered else None

@@ -94,12 +94,12 @@ def cancel(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return None
     told = [report.state for report in _reports(o) if report is not None]
     if SnapshotState.HELD in told:
-        return _release(o)  # it was completed meanwhile, and somebody has it
+        return _release(o)  # it was completed meanwhile, and has a holder
     _, verdict = first_verdict(REMOVING_RULES, o, now)
     left = patience_left(o.snapshot.metadata, now) or _pods_patience(o, verdict, now)
     if verdict.silent:
         return verdict
-    # After a while without an operator it is tried all the same.
+    # After a time without an operator it is tried all the same.
     if left or any(isinstance(action, CreateSnapshotPod | GiveOrders) for action in verdict.after):
         return dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, left or None))
     return _release(o, _tell_kept(o, messages.not_in_time(PATIENCE, verdict.message)))
@@ -129,7 +129,7 @@ def judge_disposal(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
         return _release(o, _tell_disposed())
     if report.state is not SnapshotState.HELD:
         return None
-    # Somebody may have said since whom not to wait for; who else holds it, the next report tells.
+    # A person may have released holders since; the next report has the remaining ones.
     again = agent_takes_orders(o) and bool(_released(o)) and ordered_seconds_ago(o, now) >= REMINDER
     return _order(o, now) if again else dataclasses.replace(_held(o, report), wake_after=_next_look(o))
 
@@ -189,7 +189,7 @@ def _pods_patience(o: SnapshotObservation, verdict: SnapshotVerdict, now: float)
     pod = o.disposing
     if pod is None or pod.terminating or verdict.health is Health.STALLED:
         return 0.0
-    # What it removes may be much.
+    # Deleting may take long.
     return PATIENCE if pod.running else time_left(pod.created_at, PATIENCE, now)
 
 

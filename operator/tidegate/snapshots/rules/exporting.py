@@ -49,7 +49,7 @@ def write_out(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return None
     asked = o.snapshot.spec.export
     assert asked is not None
-    # What the API server refused is to be remembered.
+    # Keep the refusal of the export's pod.
     kept = dataclasses.replace(kept, after=tuple(a for a in kept.after if not isinstance(a, ForgetRefusal)))
     pod = o.exporting
     if pod is None:
@@ -90,7 +90,7 @@ def _begin(o: SnapshotObservation, kept: SnapshotVerdict, asked: ExportSpec, now
     if pods.namespace_goes(o):
         return kept
     if any(isinstance(action, CreateSnapshotPod) for action in kept.after):
-        # One pod after the other: what the API server says of one is remembered by itself.
+        # One pod after the other, because a refusal is remembered for one.
         return dataclasses.replace(kept, wake_after=0.0)
     try:
         order = build_order(o.snapshot, o.app if refers_to_its_app(o) else None)
@@ -161,7 +161,7 @@ def _name_hopeless(pod: PodRecord, now: float) -> Problem | None:
     waiting = _refused_image(pod)
     if waiting is None or _image_patience(pod, now):
         return None
-    # The pod goes, and with it what its events told.
+    # The pod goes, and its events with it.
     return Problem(Reason.IMAGE_PULL_FAILED, messages.export_image_not_pulled(waiting.image, waiting.message))
 
 

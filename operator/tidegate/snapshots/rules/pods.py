@@ -75,7 +75,7 @@ def _without_result(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase
     if report is not None and report.state is SnapshotState.UNKNOWN:
         # Another pod of the same image would end in the same state.
         return SnapshotVerdict(phase, Health.STALLED, Reason.UNKNOWN, messages.of_report(report, Reason.UNKNOWN))
-    if _has_unknown_report(pod):  # nor would a newer operator find what it said if the pod were replaced
+    if _has_unknown_report(pod):  # a newer operator needs this report, which goes with the pod
         message = messages.unknown_termination(pod.name)
         return SnapshotVerdict(phase, Health.STALLED, Reason.UNKNOWN_TERMINATION, message)
     completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
@@ -105,7 +105,7 @@ def begin(o: SnapshotObservation, orders: SnapshotOrders, phase: SnapshotPhase, 
         create = CreateSnapshotPod(_build(_identified(o), app, orders, o.platform))
     except SpecError as error:
         return SnapshotVerdict(phase, Health.STALLED, Reason.INVALID_SPEC, messages.pod_not_built(error))
-    # Without its application the pod runs as an account that is there anyway.
+    # Without its application the pod runs as an account that always exists.
     access = (EnsureAccess(),) if app is not None and not app.spec.service_account_name else ()
     message = messages.pod_starts(name, without_driver=bool(orders.take or orders.dispose))
     return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_STARTING, message, before=access, after=(create,))
@@ -131,8 +131,8 @@ def _identified(o: SnapshotObservation) -> StreamSnapshot:
 
 
 def _is_of_an_older_spec(o: SnapshotObservation, pod: PodRecord) -> bool:
-    # One that was made before somebody fixed the spec would go on with what was wrong. What the pod has not of the
-    # application is none of its business: a new version does not end hours of work.
+    # A pod from before a fix of the spec would continue with the fault. Only what it takes from the application counts,
+    # so that a new version does not end hours of work.
     if o.app is None or not refers_to_its_app(o):
         return False
     made_of = hash_of_export(o.snapshot, o.app) if pod.role == ROLE_EXPORT else hash_of_taken(o.app)

@@ -94,7 +94,7 @@ def _judge_failed(o: SnapshotObservation) -> _Judgement:
 
 def _judge_ready(o: SnapshotObservation, now: float) -> _Judgement:
     rule = retention_of(o.snapshot)
-    # One that is not whole is as good as none.
+    # A damaged snapshot does not count.
     ready = (s for s in o.siblings if s.status.phase is SnapshotPhase.READY and s.is_final and not is_damaged(s))
     later = [s for s in ready if _is_later(s, o.snapshot)]
     if not later:

@@ -120,7 +120,7 @@ def _verification(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) 
 
 
 def _core(status: StreamSnapshotStatus) -> StreamSnapshotStatus:
-    # Whoever waits, waits for a phase or a condition; words and figures can wait a little.
+    # People and programs wait for phases and conditions; messages and numbers may be late.
     silent = tuple(msgspec.structs.replace(condition, message="") for condition in status.conditions)
     return msgspec.structs.replace(status, conditions=silent, progress=None)
 
@@ -134,7 +134,7 @@ def _with_intent(o: SnapshotObservation, status: StreamSnapshotStatus, now: floa
         return msgspec.structs.replace(status, storage=storage_of_import(o.snapshot))
     if app is None:
         return status
-    # How the storage is reached may change; what the snapshot is of may not, once it is complete.
+    # The access to the storage may change; the snapshot's origin may not, once it is complete.
     status = msgspec.structs.replace(status, storage=storage_of(app))
     if status.ready_time is not None or status.image:
         return status
@@ -148,7 +148,7 @@ def _with_results(status: StreamSnapshotStatus, report: SnapshotReport, now: flo
     if owner is not None and report.lineage:
         owner = SnapshotApp(uid=owner.uid, lineage=report.lineage)
     if owner is None:
-        # Of an imported one nothing was known before.
+        # The origin of an imported snapshot is known only now.
         owner, image = SnapshotApp(uid=report.app_uid, lineage=report.lineage, name=report.app), report.image
     return msgspec.structs.replace(
         status,

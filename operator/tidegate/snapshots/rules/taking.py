@@ -71,7 +71,7 @@ def keep_final(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         reason_from(ready.reason),
         ready.message,
         after=(*put_away(o, o.taking or o.disposing), *stamp),
-        # With another stamp it may have to go: to be looked at once more.
+        # With new limits it may have to be deleted: reconcile again.
         wake_after=0.0 if stamp else expires_in(o, now),
     )
 
@@ -85,7 +85,7 @@ def find_damage(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return None
     verified = status.verification
     if verified is not None and verified.completion_time.timestamp() + OLDEST_REPORT > now - report.seconds:
-        return None  # what the driver saw was before that, or about then: it tells again
+        return None  # the driver's check is older than the verification; it will report again
     message = messages.of_report(report, Reason.SNAPSHOT_DAMAGED)
     after = put_away(o, o.taking or o.disposing)
     return SnapshotVerdict(SnapshotPhase.FAILED, Health.STALLED, Reason.SNAPSHOT_DAMAGED, message, after=after)
@@ -138,7 +138,7 @@ def _remove_what_was_begun(o: SnapshotObservation, now: float) -> SnapshotVerdic
     if pod is None:
         return pods.begin(o, SnapshotOrders(dispose=(snapshot_id(o.snapshot.metadata),)), phase, now)
     report = pods.pods_report(o, pod)
-    # What is held by now was completed, and stays with those who have it.
+    # A held snapshot was completed, and stays with its holders.
     ended = report is not None and report.state in (SnapshotState.DISPOSED, SnapshotState.HELD)
     if ended and pods.has_done_its_work(pod) and not pod.terminating:
         return None
@@ -287,7 +287,7 @@ def _phase(o: SnapshotObservation) -> SnapshotPhase:
 
 
 def _was_ordered(o: SnapshotObservation) -> bool:
-    # Without the record on the resource nothing of it counts: it may be another resource's of the same name.
+    # A report without the record on the resource does not count: it may be of another resource of the same name.
     return SNAPSHOT_FINALIZER in o.snapshot.metadata.finalizers and bool(o.snapshot.status.snapshot_id)
 
 

@@ -145,7 +145,7 @@ def _waits_for_work(thread: threading.Thread) -> bool:
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None or frame.f_code is not thread_pools._worker.__code__:
         return False
-    # It is there between two pieces of work, too.
+    # It is on the stack between two pieces of work, too.
     queue: Any = getattr(thread_pools, "_threads_queues", {}).get(thread)
     return queue is None or bool(queue.empty())
 

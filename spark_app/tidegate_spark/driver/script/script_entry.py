@@ -181,9 +181,9 @@ class Entry:
         if _wants_connect(options):
             raise self._refused(messages.NO_CONNECT)
         self._refuse_if_over()
-        with SparkContext._lock:  # another thread may be at its try, which is not refused yet
+        with SparkContext._lock:  # another thread may be trying, and not be refused yet
             if self._tried and self._context is None:
-                # PySpark makes a SparkConf of what the JVM has, and whoever tries it without a setting would have it.
+                # PySpark makes a SparkConf from the JVM's settings: the next try would keep the refused ones.
                 self._host.end_try()
                 self._tried = {}
         judged = self._judge(_settings(options.items()))

@@ -341,7 +341,7 @@ def state_facts(facts: Mapping[str, Any]) -> StateFacts:
         provider=str(facts.get("provider") or ""),
         partitions=planned,
         operators=tuple(str(each.get("name")) for each in operators),
-        # Of one partition in all, that says nothing.
+        # With a single partition this says nothing.
         one_place=any(each.get("onePlace") or each.get("partitions", planned) != planned for each in operators),
     )
 

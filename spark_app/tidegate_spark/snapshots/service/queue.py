@@ -149,7 +149,7 @@ class OrderBook:
     ) -> None:
         self._count += 1
         report = SnapshotReport(name, SnapshotState.WAITING, message=NOT_BEGUN)
-        # At the end, if it was there.
+        # Moved to the end, if it exists.
         self._jobs.pop(name, None)
         self._jobs[name] = Job(self._count, report, task, order, holders, errand, now)
 
@@ -162,7 +162,7 @@ class OrderBook:
         """Return what is to be done first, at its time; None if all have ended."""
         with self._lock:
             waiting = [job for job in self._jobs.values() if not job.ended]
-        # A batch that must be this one perishes.
+        # Exact batches first: Spark may clean them up.
         due = [job for job in waiting if job.due <= now and job.is_exact]
         return min(due or waiting, key=lambda job: (job.due, job.number), default=None)
 

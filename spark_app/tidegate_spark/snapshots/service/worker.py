@@ -206,7 +206,7 @@ class SnapshotKeeper:
 
     def _take(self, job: Job, order: SnapshotOrder) -> SnapshotReport:
         tell = self._teller(job)
-        # Else a newer batch does, and Spark is left alone.
+        # Otherwise a newer batch will do, and needs no pin.
         pin = self._runs and (job.is_exact or Reason.CLEANED_TOO_FAST in job.tries)
         return self._carrier.take(order, tell, pin, lambda: self._book.has_urgent(job))
 

@@ -95,7 +95,7 @@ def known_beside(claim: Claim, config: DriverConfig, is_there: Callable[[int], b
     if config.lineage == claim.lineage:
         return dataclasses.replace(known, otherwise=True) if _began_otherwise(claim.opened, config) else None
     if claim.epoch == config.epoch:
-        return known  # an epoch is of one launch, and that one was in the other lineage
+        return known  # an epoch belongs to one launch, which was in the other lineage
     if config.opening == OPENS_NOTHING and not is_there(config.lineage):
         return known
     return None
@@ -112,10 +112,10 @@ def expected_beside(claim: Claim, config: DriverConfig) -> tuple[str, ...]:
     if config.expects == EXPECTS_STATE:
         return (f"{config.lineage or lineage}/",)
     if config.expects == EXPECTS_NOTHING or claim.opened is not None:
-        return ()  # with its opening a runtime writes what a lineage is to be filled with
+        return ()  # a claim with an opening has what the lineage is to be filled with
     if config.lineage > FIRST_LINEAGE:
         return (f"{lineage}/", f"{lineage}.")
-    # In a first one there may be a part of what it was filled with; its mark says that it was.
+    # A first lineage may be half filled; only its mark shows that it is whole.
     return (f"{lineage}.json",) if lineage == FIRST_LINEAGE else (f"{lineage}/", f"{lineage}.")
 
 
@@ -165,7 +165,7 @@ def _owner(config: DriverConfig) -> dict[str, Any]:
 
 def _began_otherwise(opened: Opening | None, config: DriverConfig) -> bool:
     if opened is None or config.opening not in _OPENS:
-        return False  # it goes on there, or nobody knows: what was filled has its mark
+        return False  # no reason was named, or none was recorded: then only the mark counts
     if opened.what != config.opening:
         return True
     if config.opening != OPENS_FROM_SNAPSHOT or opened.startFrom is None or config.start_from is None:

@@ -131,7 +131,7 @@ def _first(client: S3Client, config: DriverConfig, spark_version: str) -> tuple[
         if config.expects != EXPECTS_NOTHING:
             raise _nothing_there(config)
         if config.opening == OPENS_NOTHING and config.lineage != FIRST_LINEAGE:
-            # Whoever begins without state begins in the first one: the number is nobody's record, or the files went.
+            # A start with nothing in an empty place starts in the first lineage: nothing recorded the number here.
             nothing = f"{config.storage.uri}, where there is nothing,"
             raise BehindError(nothing, config, Known(config.epoch, FIRST_LINEAGE, found=False))
         return as_claimed({}, None, config, spark_version), None

@@ -111,10 +111,10 @@ def check(port: FencePort, held: Held) -> Fenced | None:
 
 def _is_ahead(holder: Holder, me: Holder) -> bool:
     if holder.uid != me.uid:
-        return False  # whose the storage is, app.json says; an earlier owner's fence holds nobody up
+        return False  # app.json names the owner; an earlier owner's fence stops nobody
     if holder.epoch == me.epoch:
         return holder.pod_uid != me.pod_uid
-    # A lineage is never left for an earlier one: who is to run in that was told so by a status that is old.
+    # No launch returns to an earlier lineage: one that is to run in it comes from an old status.
     return holder.epoch > me.epoch or holder.lineage > me.lineage
 
 

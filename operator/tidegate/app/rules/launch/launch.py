@@ -83,11 +83,11 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
     if not refusal.recorded:
         return None  # no epoch was spent on it: launch as if for the first time
     access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
-    # Of the launch that was refused. One that the API server failed to answer, or answered with a fault of its own, is
-    # not taken up in this way: its pod may yet appear, so each further attempt spends an epoch, which costs nothing.
+    # The epoch of the refused launch. A create without an answer, or with a fault of the API server, is not repeated in
+    # its epoch: its pod may yet appear.
     create = _create(o, refusal.epoch)
     if not refusal.attempts:
-        # What a LimitRange demands is known by now, and nobody has refused this pod.
+        # This pod, with what a LimitRange demands, was not refused yet.
         starting = starting_message(o, refusal.epoch)
         return Verdict(
             Phase.STARTING,
@@ -98,7 +98,7 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
             after=create,
             wake_after=0.0,
         )
-    # Looked at again at once: the watch does not wake for a pod that the answer to its creation has already brought.
+    # Reconcile at once: the watch does not wake for a pod that is known from the answer to its creation.
     return Verdict(
         Phase.PENDING,
         Health.STALLED,
@@ -138,9 +138,9 @@ def launch(o: Observation, now: float) -> Verdict | None:
     epoch = o.app.status.epoch + 1
     why_not = why_not_built(o)
     if why_not:
-        # What the API server found is asked again after a while: it may know more by then, or a webhook be fixed.
+        # Ask the API server again after a while: a webhook may be fixed by then.
         again = LONGEST_REFUSED_PAUSE if o.unfit is not None or o.references.missing else None
-        # What was never launched has nothing to be cleared away, and the finalizer would say that it was.
+        # An application that was never launched gets no finalizer: it would say that it was.
         finalizer, reason = _finalizer(o) if o.app.status.epoch else (), reason_not_built(o)
         # Where the status was lost an epoch says from now on that it was: an epoch that was never used costs nothing.
         lost = (1, 0) if may_be_lost(o.app) else (0, 0)
@@ -151,8 +151,8 @@ def launch(o: Observation, now: float) -> Verdict | None:
         before = (*before, EnsureAccess())
     before = (*before, EnsureLaunchSecrets(epoch))
     if o.app.status.epoch > 0:
-        # For the first launch the API server itself settles it: the pod's name is constant. Where the pod of before
-        # comes up after all, its epoch is an earlier one: it is stopped, and needs no Secrets for that.
+        # The first launch needs no check, because the pod's name is constant. If an earlier pod appears after all, its
+        # epoch is earlier: it is stopped, and needs no Secrets for that.
         gone = ConfirmDriverGone(driver_pod_name(o.app.metadata.name))
         before = (*before, gone, *(DeleteLaunchSecrets(former) for former in _former_epochs(o.app.status)))
     return Verdict(
@@ -235,7 +235,7 @@ def pods_to_try(o: Observation) -> tuple[tuple[str, dict[str, Any]], ...]:
     try:
         pods = _pods(o, status.epoch + 1)
     except SpecError:
-        return ()  # that is said without asking anybody
+        return ()  # known without asking the API server
     needed = {
         ROLE_DRIVER: status.epoch > 0,
         ROLE_EXECUTOR: bool(o.app.spec.pod_template or o.app.spec.executor.pod_template),

@@ -41,7 +41,7 @@ def _advised_status(o: Observation, spec: AutoscalingSpec) -> AutoscalingStatus:
     if advice is None or advice.mode != spec.mode.value:
         if known is None or known.mode == spec.mode.value:
             return known or AutoscalingStatus(mode=spec.mode.value)
-        # What one mode decided is not the other's; what was learned of the program is.
+        # Another mode forgets the decisions of this one, and keeps what was learned of the program.
         return AutoscalingStatus(mode=spec.mode.value, memory=known.memory)
     evaluation, past = advice.evaluation, advice.evaluation.past
     return AutoscalingStatus(
@@ -70,7 +70,7 @@ def tell_scaling(o: Observation, now: float) -> tuple[PublishEvent, ...]:
     limited = o.advice.evaluation.step in TOLD_ONCE
     if limited and (known is None or known.reason != new.reason):
         occasion = f"{o.app.metadata.generation}/{new.target}/{o.advice.at // 3600:.0f}"
-        # Without figures, which are others each time: near a bound it begins again and again, and is told once an hour.
+        # Without numbers, which change: near a bound it starts repeatedly, and is reported once an hour.
         message = autoscaling_messages.with_metrics(o.advice.summary) if o.advice.summary else new.message
         told = (*told, PublishEvent(reason_from(new.reason), message, new.reason != Reason.AT_MAXIMUM, occasion))
     return told

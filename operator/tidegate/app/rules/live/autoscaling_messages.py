@@ -30,5 +30,5 @@ def periods_ignored(faults: Sequence[tuple[int, str]]) -> str:
     """Return the text; each fault has the period's place in the list and why its schedule never fires."""
     which = "this period" if len(faults) == 1 else "these periods"
     named = " ".join(f"spec.autoscaling.excludedPeriods[{number}].schedule: {why}." for number, why in faults)
-    # What holds comes first: an event has no room for all of a long list.
+    # The effective entries come first, because an event has no room for a long list.
     return f"The autoscaler ignores {which} and follows the others until that is corrected. {named}"

@@ -86,7 +86,7 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
         return stalled(Phase.FAILED, problem)
     completion_time = driver.ended.completion_time if driver.ended else 0.0
     if not o.memory.launched_at <= completion_time <= now:
-        completion_time = o.memory.launched_at  # by our clock: the node's is another one
+        completion_time = o.memory.launched_at  # by our clock, because the node's may differ
     left = time_left(completion_time, growing_pause(o.memory.quick_relaunches + 1, FIRST_PAUSE, LONGEST_PAUSE), now)
     if left:
         return stalled(Phase.FAILED, problem, wake_after=left)
@@ -104,7 +104,7 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
         return None
     told = read_termination(driver.ended)
     if told is not None and told.reason is Reason.STOPPED:
-        return None  # asked to stop from outside, at a batch boundary: the next start is an ordinary one
+        return None  # it was asked to stop, at a batch boundary: the next start is an ordinary one
     problem = name_end(driver)
     if (told is None or told.reason not in _FOR_A_PERSON) and _on_its_way_back(o, driver, driver.ended):
         message = messages.restarting_after(problem.message, driver.name)
@@ -124,7 +124,7 @@ def _on_its_way_back(o: Observation, driver: PodRecord, ended: Exit) -> bool:
         return False
     if known.phase in (Phase.RUNNING, Phase.STOPPING):
         return True  # nothing was written since it ran: this is the first crash
-    # The crash that was already told stays what it was called; a later one is the second in a row.
+    # A crash that was reported keeps its reason; a later one is the second in a row.
     told_of = known.last_exit.completion_time if known.last_exit else None
     return known.phase is Phase.STARTING and told_of is not None and told_of == time_from_seconds(ended.completion_time)
 

@@ -59,7 +59,7 @@ def clear_earlier_driver(o: Observation, now: float) -> Verdict | None:
     if driver is None or driver.epoch >= o.app.status.epoch or driver.app_uid != o.app.metadata.uid:
         return None
     if driver.ended is not None and is_told(driver.ended, o.app.status):
-        return None  # of its end the status speaks: it ran, because the operator died before it made the epoch's own
+        return None  # the status has its end: it ran, because the operator ended before it created this epoch's pod
     verdict = None if o.app.spec.suspend else _as_it_ended(o)
     if verdict is None or driver.terminating:
         return verdict
@@ -145,11 +145,11 @@ def _as_it_ended(o: Observation) -> Verdict | None:
     if status.phase is Phase.COMPLETED:
         return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, messages.FINISHED)
     if ready.reason == Reason.RESTART_POLICY_NEVER and o.app.spec.restart.policy is not RestartPolicy.NEVER:
-        return None  # somebody took back what it waits for
+        return None  # the policy that it waits for was changed
     final = _FINAL.get(ready.reason) if status.phase is Phase.FAILED else None
     if final is None:
         return None
-    # Built again, and not what the condition says: that may have told of an edit that is gone since.
+    # The message is built again, because the condition's may mention an edit that was reverted since.
     return Verdict(Phase.FAILED, Health.STALLED, reason_from(ready.reason), final(ends.last_end(o)))
 
 
@@ -205,7 +205,7 @@ def recent_failures(o: Observation, now: float) -> tuple[datetime.datetime, ...]
 def _unplanned_end(o: Observation, verdict: Verdict) -> str:
     """Return one word for an end of the driver that is to be counted now, or an empty string."""
     if o.driver is None:
-        # With the first look at its absence: the status that is written then knows no driver any more.
+        # Counted at the first reconcile without it, because the status has no driver after that.
         return Reason.DRIVER_LOST if verdict.unplanned and _ran_when_last_seen(o.app.status) else ""
     asked = o.app.spec.suspend or o.driver.spec_hash != o.spec_hash
     taken_back = o.driver.terminating and stop_was_asked_for(o.app.status)

@@ -155,12 +155,12 @@ def judge_reported_driver(o: Observation, now: float) -> Verdict | None:
     phase = _phase_of(report)
     if report.fault is not None:
         return stalled(phase, name_reported(report.fault, o.driver))
-    # Of a state that is not known here the kubelet knows as much as there is to know.
+    # A newer runtime may report an unknown state: then the kubelet's readiness counts.
     if report.state in (DriverState.RUNNING, DriverState.UNKNOWN):
         return _judge_readiness(o, o.driver, report.ready or o.driver.ready, now)
     if report.state in (DriverState.STOPPING, DriverState.ENDED):
         if not o.driver.terminating and o.app.status.phase in (Phase.STARTING, Phase.FAILED):
-            return None  # it ends by itself before it has run: how, is told in a moment
+            return None  # it ends by itself before it has run; its termination message comes in a moment
         return Verdict(
             phase,
             Health.RECONCILING,
@@ -189,7 +189,7 @@ def _without_executors(o: Observation, driver: PodRecord, now: float, phase: Pha
     problem = name_shortage(o, driver, now)
     if problem is None or o.agent is None:
         return None
-    # Those of the previous version may still be on their way out, and make room in a moment.
+    # Executors of the previous version may still be ending, and then make room.
     stuck = not running_executors(o) and is_short(o.agent.report, now, SHORT_SECONDS)
     verdict = _lacking(o, driver, problem, phase, Health.STALLED if stuck else Health.RECONCILING)
     return dataclasses.replace(verdict, wake_after=look_again_in(o, now))
@@ -209,7 +209,7 @@ def judge_ready_driver(o: Observation, now: float) -> Verdict | None:
         return None
     answer_due = driver.ready_time + AGENT_PATIENCE
     first_start = o.app.status.phase is Phase.STARTING and driver.ended is None and not driver.restarts
-    # A node's clock that is ahead must not make it wait.
+    # A node's clock that is ahead must not delay it.
     if first_start and driver.ready_time - 1 <= now < answer_due:
         message = starting_message(o, max(driver.epoch, o.app.status.epoch))
         return Verdict(Phase.STARTING, Health.RECONCILING, Reason.DRIVER_STARTING, message, wake_after=answer_due - now)
@@ -224,7 +224,7 @@ def judge_silent_driver(o: Observation, now: float) -> Verdict | None:
     if known.epoch != driver.epoch or known.driver is None or known.driver.restarts != driver.restarts:
         return None
     if known.phase is Phase.STOPPING:
-        # The agent goes before its process does.
+        # The agent ends before its process does.
         message = messages.stopping(driver.name)
         return Verdict(Phase.STOPPING, Health.RECONCILING, Reason.DRIVER_STOPPING, message)
     if known.phase is not Phase.RUNNING:
@@ -257,10 +257,10 @@ def _phase_of(report: AgentReport) -> Phase:
 def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
     problem = name_shortage(o, driver, now)
     if problem is None and o.agent is not None and o.agent.report.control.paused:
-        # What somebody asked for is no fault: neither Stalled nor on its way.
+        # A requested pause is no fault: neither Stalled nor Reconciling.
         return Verdict(Phase.RUNNING, Health.READY, Reason.PAUSED, messages.paused(driver.name))
     if problem is None:
-        # One is paid for, and the other one keeps the application from being steered; nothing is wrong with batches.
+        # An executor that stays costs money, and a silent agent prevents orders; batches are unaffected.
         aside = name_lingering(o, driver, now) or name_silence(o) or _name_misunderstanding(o, now)
         again = look_again_in(o, now)
         if aside is None:

@@ -28,7 +28,7 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
         or start is None
         or not start.snapshot_name
         or o.app.status.start_from is not None
-        or o.app.status.lineage  # it has long begun, and the status was lost: what is left to do the storage knows
+        or o.app.status.lineage  # it has started before its status was lost: the storage knows what is left to do
         or is_usable(o.origin)
         # It was about to be launched before, so it may have begun, and the status was lost: the storage is asked.
         or o.app.status.epoch
