@@ -76,7 +76,7 @@ class AccessKeeper:
         self._client = client
         self._index = index
         self._clock = clock
-        # A lock lives as long as somebody holds it or waits for it: applications come and go.
+        # A lock exists while somebody holds it or waits for it, because applications come and go.
         self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._without_shared: set[str] = set()
         """Namespaces in which nothing grants rights to all drivers, as earlier versions did."""
@@ -92,7 +92,7 @@ class AccessKeeper:
             age = self._index.checked_access.age(key, self._clock())
             if age < ACCESS_AGE:
                 return None
-            # Looked for first where they should be, made first where nothing is known: mostly one request for each.
+            # Read first where they should exist, created first where nothing is known: mostly one request for each.
             have = self._make if age == float("inf") else self._mend
             account, *grants = build_access(app)
             # The launch waits for this. The Role comes before the binding, which is refused to an operator that may
@@ -143,9 +143,9 @@ class AccessKeeper:
         elif found.is_as(manifest):
             return None
         else:
-            # Of an earlier application of the name, whose end would take it along; of an earlier version of the
-            # operator; or changed by somebody. It is replaced, not patched: the operator needs no right to change
-            # roles, and whose role a binding refers to cannot be changed at all.
+            # It belongs to an earlier application of the name and would be deleted with it, is from an earlier
+            # operator, or was changed by somebody. It is replaced, not patched: the operator has no right to change
+            # roles, and a binding's role cannot be changed at all.
             log.info("access replaced", reason="AccessChanged", object=path_of(manifest))
             gone = await self._client.delete(path_of(manifest), uid=found.metadata.uid)
             if isinstance(gone, FAILURES) and not isinstance(gone, NotFound):

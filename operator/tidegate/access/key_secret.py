@@ -55,13 +55,13 @@ async def _read_or_make(client: KubeClient, namespace: str, name: str) -> Operat
     if isinstance(found, NotFound):
         key = secrets.token_urlsafe(KEY_BYTES)
         manifest = _manifest(namespace, name, key)
-        # Nobody leads yet, and it is not the leader's alone.
+        # No leadership is needed: each replica has the key.
         made = await client.send_beside(
             "POST", collection_of(manifest), msgspec.Raw, manifest, patience=PATIENCE_SECONDS
         )
         if isinstance(made, FAILURES) and not isinstance(made, AlreadyExists):
             return key_messages.key_not_made(made).replace(key, "[redacted]")
-        # Read back, whoever made it: so all have the same, and what the API server keeps.
+        # Read back, so that all processes have the stored key, whichever created it.
         found = await client.get(path, _Secret)
     if isinstance(found, FAILURES):
         return key_messages.key_not_read(found)

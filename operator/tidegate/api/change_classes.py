@@ -92,12 +92,12 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "snapshots.timeZone": ChangeClass.NONE,
     "snapshots.verify": ChangeClass.NONE,
     "snapshots.finalSnapshot": ChangeClass.NONE,
-    # For who takes over what an earlier resource left: it has run nothing yet, or it is of no meaning any more.
+    # For a takeover of an earlier resource's storage: the application has run nothing yet, or the field has no effect.
     "startFrom.adopt": ChangeClass.NONE,
     "startFrom.adoptLineage": ChangeClass.NONE,
     "startFrom.exportedState.uri": ChangeClass.STATE_MIGRATION,
     "startFrom.startingOffsets": ChangeClass.STATE_MIGRATION,
-    # For who takes the place of an application that was stopped, also long after it began.
+    # For taking over a stopped application's outputs, also long after the start.
     "startFrom.outputs": ChangeClass.NONE,
     "startFrom.snapshotRef.name": ChangeClass.STATE_MIGRATION,
     "state.partitions": ChangeClass.STATE_MIGRATION,

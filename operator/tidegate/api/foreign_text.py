@@ -185,6 +185,6 @@ def split_validation_error(text: str) -> tuple[str, str]:
 
     Without that it is about the whole object.
     """
-    # From behind: a value that is repeated may say anything.
+    # From the end, because a quoted value may contain anything.
     problem, found, path = text.rpartition(" - at `")
     return (problem, path.removesuffix("`").removeprefix("$").lstrip(".")) if found else (text, "")

@@ -167,7 +167,7 @@ def _canonical(path: str, value: Any) -> str:
     try:
         return str(parse_quantity(f"spec.{path}", value).normalize())
     except SpecError:
-        # Building the pod reports it; a hash has nothing to say about what is right.
+        # Building the pod reports it; the hash does not validate.
         return str(value)
 
 

@@ -105,11 +105,11 @@ class ActionExecutor:
             case do.RememberTold(epoch=epoch, sequence=sequence):
                 run.remember(told=(epoch, sequence))
                 return None
-            case _:  # those about pods: the type checker finds any other one
+            case _:  # actions on pods: the type checker finds any other
                 return await PodActions(self._client, self._secrets).carry_out(run, action)
 
     async def _publish(self, run: PlanRun, event: PublishEvent) -> Outcome:
-        # What follows a launch is told when there is time for it: other launches wait for this worker.
+        # Events of a launch are published later, because other launches wait for this worker.
         publish = self._events.publish_later if run.launched else self._events.publish
         await publish(run.app.metadata, event, run.now)
         return None
@@ -142,7 +142,7 @@ class ActionExecutor:
         in_specs_store = status.store == store_identity(storage.endpoint, storage.region)
         if in_specs_store and (rival := self._index.rival(run.app)):
             return LookAgain(refusal_messages.storage_taken(rival))
-        # Two that are decided on at the same time must not both take the place: whoever begins to record has it.
+        # Two applications must not both take the place: the one whose record starts first has it.
         self._index.launching.add(run.key)
         recorded = False
         try:
@@ -150,7 +150,7 @@ class ActionExecutor:
             recorded = outcome is None
         finally:
             self._index.launching.discard(run.key)
-            if not recorded:  # also where the API server did not answer: nobody else wakes who found the place taken
+            if not recorded:  # also without an answer: nothing else wakes those that found the place taken
                 self.wake_all(self._index.waiting_for(run.key))
         if outcome is not None:
             return outcome
@@ -223,7 +223,7 @@ class ActionExecutor:
     def _refuse_launch(self, run: PlanRun, reason: Reason, message: str) -> Outcome:
         """Refuse what has to be there before a driver; one that runs already is not held up by it."""
         deleted = run.app.metadata.deletion_timestamp is not None
-        # What is made while the application goes is made for the purge.
+        # An account that is created during deletion is for the purge.
         name = purge_pod_name(run.key[1]) if deleted else driver_pod_name(run.key[1])
         if any(pod.name == name for pod in self._index.pods(run.key)):
             log.warning(message, reason=reason)
@@ -250,7 +250,7 @@ class ActionExecutor:
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
         self._index.of(SnapshotIndex).put(answer)
-        # Its queue is woken by the watch; what was written here, the application's next look has to see.
+        # The watch wakes its queue; the application's next reconcile has to see this write.
         self._wake(run.key)
         return None
 
@@ -270,7 +270,7 @@ class ActionExecutor:
 
     async def _order_snapshots(self, run: PlanRun, pod: PodRecord, orders: SnapshotOrders) -> Outcome:
         answer = await self._agents.order_snapshots(run.key, pod, orders)
-        # Of one that was not taken, too: it is given again after the same pause, and decided on without an answer.
+        # Also if it was refused: it is sent again after the same pause, and decisions do not need the answer.
         given = (run.now, process_of(pod))
         run.remember(orders_given=given, orders_refused=_refusal_of(answer, pod))
         if isinstance(answer, Unanswered):

@@ -36,7 +36,7 @@ class AutoscalingController:
 
     def running(self, concurrency: int) -> list[Running]:
         """Return what the leader runs."""
-        # One: a look is arithmetic, and only who wants more executors asks for quotas.
+        # One worker: an evaluation is arithmetic, and quotas are read only when more executors are wanted.
         return [
             (1, "autoscaling worker", self.queue.run_worker),
             (1, "autoscaling timers", self.queue.run_timers),

@@ -116,7 +116,7 @@ def _bound(quota: ResourceQuota, name: str, amount: Decimal | None, there: int, 
     if left is None:
         return dataclasses.replace(bound, unsure=True)
     if amount is None:
-        # Of one that is used up no pod gets anything, whatever it would be given.
+        # A used-up quota admits no pod, whatever defaults it would get.
         return dataclasses.replace(bound, unstated=_STATED_BY[name], unsure=left > 0, hint=hint)
     return dataclasses.replace(bound, most=there + max(0, int(left // amount)), asked=_written(name, amount))
 

@@ -79,7 +79,7 @@ class AutoscalingReconciler:
         past, history = _begin(app, settings, before)
         history, advice = recommend(settings, history, past, sight)
         if advice.evaluation.recommended > advice.evaluation.current:
-            # Only who wants more asks: it is one more request, and few namespaces have quotas.
+            # Only if more are wanted, because few namespaces have quotas.
             pods = self.index.pods(key)
             executors = [pod for pod in pods if pod.role == ROLE_EXECUTOR]
             driver = find_pod(pods, driver_pod_name(key[1]), ROLE_DRIVER)
@@ -97,7 +97,7 @@ def _begin(app: StreamingApp, settings: Settings, before: Watched | None) -> tup
     same = known is not None and known.mode == settings.mode.value
     past = past_of(known)
     if not same:
-        # What another mode decided is not this one's.
+        # Decisions of another mode do not count.
         past = Past(
             packing=past.packing,
             packed_with=past.packed_with,

@@ -100,7 +100,7 @@ class EventPublisher:
             return
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
-            # The log is then the only place that tells it: a namespace that is being deleted takes no events.
+            # Only the log has it then: a namespace that is being deleted accepts no events.
             log.warning(
                 "event lost",
                 namespace=about.namespace,

@@ -55,7 +55,7 @@ async def carry_out_in_order(
     """
     for action in actions:
         name = type(action).__name__
-        # Stays bound if this is the action that ends the plan: whoever logs that, logs which one it was.
+        # Stays bound if this action ends the plan, so that the log names it.
         structlog.contextvars.bind_contextvars(action=name)
         outcome = await carry_out_one(action)
         counter.count_action(name)

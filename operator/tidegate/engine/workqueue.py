@@ -158,7 +158,7 @@ class WorkQueue:
 
     async def _run_once(self, key: Key) -> float | None:
         started = self._clock()
-        # Each line that is logged while this worker is at it tells the application; whoever decides adds the rest.
+        # Each line that this worker logs during the reconcile names the application.
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(namespace=key[0], **{self._subject: key[1]})
         try:
@@ -171,7 +171,7 @@ class WorkQueue:
             self._figures.count_reconcile(REPEAT, self._clock() - started)
             return pause
         except Exception:
-            # One resource must never take the operator down; its own back-off keeps it from burning a core.
+            # One resource must not end the operator; its back-off keeps it from using up a core.
             pause = self._pause(key)
             log.exception("reconcile failed", again_after=pause)
             self._figures.count_reconcile(ERROR, self._clock() - started)

@@ -119,7 +119,7 @@ class KubeClient:
     async def __aenter__(self) -> KubeClient:
         """Open the sessions."""
         self._session = self._connection.session(self._connections)
-        # Each watch holds a connection for minutes: among the requests', enough of them would leave none to ask with.
+        # Each watch holds a connection for minutes: in the requests' pool, watches would leave none for requests.
         self._watches = self._connection.session(0)
         return self
 
@@ -240,7 +240,7 @@ class KubeClient:
         answer = await self._send_once(method, path, body, accept, longest=longest)
         if not isinstance(answer, TRANSIENT):
             return answer
-        # The machinery of retrying is only set up when there is something to retry: most requests never pay for it.
+        # Retries are set up only after a failure, so most requests do not pay for them.
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_result(lambda value: isinstance(value, TRANSIENT)),
             stop=tenacity.stop_after_attempt(_ATTEMPTS - 1),
@@ -267,7 +267,7 @@ class KubeClient:
         return await self._exchange(self._session, limits, method, path, GuardedBody(body, self._guard))
 
     def _compare_clocks(self, date: str) -> None:
-        # Parsing costs more than it is worth to do it with each answer.
+        # Parsing each answer's date would cost too much.
         if not date or time.monotonic() - self._compared_at < _COMPARED_AGAIN_AFTER:
             return
         told = _seconds_of(date)
@@ -312,7 +312,7 @@ async def read_body(response: aiohttp.ClientResponse, longest: int) -> bytes | N
     async for part in response.content.iter_any():
         body += part
         if len(body) > longest:
-            return None  # whoever leaves the response before its end closes the connection
+            return None  # a caller that leaves the response before its end closes the connection
     return bytes(body)
 
 

@@ -194,7 +194,7 @@ class SnapshotActionExecutor:
             return LookAgain("the snapshot is gone")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"write to the snapshot: {answer}")
-        # A resource that goes with its last finalizer is told of by the watch.
+        # The watch reports a resource that is gone with its last finalizer.
         run.snapshot = answer
         self._index.of(SnapshotIndex).put(answer)
         return None
@@ -250,7 +250,7 @@ class SnapshotActionExecutor:
         if isinstance(answer, AlreadyExists):
             return await self._look_at_occupant(run, name)
         if isinstance(answer, Invalid | Forbidden | NotFound):
-            # The reason may be a removed ServiceAccount: what was known of the access is no longer relied on.
+            # The cause may be a deleted ServiceAccount: check the access again.
             self._index.checked_access.discard(run.snapshot.app_key)
             learned = await learn_floors(self._client, self._index, run.key[0], answer) is not None
             message = refusal_messages.pod_refused(manifest, answer, self._index.floors_of(run.key[0]))

@@ -53,7 +53,7 @@ class SnapshotController:
 
     def running(self, concurrency: int) -> list[Running]:
         """Return what the leader runs."""
-        # A quarter: a look at a snapshot is short, and there are fewer of those on their way than applications.
+        # A quarter of the workers: a reconcile is short, and there are fewer unfinished snapshots than applications.
         return [
             (max(1, concurrency // 4), "snapshots worker", self.queue.run_worker),
             (1, "snapshots timers", self.queue.run_timers),

@@ -76,7 +76,7 @@ class SnapshotFigures:
         self._reasons: dict[Key, set[str]] = {}
 
     def _register_pods(self, registry: CollectorRegistry) -> None:
-        # What a driver takes, its agent tells: no snapshot is in both.
+        # A driver's agent counts its own snapshots: none is in both.
         labels = ("namespace", "app")
         self._pod_seconds = Histogram(
             "tidegate_snapshot_pod_seconds",

@@ -96,6 +96,6 @@ def _waits(fork: StreamingApp, origin: StreamSnapshot) -> bool:
     if fork.metadata.deletion_timestamp is not None:
         return False
     if began is None:
-        return not fork.status.lineage  # else it has long begun, and the status was lost
+        return not fork.status.lineage  # else it has started before its status was lost
     # One that was recorded with an earlier snapshot of the same name needs that one.
     return began.id == origin.status.snapshot_id and not began.has_started

@@ -47,7 +47,7 @@ def configure_logging(form: str, level: str) -> None:
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    # The libraries tell their inner life at the level of information; what goes wrong there is told in any case.
+    # Libraries log internals at level INFO; their warnings and errors are always logged.
     root.setLevel(max(number, logging.WARNING) if number > logging.DEBUG else number)
 
 
@@ -57,7 +57,7 @@ def _without_secrets(_logger: Any, _method: str, line: Any) -> Any:
 
 
 def _to_json(line: Any, default: Any, **_: Any) -> str:
-    # Much faster than the standard library, which takes in exchange what it does not: halves of surrogates, odd keys.
+    # Much faster than the standard library, which is used for what it refuses: lone surrogates, odd keys.
     try:
         return msgspec.json.encode(line, enc_hook=default).decode()
     except (TypeError, ValueError, RecursionError):

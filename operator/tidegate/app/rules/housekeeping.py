@@ -28,7 +28,7 @@ def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
     if lacks_access(o):
         actions = (*actions, EnsureAccess())
     waits = any(_waits_for_volumes(pod, now) for pod in (o.driver, *o.executors))
-    # Nobody can look whether a Secret is there. Those of another key have other names, and what was in them is unknown.
+    # Secrets cannot be read. Those of another key have other names and unknown content.
     if waits and not has_other_key(o, o.driver):
         actions = (*actions, EnsureLaunchSecrets(o.driver.epoch))
     if _waits_for_volumes(o.driver, now):
@@ -76,7 +76,7 @@ def tell_notices(o: Observation, now: float) -> tuple[Action, ...]:
         return ()
     report = o.agent.report
     known = o.memory.told[1] if o.memory.told[0] == report.epoch else 0
-    # The agent is the application's own code, and says as much as it likes.
+    # The agent is the application's own process, so its notices are bounded.
     new = [notice for notice in report.notices[:MOST_NOTICES] if notice.sequence > known]
     if not new:
         return ()

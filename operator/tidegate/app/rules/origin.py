@@ -88,8 +88,8 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
     if status.start_from is not None or start is None or origin is None or not is_usable(origin):
         return status.start_from
     if status.lineage:
-        # It has long begun, and the status was lost. What that lineage began with says the storage: the snapshot may
-        # be another one of the name by now.
+        # It has started before its status was lost. The storage says what its lineage started from: another snapshot
+        # may have the name by now.
         return None
     storage, owner = origin.status.storage, origin.status.app
     assert storage is not None

@@ -142,12 +142,12 @@ def decide(observation: Observation, now: float) -> Plan:
     told = _tell(stored, verdict, status, of_step if deleted else (*of_step, *deferred_event(asked)))
     actions: tuple[Action, ...] = (*before, *(() if deleted else _events_of_version(observation, now)))
     if verdict.launch:
-        # Nothing that can wait is to come before the pod.
+        # Actions that can wait come after the pod.
         told = (*told, *kept_event(observation, status))
         actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *told)
     else:
-        # Events come before the status, which keeps them from coming again: twice is once, as an event's name follows
-        # from what it says, but what a later action's conflict cut off would never come.
+        # Events come before the status, which marks them as published: a repeated event has the same name, while one
+        # that a later conflict cut off would be lost.
         written = (WriteStatus(status),) if due == 0.0 else ()
         actions = (*actions, *told, *written, *verdict.after)
     schedule = look_at_schedule(observation, now)

@@ -73,7 +73,7 @@ def held_to(past: Past, current: int, now: float) -> int:
 
     An application that keeps up as well with those of before the step can do with them.
     """
-    # Of either side: a clock may have been set back since.
+    # On either side, because a clock may have been set back.
     if not past.held or abs(now - past.held_at) >= held_seconds(past):
         return 0
     return past.held_from if past.held_arriving else max(past.held, current)
@@ -155,7 +155,7 @@ def _hold(past: Past, capacity: float, arriving: float, current: int, now: float
         held_before=past.capacity_before,
         held_after=capacity,
         held_arriving=arriving,
-        # Long after the last time it is something else.
+        # Long after the last time it starts over.
         held_times=1 + (past.held_times if abs(now - past.held_at) < 2 * held_seconds(past) else 0),
         capacity_before=0.0,
     )

@@ -62,9 +62,9 @@ def evaluate(settings: Settings, situation: Situation, past: Past) -> Evaluation
     past = dataclasses.replace(past, target=current if settings.mode is Mode.ACTIVE else 0)
     within = min(max(current, settings.fewest), settings.most)
     if within != current and settings.mode is Mode.ACTIVE:
-        # What a person allows holds at any time, whatever else keeps the number as it is.
+        # A person's bounds count at any time, whatever else keeps the number as it is.
         return _take(Evaluation(Reason.OUT_OF_BOUNDS, current, within, True, past), situation)
-    # Whatever is learned about the need is learned also while nothing may be done about it.
+    # The need is learned also while nothing may be changed.
     if situation.obstacle is not None:
         idle = dataclasses.replace(past, above_since=0.0, below_since=0.0)
         why = _WHY_NOT.get(situation.obstacle, Reason.NOT_RUNNING)
@@ -136,7 +136,7 @@ def _decide(settings: Settings, situation: Situation, past: Past, current: int, 
             past = dataclasses.replace(past, above_since=past.above_since or situation.steady)
             wait = past.above_since + settings.stabilization - situation.steady
             if situation.measured is not None and situation.measured.saturated:
-                wait = 0.0  # no passing peak: it has fallen behind while it was measured
+                wait = 0.0  # no short peak: it has fallen behind while it was measured
             return say(Reason.SCALE_UP, worth, True) if wait <= 0 else say(Reason.SCALE_UP_SOON, worth, False, wait)
         if bounds.high > current * (1 - TOLERANCE):
             return say(Reason.INEFFECTIVE_SCALING if more > current else bounds.limit, current, False)

@@ -31,7 +31,7 @@ def executor_limit(app: StreamingApp) -> str | None:
 def limit_for_files(app: StreamingApp) -> str | None:
     """Return the limit of a pod that moves an application's files, None if its driver has none."""
     limit = driver_limit(app)
-    # What is none must not keep an application from being deleted.
+    # An invalid limit must not keep an application from being deleted.
     return _least(limit, _ENOUGH_FOR_FILES) if limit is not None and _is_quantity(limit) else None
 
 
@@ -71,7 +71,7 @@ def _stated(resources: Resources, template: Mapping[str, Any], container: str) -
     for each in _listed(_within(template, "spec").get("containers")):
         if isinstance(each, Mapping) and each.get("name") == container:
             limit = _within(_within(each, "resources"), "limits").get("cpu")
-            # A template is anybody's: what is no limit in it is for the API server to refuse.
+            # The API server refuses an invalid limit of a template.
             return str(limit) if limit is not None and _is_quantity(limit) else None
     return None
 

@@ -86,7 +86,7 @@ def _owned(
     container = {
         "name": EXECUTOR_CONTAINER,
         "command": ["python3", "-m", "tidegate_spark.executor"],
-        # What the kubelet keeps of one that fails, also if it is killed: its output, which has passed the redaction.
+        # The kubelet keeps the last output of a failed container, also of a killed one; it is redacted already.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "env": env,
         "volumeMounts": [*pod_parts.owned_mounts(app), *spark_auth_mounts(app)],

@@ -112,7 +112,7 @@ def init_failed(pod: str, namespace: str, container: str, exit_code: int) -> str
 
 def purge_failed(pod: str, namespace: str, exit_code: int | None, *, out_of_memory: bool) -> str:
     if out_of_memory:
-        # Its memory is fixed, and the log of a process that was killed for it shows nothing.
+        # Its memory is fixed, and the log of an OOM-killed process shows nothing.
         return (
             f"The process in pod {pod} needed more than its memory. It restarts and continues; if that recurs, set "
             "spec.storage.deletionPolicy to Retain, which finishes the deletion, and delete the files by hand."

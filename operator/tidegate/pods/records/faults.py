@@ -88,7 +88,7 @@ def blames_version(pod: PodRecord) -> bool:
     if ended is None or (ended.exit_code == 0 and read_termination(ended) is None):
         return False
     reason = name_end(pod).reason
-    if reason is Reason.UNKNOWN:  # a newer runtime's word: its exit code says what kind of end it is
+    if reason is Reason.UNKNOWN:  # a newer runtime's reason: its exit code gives the kind of end
         return ended.exit_code not in (EXIT_DEPENDENCY, EXIT_STOPPED)
     return is_of_version(reason)
 
@@ -130,7 +130,7 @@ def name_end(pod: PodRecord) -> Problem:
         return _init_problem(pod, pod.init_ended)  # the main process never began
     told = read_termination(ended)
     if told is not None and told.reason is Reason.STOPPED and pod.reason:
-        ended = told = None  # it did as it was asked to: why it was asked, the kubelet says
+        ended = told = None  # it stopped as asked; the kubelet has the cause
     if told is not None:
         return _with_remedy(told.reason, fault_messages.reported(told.exception, told.message), pod)
     if ended is not None and ended.reason in _NOT_STARTED and ended.message:

@@ -49,7 +49,7 @@ def obey_policy_never(o: Observation, now: float) -> Verdict | None:
     if driver.phase != "Failed" or not blames_version(driver):
         return None
     told = read_termination(driver.ended)
-    # Not the remedy of an ordinary failure, which is that it restarts.
+    # An ordinary failure restarts, which is no remedy here.
     last = name_end(driver).message
     if told is not None:
         last = fault_messages.sentence(fault_messages.reported(told.exception, told.message))

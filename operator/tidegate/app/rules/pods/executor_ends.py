@@ -102,7 +102,7 @@ def name_failing_executors(o: Observation, now: float) -> Problem | None:
     first_end = _ended_at(blamed[0])
     later = [pod for pod in blamed if pod.created_at >= first_end]
     report = o.agent.report
-    # An operator that has just begun saw one end; the driver has counted the others.
+    # An operator that has just started saw one end; the driver has counted all.
     counted = len(blamed) == len(ends) and report.executors_ended >= report.executors_wanted + ENOUGH_LATER
     if not counted and (len(blamed) < ENOUGH_ENDS or len(later) < ENOUGH_LATER):
         return None

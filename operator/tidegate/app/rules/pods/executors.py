@@ -45,7 +45,7 @@ def target_executors(o: Observation) -> int:
     known = o.app.status.autoscaling
     advised = o.advice.evaluation.past.target if o.advice is not None else 0
     target = advised or (known.target if known is not None else None) or o.app.spec.executor.instances
-    # Also of one that nobody has evaluated yet: a launch need not start with what is taken away at once.
+    # Bounded also before the first evaluation, so that a launch does not start with executors that are removed at once.
     return max(asked.min_executors, min(target, asked.max_executors))
 
 
@@ -132,7 +132,7 @@ def _name_ends(o: Observation, report: AgentReport, now: float) -> Problem | Non
         return None
     until = report.executors_held_until if report.executors_held_until > now else 0.0
     if not until and not is_short(report, now, SHORT_SECONDS):
-        return None  # one that is lost is replaced at once: nobody has to know
+        return None  # a lost one is replaced at once and not reported
     problem = last_end(o, 0.0 if until else report.executors_short_since - SHORT_SECONDS)
     if problem is None and not until:
         return None
@@ -190,7 +190,7 @@ def name_refused_orders(o: Observation, now: float) -> Problem | None:
     if by_whom == process and rescale_live(o, now):
         return Problem(Reason.ORDER_REFUSED, executor_messages.order_refused(why))
     by_whom, why = o.memory.orders_refused
-    # They are given again every few seconds for as long as they are wanted.
+    # The order is repeated every few seconds while it is wanted.
     if by_whom == process and now - given < ORDERS_STAND_SECONDS:
         return Problem(Reason.ORDER_REFUSED, executor_messages.order_refused(why))
     return None

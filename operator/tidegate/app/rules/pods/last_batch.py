@@ -53,7 +53,7 @@ def last_batches(o: Observation, lineage: int) -> tuple[SnapshotBatch, ...]:
     if lineage != known.lineage:
         return ()
     found = known.known_batches()
-    # What a late watch shows of an earlier epoch may be of another lineage.
+    # A late watch may show an earlier epoch, of another lineage.
     report = o.agent.report if o.agent is not None and o.agent.report.epoch >= known.epoch else None
     named = {query.name: query.batch_id for query in report.queries} if report is not None else {}
     if report is not None and report.ready:
@@ -64,7 +64,7 @@ def last_batches(o: Observation, lineage: int) -> tuple[SnapshotBatch, ...]:
     for name, batch in words.batches.items() if words is not None else ():
         found[name] = max(batch, found.get(name, -1))
     committed = {name: batch for name, batch in found.items() if batch >= 0 and len(name) <= LONGEST_QUERY_NAME}
-    # Of more than there is room for, those that the driver has.
+    # Beyond the room in the status, the driver's queries stay.
     listed = sorted(committed, key=lambda name: (name not in named, name))[:MOST_QUERIES]
     return tuple(SnapshotBatch(name=name, batch_id=committed[name]) for name in sorted(listed))
 

@@ -25,7 +25,7 @@ def driver_runs_elsewhere(o: Observation, upgrade: UpgradeStatus, now: float) ->
     if driver is None or report is None or report.state is not DriverState.RUNNING or not report.lineage:
         return None
     if driver.app_uid != o.app.metadata.uid or report.epoch != driver.epoch or driver.epoch < status.epoch:
-        return None  # what a late watch shows of an earlier epoch may be of another lineage
+        return None  # a late watch may show an earlier epoch, of another lineage
     found = (report.epoch, report.lineage)
     return Step(adopt=found) if found != (status.epoch, status.lineage) else None
 
@@ -64,7 +64,7 @@ def report_of_fenced(o: Observation) -> Termination | None:
     if told.adopt_epoch > status.epoch or told.adopted_from:
         return told
     if driver.epoch < status.epoch:
-        return None  # of an earlier launch: what that was told is in the status, or over
+        return None  # a message of an earlier launch is in the status, or obsolete
     opens = status.upgrade is not None or (began is not None and began.lineage == told.adopt_lineage)
     return told if told.adopt_lineage not in (0, status.lineage) or (told.adopt_opening and opens) else None
 

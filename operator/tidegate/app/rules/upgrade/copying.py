@@ -88,7 +88,7 @@ def order_is_refused(o: Observation, upgrade: UpgradeStatus, now: float) -> Step
     if lacks_key(o):  # its next launch is the only way out, and that is what an upgrade is
         return _stop(o, upgrade, messages.not_orderable(repartitions=record.is_pending(upgrade)), now)
     if record.is_pending(upgrade):
-        return None  # what runs is not stopped for a repartition of which nobody knows whether Spark can do it
+        return None  # nothing is stopped for a repartition without a report that Spark can do it
     by_whom, why = o.memory.orders_refused
     refused = o.driver is not None and by_whom == process_of(o.driver)
     return _stop(o, upgrade, messages.not_ordered(why if refused else ""), now)
@@ -126,7 +126,7 @@ def order_copies(o: Observation, now: float) -> tuple[Action, ...]:
     snapshot, take = upgrade.rollback_snapshot if copies else None, tuple[SnapshotOrder, ...]()
     if snapshot is not None and snapshot.copy and record.report_of_copy(o, upgrade) is None:
         take = (SnapshotOrder(snapshot.copy, holders=(snapshot.copy,), image=o.app.spec.application.image),)
-    # What a rehearsal writes goes with the copy that it began with: not before nobody writes there any more.
+    # A rehearsal's files are deleted with its copy, once nobody writes there any more.
     dispose = () if o.rehearsals else tuple(name for name in upgrade.obsolete if not _goes(o, name))[:MOST_AT_ONCE]
     return (OrderSnapshots(driver, SnapshotOrders(take=take, dispose=dispose)),) if take or dispose else ()
 
