@@ -33,7 +33,7 @@ Reconciling, Tidegate works on it, or waits for what the message says. If it is 
 events have another name than the status: the event UpgradeRepartitioned is Repartitioned there, and SnapshotVerified is
 Whole.
 
-Replace words in capitals by your values:
+Replace words in capitals with your values:
 {capitals}.
 NAME is that of the resource; LINEAGE and HOLDER are explained where they are used.
 

@@ -139,8 +139,8 @@ AREA = Area(
             Fault.REQUEST,
             (Place.MESSAGE,),
             (
-                "As many messages as may wait (1000, or 8 MiB of payloads) for one application, or for all of the "
-                "namespace that do not exist, wait already. This one never took effect."
+                "Too many messages wait: the limit is 1000, or 8 MiB of payloads, for one application, and for all "
+                "applications of the namespace that do not exist. This one never took effect."
             ),
             remedy=(
                 '"kubectl get controlmessages -n NAMESPACE" lists them. When some of them have ended, send the '
@@ -297,7 +297,7 @@ AREA = Area(
             Reason.INVALID_EVENT,
             Fault.REQUEST,
             (Place.REPLY,),
-            "The channel delivered something that is no CloudEvent.",
+            "The channel delivered something that is not a CloudEvent.",
             remedy="Send a CloudEvent with the attributes id, source and type; the reply says what is wrong.",
             page="control.md#a-message",
         ),

@@ -67,9 +67,9 @@ AREA = Area(
             Fault.REQUEST,
             (Place.SNAPSHOT,),
             (
-                "As many snapshots as may be on their way (100, with twice as many that Tidegate makes itself) of one "
-                "application, of all applications of the namespace that do not exist, or imported into the namespace, "
-                "are so already. This one was not begun."
+                "Too many snapshots are under way: the limit is 100 (200 for those that Tidegate makes itself) for one "
+                "application, for all applications of the namespace that do not exist, and for imports into the "
+                "namespace. This one was not begun."
             ),
             remedy=(
                 '"kubectl get streamsnapshots -n NAMESPACE" lists them. When some of them have ended, create another '
