@@ -152,7 +152,7 @@ def decide(observation: Observation, now: float) -> Plan:
         actions = (*actions, *told, *written, *verdict.after)
     schedule = look_at_schedule(observation, now)
     of_schedule = () if verdict.launch else schedule.actions
-    gone = verdict.launch or any(isinstance(action, ConfirmDriverGone) for action in verdict.before)
+    gone = bool(verdict.launch) or any(isinstance(action, ConfirmDriverGone) for action in verdict.before)
     beside = NOTHING if deleted else _beside(observation, with_step(stored, step), now, of_schedule, gone)
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
     again = 0.0 if step is not None else None
