@@ -152,8 +152,7 @@ def decide(observation: Observation, now: float) -> Plan:
         actions = (*actions, *told, *written, *verdict.after)
     schedule = look_at_schedule(observation, now)
     of_schedule = () if verdict.launch else schedule.actions
-    gone = bool(verdict.launch) or any(isinstance(action, ConfirmDriverGone) for action in verdict.before)
-    beside = NOTHING if deleted else _beside(observation, with_step(stored, step), now, of_schedule, gone)
+    beside = NOTHING if deleted else _beside(observation, with_step(stored, step), now, of_schedule, verdict)
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
     again = 0.0 if step is not None else None
     looks = (look_after_configuration_in(observation, now), look_after_labels_in(observation))
@@ -167,7 +166,7 @@ def _events_of_version(o: Observation, now: float) -> tuple[Action, ...]:
     return (*tell_cut_batch(o, now), *tell_scaling(o, now), *ignored, *tell_secrets(o))
 
 
-def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[Action, ...], gone: bool) -> Kept:
+def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[Action, ...], verdict: Verdict) -> Kept:
     """Return what is done whatever the verdict is, and when it is to be looked at again.
 
     Args:
@@ -175,11 +174,12 @@ def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[A
         asked: about the spec's version, whichever is in force.
         now: seconds since the epoch.
         of_schedule: what the schedule of snapshots has done.
-        gone: a driver that is not known was looked for by its name, or is just made.
+        verdict: what is done before.
     """
     rehearsal, repartition = keep_rehearsal(asked, now), keep_repartition(asked, now)
     kept = tuple(action for keep in HOUSEKEEPING for action in keep(o, now))
-    if o.driver is None and not gone and any(isinstance(action, DeleteExecutor) for action in kept):
+    looked_for = verdict.launch or any(isinstance(action, ConfirmDriverGone) for action in verdict.before)
+    if o.driver is None and not looked_for and any(isinstance(action, DeleteExecutor) for action in kept):
         # One that lost its labels while no operator ran is not known, and runs, with its executors.
         kept = (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)), *kept)
     # An agent that does not take its order keeps nothing else back: it is given last of all, and tried again.

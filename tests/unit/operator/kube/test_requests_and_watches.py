@@ -329,7 +329,7 @@ async def test_one_by_one_each_of_a_list_comes_before_the_list_that_says_which_t
             if len(seen) == 5:
                 break
     there = frozenset({"u-a", "u-b", "u-c"})
-    listed = Listed[str]([], "5", frozenset({"u-c"}), there)
+    listed: Listed[str] = Listed([], "5", frozenset({"u-c"}), there)
     assert seen == [Changed("a"), Changed("b"), listed, Removed("a is gone"), Changed("d")]
     assert all("labelSelector" not in request.query for request in server.asked)
 
