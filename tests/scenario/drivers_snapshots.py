@@ -28,6 +28,8 @@ from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import SnapshotError
 
 QUERY = "main"
+UNREAD = "never-read"
+"""A topic that no query reads."""
 
 
 class DriversSnapshots:
@@ -60,7 +62,7 @@ class DriversSnapshots:
             left = self._left_to_fill()
             if left is not None:
                 self._world.count("filled a lineage of which the status knew nothing")
-                self._fill(left)
+                self._fill(dataclasses.replace(left, offsets="") if UNREAD in left.offsets else left)
             elif config.lineage > 1 and self.last_batch(config.lineage) < 0 and not self._begins_with_nothing():
                 self._world.ledger.not_whole(self._prefix, self._holder)
         if config.pin is None:
@@ -154,7 +156,7 @@ class DriversSnapshots:
         )
 
     def _fill(self, start: StartFrom) -> None:
-        config, mark = self._config, f"lineages/{self._config.lineage}.json"
+        config, mark, left = self._config, f"lineages/{self._config.lineage}.json", start.lineage
         made = self._read(mark)
         if made is not None:
             if made["snapshot"] not in {start.snapshot, *(earlier.snapshot for earlier in start.otherwise)}:
@@ -172,8 +174,12 @@ class DriversSnapshots:
                 raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, f"there is nothing of {start.snapshot}"))
             made = {"batch": batch}
             self._own.publish(start.snapshot, batch)
+        if UNREAD in start.offsets:
+            raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, f"no query has read {UNREAD}"))
         self._put(f"lineages/{config.lineage}/{QUERY}/commits/{made['batch']}", made)
         self._world.ledger.filled(self._prefix, self._holder, start.lineage, int(made["batch"]))
+        if start.lineage and start.offsets:
+            self._world.ledger.started_elsewhere(config.uid, self._holder, left, start.offsets)
         self._put(mark, {"snapshot": start.snapshot})
         self._world.count("rolled back into a new lineage" if start.lineage else "started from a snapshot")
 

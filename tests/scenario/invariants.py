@@ -6,6 +6,8 @@
 * An application that starts from a snapshot, or has run, never starts empty, wherever its storage is. In a lineage, its
   batch never falls, be its storage an older copy, unless a person accepts that.
 * An epoch belongs to one pod, and is recorded before there is a pod of it; recorded epochs never go back.
+* It goes on from other offsets only if somebody has asked for them, once for each time, and never with those that its
+  manifest had before it began.
 * A driver is declared lost only if it is not there.
 * An application that has a stable version does not stand still for an edit of which no pod can be made,
   nor for one into a place that another application has.
@@ -81,6 +83,10 @@ class Wishes:
     """Version from which it had this restart policy, in order."""
     from_snapshot: bool = False
     """It is to start from one."""
+    offsets: dict[str, int] = field(default_factory=dict)
+    """Other offsets that it was to go on from -> the lineage that they were for."""
+    older_offsets: set[str] = field(default_factory=set)
+    """Those that its manifest had when it was created."""
     emptied: bool = False
     """It was deleted while its storage was to go with it."""
     status_lost: bool = False
@@ -120,6 +126,8 @@ class Invariants:
     """Uid and lineage of each in which batches were committed -> the newest one, wherever the storage was."""
     run_in: set[tuple[str, int]] = field(default_factory=set)
     """Prefix and lineage of each in which a batch was begun."""
+    used_offsets: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Uid and offsets -> the lineage that was opened with them."""
     writes: int = 0
     """Changes that operators made."""
     last: str = ""
@@ -170,11 +178,19 @@ class Invariants:
             wishes.policies.append((change.version, spec.get("restart", {}).get("policy", "OnFailure")))
             if spec.get("suspend"):
                 wishes.suspended.append(change.version)
+            self._note_offsets(wishes, change)
         start = spec.get("startFrom") or {}
         wishes.from_snapshot = "snapshotRef" in start and not start.get("adopt")
         if "deletionTimestamp" in metadata:
             wishes.deleted = True
             wishes.emptied = wishes.emptied or spec["storage"].get("deletionPolicy") == "Delete"
+
+    def _note_offsets(self, wishes: Wishes, change: Change) -> None:
+        asked = change.body["spec"].get("upgrade", {}).get("startingOffsets")
+        if asked is not None:
+            wishes.offsets.setdefault(asked["offsets"], asked["lineage"])
+            if change.before is None:
+                wishes.older_offsets.add(asked["offsets"])
 
     def hash_of(self, app: Body) -> str:
         """Return the hash of an application's present spec."""
@@ -490,6 +506,17 @@ class Invariants:
         if before is not None and batch > before:
             self.violated(f"lineage {holder.lineage} of {prefix} begins after batch {batch}; there were {before}")
         self.committed_batches[prefix, holder.lineage] = batch
+
+    def started_elsewhere(self, uid: str, holder: Holder, of_lineage: int, offsets: str) -> None:
+        """The lineage of a process starts with what another one was, and with other offsets."""
+        wishes, where = self.wishes[uid], f"lineage {holder.lineage} of {uid} goes on from {offsets}"
+        asked = wishes.offsets.get(offsets, of_lineage + 1)
+        # One that a rollback opened is the one before it, in another number.
+        if asked > of_lineage or offsets in wishes.older_offsets:
+            self.violated(f"{where}, and nobody has asked for that")
+        if self.used_offsets.setdefault((uid, offsets), holder.lineage) != holder.lineage:
+            self.violated(f"{where}, and another one did")
+        self.count("went on from other offsets")
 
     def noted(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
         """A process writes down after which batch of a lineage an upgrade can be rolled back to."""

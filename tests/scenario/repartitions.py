@@ -30,6 +30,7 @@ from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.claim import claiming, fence
 from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
 from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import SnapshotError
 
 _HOW_MANY_DIE = 0.3
 
@@ -104,6 +105,8 @@ class RepartitionProcess:
             told = await self._make()
         except (FencedError, claiming.BehindError) as error:
             told = end_of(config, Reason.FENCED, str(error))
+        except SnapshotError as error:
+            told = end_of(config, Reason.STATE_UNREADABLE, str(error))
         except Exception as error:
             fault = error.fault if isinstance(error, FaultError) else s3_client.fault_of(error, config.storage, "")
             if fault is None:

@@ -235,6 +235,11 @@ def mend(world: World) -> None:
 def _give_state_up(world: World, app: Body) -> None:
     """Say twice that the application may start with nothing: what it is to go on with is gone."""
     name, lineage = app["metadata"]["name"], (app.get("status") or {}).get("lineage", 0)
+    if not lineage and world.api.find(world.driver_path(name)) is not None:
+        # Its status was lost, and what the driver was told with it: another one asks the storage, as the message says.
+        world.trace("people", f"delete the driver of {name}, which is {reason_of(app)}")
+        world.api.delete(world.driver_path(name))
+        return
     world.trace("people", f"give up lineage {lineage} of {name}, which is {reason_of(app)}")
     notes = {"annotations": {"tidegate.dev/abandon-state": str(lineage)}}
     world.api.patch(world.app_path(name), {"metadata": notes})

@@ -30,6 +30,9 @@ class Ledger(Protocol):
     def filled(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
         """The lineage of a process starts from what another one was after a batch."""
 
+    def started_elsewhere(self, uid: str, holder: Holder, of_lineage: int, offsets: str) -> None:
+        """The lineage of a process starts with what another one was, and with other offsets."""
+
     def noted(self, prefix: str, holder: Holder, of_lineage: int, batch: int) -> None:
         """A process writes down after which batch of a lineage an upgrade can be rolled back to."""
 

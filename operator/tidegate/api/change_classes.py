@@ -119,6 +119,8 @@ CHANGE_CLASSES: dict[str, ChangeClass] = {
     "upgrade.rollbackTo": ChangeClass.LIVE,
     "upgrade.rollbackPolicy": ChangeClass.NONE,
     "upgrade.stableBatches": ChangeClass.NONE,
+    "upgrade.startingOffsets.lineage": ChangeClass.NONE,
+    "upgrade.startingOffsets.offsets": ChangeClass.NONE,
     "upgrade.timeoutSeconds": ChangeClass.NONE,
 }
 

@@ -248,6 +248,16 @@ class RehearsalSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     resources: Resources = Resources()
 
 
+class UpgradeOffsets(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Offsets of topics with which the next version starts, with the state that ``lineage`` ends with.
+
+    Of another lineage than the present one they mean nothing: so they are used once.
+    """
+
+    lineage: int = 0
+    offsets: str = ""
+
+
 class Upgrade(Struct, frozen=True, kw_only=True, rename="camel"):
     """How another version takes over, and when it is rolled back.
 
@@ -260,6 +270,7 @@ class Upgrade(Struct, frozen=True, kw_only=True, rename="camel"):
     rollback_policy: RollbackPolicy = RollbackPolicy.ON_FAILURE
     rollback_to: str = ""
     rehearsal: RehearsalSpec | None = None
+    starting_offsets: UpgradeOffsets | None = None
 
 
 class AutoscalingMode(StrEnum):

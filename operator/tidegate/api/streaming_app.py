@@ -38,6 +38,7 @@ from tidegate.api.spec import (
     StreamingAppSpec,
     Upgrade,
     UpgradeMode,
+    UpgradeOffsets,
 )
 from tidegate.api.status.autoscaling_status import AutoscalingBasis, AutoscalingMetrics, AutoscalingStatus, LastScale
 from tidegate.api.status.repartition_status import RepartitionProgress, RepartitionResult, RepartitionStatus
@@ -130,6 +131,7 @@ __all__ = [
     "UnreadableAppError",
     "Upgrade",
     "UpgradeMode",
+    "UpgradeOffsets",
     "UpgradePhase",
     "UpgradeStatus",
     "decode_app",

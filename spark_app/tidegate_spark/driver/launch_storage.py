@@ -5,7 +5,6 @@ It waits for a storage that does not answer, and ends as soon as the driver is t
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 from collections.abc import Callable
@@ -116,9 +115,7 @@ class LaunchStorage:
 
         def fill() -> bool:
             self._renew_credentials()
-            start_from = config.start_from or starting_point.find_left_to_fill(config, self.credentials)
-            told = dataclasses.replace(config, start_from=start_from)
-            starting_point.fill_lineage(told, self.credentials, requested, notice, pyspark.__version__)
+            starting_point.fill_lineage(config, self.credentials, requested, notice, pyspark.__version__)
             self.original = launch_state.find_original(config, self.credentials)
             return True
 

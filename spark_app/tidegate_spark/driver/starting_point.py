@@ -72,6 +72,8 @@ class Filler:
     copiers: Copiers = USUAL
     layout: Layout = spark_layout
     spark_version: str = ""
+    forgotten: bool = False
+    """Whether the operator knows no more what the lineage is to start from, so that the storage has said it."""
     release_pause: float = 30.0
     """Seconds until the snapshot is released once more, if that failed; they grow."""
 
@@ -84,7 +86,7 @@ class Filler:
             StoppedError: the driver is to stop.
         """
         try:
-            dataclasses.replace(self, start_from=what_there_is(self.own, self.start_from))._fill()
+            self._fill_or_go_back(what_there_is(self.own, self.start_from))
         except CatalogContendedError as error:
             raise FaultError(Fault(Reason.STORAGE_UNAVAILABLE, f"{error}.")) from error
         except SnapshotError as error:
@@ -100,6 +102,16 @@ class Filler:
             raise FaultError(fault) from error
 
     # --- the work ---
+
+    def _fill_or_go_back(self, start_from: StartFrom) -> None:
+        """Fill the lineage; without offsets that fit no topic, if nobody knows any more that they were asked for."""
+        try:
+            dataclasses.replace(self, start_from=start_from)._fill()
+        except restore.UnreadTopicError as error:
+            if not self.forgotten or not start_from.lineage:
+                raise
+            log.warning("%s is filled as for a rollback: %s", self._words, error, extra={"action": "fill"})
+            dataclasses.replace(self, start_from=dataclasses.replace(start_from, offsets=""))._fill()
 
     def _fill(self) -> None:
         # Of a number that nobody knew to be used: the status was lost.
@@ -121,7 +133,18 @@ class Filler:
     def _asked(self) -> str:
         if self.config.rehearsal is not None:
             return ""
-        return ", to which an upgrade is rolled back" if self.start_from.lineage else " (spec.startFrom)"
+        if self._is_rollback:
+            return ", to which an upgrade is rolled back"
+        return f" ({self._field})"
+
+    @property
+    def _is_rollback(self) -> bool:
+        return self.start_from.lineage > 0 and not self.start_from.offsets
+
+    @property
+    def _field(self) -> str:
+        """The field of the spec by which this is no rollback."""
+        return "spec.upgrade.startingOffsets" if self.start_from.lineage else "spec.startFrom"
 
     @property
     def _words(self) -> str:
@@ -198,7 +221,8 @@ class Filler:
         queries = {query.called(name): query for name, query in sorted(made.queries.items())}
         after = ", ".join(f"{name!r} after batch {query.batch}" for name, query in queries.items())
         topics = ", ".join(map(repr, sorted(topic_offsets(self.start_from.offsets))))
-        self.notice(Reason.STARTED_FROM_SNAPSHOT, messages.started_from(self._snapshot, after, topics))
+        field = self._field if self.start_from.lineage else f"{self._field}.startingOffsets"
+        self.notice(Reason.STARTED_FROM_SNAPSHOT, messages.started_from(self._snapshot, after, topics, field))
         for name, query in queries.items():
             partitions = query.facts.get("partitions")
             if query.facts.get("stateless") or not partitions or partitions == self.config.state_partitions:
@@ -238,7 +262,7 @@ class Filler:
             reached_by = self.start_from.credentials_secret or secret
             fault = store.fault_of(of_origin, self.start_from.storage, reached_by)
             if fault is not None:
-                whose = "to which is rolled back" if self.start_from.lineage else "in spec.startFrom"
+                whose = "to which is rolled back" if self._is_rollback else f"in {self._field}"
                 return Fault(fault.reason, messages.origin_not_reached(whose, fault.message))
         return store.fault_of(error, self.config.storage, secret)
 
@@ -273,23 +297,26 @@ def fill_lineage(
     notice: Callable[[str, str], None],
     spark_version: str = "",
 ) -> None:
-    """Let the lineage of ``config`` start from the snapshot that it names, if it names one. Try once.
+    """Let the lineage of ``config`` start from the snapshot that it names, or that the storage does. Try once.
 
     Raises:
         FaultError, StoppedError: see :meth:`Filler.fill`.
     """
-    if config.start_from is None:
+    forgotten = config.start_from is None
+    start_from = config.start_from or find_left_to_fill(config, credentials)
+    if start_from is None:
         return
-    own = reach_library(config.storage, credentials)
+    config, own = dataclasses.replace(config, start_from=start_from), reach_library(config.storage, credentials)
     try:
-        reaching = credentials_of_origin(config.start_from, credentials)
+        reaching = credentials_of_origin(start_from, credentials)
     except FaultError:
         if not _was_filled(own, config):
             raise
         # Nothing is needed of the snapshot any more, and its Secret may go.
         return
-    origin = reach_library(config.start_from.storage, reaching, apart=is_apart(credentials, reaching))
-    Filler(config, config.start_from, own, origin, stopping, notice, spark_version=spark_version).fill()
+    origin = reach_library(start_from.storage, reaching, apart=is_apart(credentials, reaching))
+    filler = Filler(config, start_from, own, origin, stopping, notice, spark_version=spark_version)
+    dataclasses.replace(filler, forgotten=forgotten).fill()
 
 
 def _was_filled(own: Library, config: DriverConfig) -> bool:

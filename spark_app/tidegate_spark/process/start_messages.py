@@ -128,8 +128,9 @@ def nothing_started(why: str) -> str:
     return f"{why} Nothing was started."
 
 
-def started_from(snapshot: str, batches: str, topics: str) -> str:
-    elsewhere = f" Offsets of {topics} are those of spec.startFrom.startingOffsets." if topics else ""
+def started_from(snapshot: str, batches: str, topics: str, field: str) -> str:
+    """Return the text; ``field`` of the spec has the offsets of the topics, if any have others."""
+    elsewhere = f" Offsets of {topics} are those of {field}." if topics else ""
     return f"Started from {snapshot}: {batches}.{elsewhere}"
 
 

@@ -453,6 +453,11 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         {"rollbackTo": "Yesterday!"},
         ["spec.upgrade.rollbackTo", "status.upgrade.rollbackSnapshot.id"],
     ),
+    "a word for an offset in an upgrade": (
+        "spec/upgrade",
+        {"startingOffsets": {"lineage": 1, "offsets": '{"orders":"earliest"}'}},
+        ["spec.upgrade.startingOffsets.offsets", "earliest and latest are not offsets"],
+    ),
     "a rehearsal without a copy of the state": (
         "spec/upgrade",
         {"mode": "LastState", "rehearsal": {}},

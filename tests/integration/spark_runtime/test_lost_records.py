@@ -3,6 +3,7 @@
 The conditions themselves are made by the connector's own code in a JVM, without a broker.
 """
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Callable, Iterator
@@ -140,6 +141,35 @@ def test_another_application_continues_with_the_state_of_one_whose_topic_was_cre
     again = start_driver("heir", "reading_topic.py", args=arguments, start_from=start_from, epoch=2)
     again.await_batch(2)
     assert f"batch 2: [Row(partition=0, count={READ + IN_THE_NEW_TOPIC + 1})]" in again.output
+
+
+def test_the_application_itself_continues_with_other_offsets_and_can_be_rolled_back_to_those_it_had(
+    start_driver: StartDriver, broker: str, topic: str
+) -> None:
+    arguments = (broker, topic, "told")
+    first = start_driver("reading", "reading_topic.py", args=arguments)
+    first.await_batch(0)
+    first.terminate()
+    first.exit_code()
+    create_again(broker, topic)
+    second = start_driver("reading", "reading_topic.py", args=arguments, epoch=2)
+    assert second.exit_code() == EXIT_APPLICATION, second.output[-3000:]
+    assert second.termination.reason is Reason.SOURCE_DATA_LOST
+
+    # The batch that can never be done is left out, and its number comes again.
+    back = StartFrom(second.config.storage, "pin", holder="rollback-pin", lineage=1)
+    elsewhere = dataclasses.replace(back, offsets=json.dumps({topic: {"0": 0}}))
+    third = start_driver("reading", "reading_topic.py", args=arguments, start_from=elsewhere, epoch=3, lineage=2)
+    third.await_batch(1)
+    assert f"batch 1: [Row(partition=0, count={READ + IN_THE_NEW_TOPIC})]" in third.output
+    assert "batch 0: " not in third.output
+    third.terminate()
+    third.exit_code()
+
+    fourth = start_driver("reading", "reading_topic.py", args=arguments, start_from=back, epoch=4, lineage=3)
+    assert fourth.exit_code() == EXIT_APPLICATION, fourth.output[-3000:]
+    assert fourth.termination.reason is Reason.SOURCE_DATA_LOST
+    assert f"topic '{topic}', {ENDS}." in fourth.termination.message
 
 
 # --- the connector's own conditions ---

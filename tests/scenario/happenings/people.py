@@ -22,7 +22,7 @@ def create_app(w: World) -> str | None:
     return create(w, name)
 
 
-def create(w: World, name: str, start_from: Body | None = None) -> str:
+def create(w: World, name: str, start_from: Body | None = None, upgrade: Body | None = None) -> str:
     """Create an application that is not there; returns what was done."""
     uri = f"s3://{BUCKET}/apps/{NAMESPACE}/{ORDERS}" if name == INNER else f"s3://{BUCKET}/apps"
     spec: Body = {
@@ -32,7 +32,7 @@ def create(w: World, name: str, start_from: Body | None = None) -> str:
         "executor": {"instances": w.rng.choice((1, 2))},
         "control": {"retentionSeconds": w.rng.choice((60, 86400))},
         "restart": {"policy": "OnFailure", **(_restart_rules(w) if w.rng.random() < 0.5 else {})},
-        "upgrade": {name: value for name, value in _upgrade_rules(w).items() if value is not None},
+        "upgrade": {name: value for name, value in _upgrade_rules(w).items() if value is not None} | (upgrade or {}),
     }
     if start_from is not None:
         spec["startFrom"] = start_from

@@ -57,8 +57,13 @@ def manifests(text: str) -> list[dict[str, Any]]:
 def patches(text: str) -> list[tuple[str, Any]]:
     """Return kind and content of every merge patch."""
     found = re.findall(r"patch (sapp|snap) .*?-p\s+(?:'(.*?)'|\"(.*?[^\\\\])\")", text, re.DOTALL)
-    texts = [(KINDS[kind], (plain or quoted).replace('\\"', '"')) for kind, plain, quoted in found]
-    return [(plural, json.loads(text)) for plural, text in texts]
+    texts = [(KINDS[kind], plain or quoted) for kind, plain, quoted in found]
+    return [(plural, json.loads(_without_shell(text))) for plural, text in texts]
+
+
+def _without_shell(text: str) -> str:
+    """Return JSON as it is after the shell; what is escaped from its first quote on stands in double quotes."""
+    return text.replace('\\"', '"') if text.startswith('{\\"') else text
 
 
 def status_paths(text: str) -> list[tuple[str, str]]:

@@ -14,7 +14,19 @@ WHOLE = {"spec": 1024 * 1024, "toSpec": 1024 * 1024, "memory": 32768}
 """Of no use in part: written as it is, or not at all."""
 _NAMES = frozenset({"name", "podName", "snapshotName", "credentialsSecretName", "serviceAccountName"})
 _TEXTS = frozenset(
-    {"message", "exception", "cause", "lost", "lostMessage", "offsets", "rollbackTo", "selector", "uri", "endpoint"}
+    {
+        "message",
+        "exception",
+        "cause",
+        "lost",
+        "lostMessage",
+        "offsets",
+        "startingOffsets",
+        "rollbackTo",
+        "selector",
+        "uri",
+        "endpoint",
+    }
 )
 _CUT = "…"
 

@@ -154,6 +154,8 @@ class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     snapshot_lineage: int = 0
     fallbacks: tuple[EarlierRollbackSnapshot, ...] = ()
     batches: tuple[SnapshotBatch, ...] = ()
+    offsets: str = ""
+    """Of topics that an upgrade has read from elsewhere than where the snapshot ends."""
     begun: bool = False
     of_lineage: int = 0
 
@@ -271,6 +273,8 @@ class UpgradeStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     last_lineage: int = 0
     queries: tuple[str, ...] = ()
     rollback_to: str = ""
+    starting_offsets: str = ""
+    """Of topics that the new version reads from there on, in a lineage that starts with the previous one's state."""
     obsolete: tuple[str, ...] = ()
 
 
@@ -294,7 +298,8 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     ``store`` is the one in which the application was launched last, as ``store_identity`` has it.
     ``batch`` and ``input_rows_per_second`` sum the queries up for the columns of ``kubectl get``; ``batch`` stays when
     the driver that committed it goes. ``batches`` is the newest one of each query that is known in ``lineage``: a
-    storage without them is an older copy.
+    storage without them is an older copy. ``ignored_starting_offsets`` is a hash of ``spec.upgrade.startingOffsets``
+    that the spec has had since before there was a status: they are of no use to this application.
     """
 
     phase: Phase | None = None
@@ -316,6 +321,7 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     executors: ExecutorsStatus | None = None
     selector: str = ""
     start_from: StartedFrom | None = None
+    ignored_starting_offsets: str = ""
     last_snapshot: LastSnapshot | None = None
     last_stable: StableSpec | None = None
     upgrade: UpgradeStatus | None = None

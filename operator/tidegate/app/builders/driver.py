@@ -8,7 +8,7 @@ from typing import Any
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import RestartPolicy, StreamingApp
 from tidegate.app.builders.configuration import ConfiguredPod, configuration_of
-from tidegate.app.builders.starting_offsets import refuse_unreadable_offsets
+from tidegate.app.builders.starting_offsets import OF_SNAPSHOT, refuse_unreadable_offsets
 from tidegate.app.builders.version_limit import refuse_large_version
 from tidegate.pods.builders import pod_parts
 from tidegate.pods.builders.control_channel import mount_credentials
@@ -69,7 +69,7 @@ def build_driver(
     refuse_others_account(app)
     if app.spec.start_from is not None:
         refuse_detours(app.spec.start_from.export_uri, "spec.startFrom.exportedState.uri")
-        refuse_unreadable_offsets(app.spec.start_from.starting_offsets)
+        refuse_unreadable_offsets(app.spec.start_from.starting_offsets, OF_SNAPSHOT)
     pod, user_env = pod_parts.build_users_pod(
         app, DRIVER_CONTAINER, _DEFAULTS, app.spec.driver.pod_template, DRIVER_FIELD
     )

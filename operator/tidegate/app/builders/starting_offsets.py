@@ -8,11 +8,11 @@ from __future__ import annotations
 from tidegate.api.values.errors import SpecError
 from tidegate_spark.contract.protocol import topic_offsets
 
-FIELD = "spec.startFrom.startingOffsets"
+OF_SNAPSHOT, OF_UPGRADE = "spec.startFrom.startingOffsets", "spec.upgrade.startingOffsets.offsets"
 
 
-def refuse_unreadable_offsets(text: str) -> None:
-    """Raise if offsets of topics cannot be read; nothing to be read is as good.
+def refuse_unreadable_offsets(text: str, field: str) -> None:
+    """Raise if offsets of topics in ``field`` cannot be read; nothing to be read is as good.
 
     Raises:
         SpecError: they cannot.
@@ -20,4 +20,4 @@ def refuse_unreadable_offsets(text: str) -> None:
     try:
         topic_offsets(text)
     except ValueError as error:
-        raise SpecError(FIELD, str(error)) from error
+        raise SpecError(field, str(error)) from error

@@ -327,3 +327,32 @@ def snapshot_in_progress(name: str) -> str:
 
 def schedule_invalid(why: str) -> str:
     return f"spec.snapshots.schedule: {why}. No snapshots are taken until it is corrected."
+
+
+# --- offsets that are not in use ---
+
+_OFFSETS = "spec.upgrade.startingOffsets"
+OFFSETS_OF_NEXT = (
+    f"{_OFFSETS} takes effect with the next version that is launched after a stable one: to have it done, change "
+    "spec.restartNonce."
+)
+OFFSETS_OLDER = (
+    f"{_OFFSETS} is older than the status of this application, and has no effect. If you want it, remove it from the "
+    "spec, and add it again."
+)
+OFFSETS_WITHOUT_STATE = f"{_OFFSETS} has no effect while spec.upgrade.mode is Stateless: no state is kept."
+OFFSETS_NEED_STABLE = (
+    f"{_OFFSETS} takes effect once the application has been stable (status.lastStable), with the next version. Until "
+    "then, create another application from a snapshot, with spec.startFrom.startingOffsets."
+)
+OFFSETS_AFTER_REPARTITION = (
+    f"{_OFFSETS} has no effect together with another spec.state.partitions: the state is repartitioned first. Then set "
+    f"{_OFFSETS}.lineage to status.lineage, and change spec.restartNonce."
+)
+
+
+def offsets_of_another(asked: int, present: int) -> str:
+    return (
+        f"{_OFFSETS}.lineage is {asked}, but the application is in lineage {present}: it has no effect. If you want "
+        f"it, set lineage to {present}, and change spec.restartNonce."
+    )

@@ -79,11 +79,12 @@ def upgrade_as_launched(o: Observation) -> UpgradeStatus | None:
 def recorded_or_found(o: Observation) -> StartedFrom | None:
     """Return what the application began with or, if it has not begun, what it can start with now.
 
-    A rollback is another beginning: of the lineage that it opens, with the pin of the upgrade that it undoes.
+    A rollback is another beginning: of the lineage that it opens, with the pin of the upgrade that it undoes. So is an
+    upgrade that reads topics from elsewhere, with its own pin.
     """
-    rollback = _beginning_of_rollback(o)
-    if rollback is not None:
-        return rollback
+    by_pin = _beginning_with_pin(o)
+    if by_pin is not None:
+        return by_pin
     start, origin, status = o.app.spec.start_from, o.origin, o.app.status
     if status.start_from is not None or start is None or origin is None or not is_usable(origin):
         return status.start_from
@@ -107,15 +108,16 @@ def recorded_or_found(o: Observation) -> StartedFrom | None:
     )
 
 
-def _beginning_of_rollback(o: Observation) -> StartedFrom | None:
-    """Return what the lineage of a rollback starts from, None if none is about to be launched for the first time."""
+def _beginning_with_pin(o: Observation) -> StartedFrom | None:
+    """Return what the lineage starts from that a rollback, or an upgrade with other offsets, is about to open.
+
+    None if no such one is about to be launched for the first time.
+    """
     upgrade, metadata = o.app.status.upgrade, o.app.metadata
-    if (
-        upgrade is None
-        or upgrade.phase is not UpgradePhase.ROLLING_BACK
-        or upgrade.epoch
-        or upgrade.rollback_snapshot is None
-    ):
+    if upgrade is None or upgrade.epoch or upgrade.rollback_snapshot is None:
+        return None
+    elsewhere = starts_elsewhere(upgrade)
+    if upgrade.phase is not UpgradePhase.ROLLING_BACK and not elsewhere:
         return None
     place = app_storage(o.app)
     return StartedFrom(
@@ -130,7 +132,13 @@ def _beginning_of_rollback(o: Observation) -> StartedFrom | None:
         snapshot_lineage=upgrade.rollback_snapshot.lineage,
         fallbacks=upgrade.rollback_snapshot.fallbacks,
         batches=_batches_left(o, upgrade.rollback_snapshot.lineage),
+        offsets=upgrade.starting_offsets if elsewhere else "",
     )
+
+
+def starts_elsewhere(upgrade: UpgradeStatus) -> bool:
+    """Return whether the coming launch is of a version that reads topics from elsewhere."""
+    return bool(upgrade.starting_offsets) and upgrade.phase in (UpgradePhase.STOPPING, UpgradePhase.GATE)
 
 
 def _batches_left(o: Observation, lineage: int) -> tuple[SnapshotBatch, ...]:

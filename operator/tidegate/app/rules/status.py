@@ -29,12 +29,14 @@ from tidegate.app.rules.live.ignored_instances import instances_condition
 from tidegate.app.rules.live.ignored_periods import periods_condition
 from tidegate.app.rules.live.restarting import count_restarts
 from tidegate.app.rules.live.start_from import build_beginning, build_last_snapshot
-from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found
+from tidegate.app.rules.live.unused_offsets import offsets_condition
+from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found, starts_elsewhere
 from tidegate.app.rules.pods.executors import running_executors, wanted_executors
 from tidegate.app.rules.pods.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
 from tidegate.app.rules.schedule import look_at_schedule
 from tidegate.app.rules.upgrade.record import adopted, recorded, with_recorded_versions
 from tidegate.app.rules.upgrade.repartition import with_progress, without_progress
+from tidegate.app.rules.upgrade.starting_offsets import ignored_offsets
 from tidegate.app.rules.upgrade.table import at_launch
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.conditions import build_conditions
@@ -84,6 +86,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
             *instances_condition(o, now),
             *periods_condition(o, now),
             *secrets_condition(o, now),
+            *offsets_condition(o, now),
         ),
         observed_generation=o.app.metadata.generation,
         epoch=epoch,
@@ -103,6 +106,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         executors=_executors(o),
         selector=executor_selector(o.app.metadata.name),
         start_from=build_beginning(o, verdict),
+        ignored_starting_offsets=ignored_offsets(o.app),
         last_snapshot=build_last_snapshot(o),
         last_stable=recorded(o.app.spec, old.last_stable),
         upgrade=with_recorded_versions(o.app.spec, upgrade),
@@ -141,6 +145,7 @@ def _core(status: StreamingAppStatus) -> tuple[object, ...]:
         (last.reason, last.exception, last.exit_code, last.completion_time) if last else None,
         status.restarts,
         status.start_from,
+        status.ignored_starting_offsets,
         status.last_snapshot,
         status.last_stable,
         without_progress(status.upgrade),
@@ -192,7 +197,7 @@ def _state_partitions(o: Observation, verdict: Verdict, lineage: int) -> int:
     repartition = known.upgrade.repartition if known.upgrade is not None else None
     found = repartition is not None and repartition.result == RepartitionResult.NOT_NEEDED
     pin = known.upgrade.rollback_snapshot if known.upgrade is not None else None
-    if verdict.launch and lineage != known.lineage and _is_rollback(known) and pin is not None and pin.partitions:
+    if verdict.launch and lineage != known.lineage and _starts_with_pin(known) and pin is not None and pin.partitions:
         return pin.partitions
     if _is_filled_by_another(o, lineage):
         return known.state_partitions  # the snapshot's, whatever the spec says
@@ -219,8 +224,10 @@ def _is_filled_by_another(o: Observation, lineage: int) -> bool:
     return began.lineage == lineage and not began.undone_lineage
 
 
-def _is_rollback(known: StreamingAppStatus) -> bool:
-    return known.upgrade is not None and known.upgrade.phase is UpgradePhase.ROLLING_BACK
+def _starts_with_pin(known: StreamingAppStatus) -> bool:
+    """Return whether the lineage to be launched starts with what an upgrade kept of the one before it."""
+    upgrade = known.upgrade
+    return upgrade is not None and (upgrade.phase is UpgradePhase.ROLLING_BACK or starts_elsewhere(upgrade))
 
 
 def _applied_hash(o: Observation, verdict: Verdict) -> str:

@@ -13,6 +13,7 @@ from tidegate.api.streaming_app import (
     UpgradeMode,
     UpgradePhase,
 )
+from tidegate.api.values.errors import SpecError
 from tidegate.pods.builders.control_channel import channel_settings, control_settings
 from tidegate.pods.builders.executor import build_executor_template
 from tidegate.pods.builders.mounted_main import main_reference
@@ -241,13 +242,21 @@ def _start_from(app: StreamingApp, lineage: int) -> StartFrom | None:
             lineage=began.undone_lineage,
             image=_stable_image(app),
             otherwise=tuple(EarlierPin(pin.id, _rollback_holder(pin.id), pin.lineage) for pin in began.fallbacks),
+            offsets=_compact(began.offsets, "status.startFrom.offsets"),
         )
     fork = began.app_uid != app.metadata.uid
     secret, start = began.credentials_secret_name, app.spec.start_from
-    # Compact: it stands in app.json, whose length has a bound.
-    named = topic_offsets(start.starting_offsets) if start is not None else {}
-    offsets = json.dumps(named, separators=(",", ":")) if named else ""
+    offsets = _compact(start.starting_offsets, "spec.startFrom.startingOffsets") if start is not None else ""
     return StartFrom(place, began.id, fork_holder(app), fork=fork, credentials_secret=secret, offsets=offsets)
+
+
+def _compact(offsets: str, field: str) -> str:
+    # It stands in app.json, whose length has a bound.
+    try:
+        named = topic_offsets(offsets)
+    except ValueError as error:
+        raise SpecError(field, str(error)) from error
+    return json.dumps(named, separators=(",", ":")) if named else ""
 
 
 def _executor_settings(app: StreamingApp, epoch: int, platform: Platform) -> ExecutorSettings:

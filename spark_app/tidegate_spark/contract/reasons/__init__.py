@@ -155,6 +155,7 @@ class Reason(str, Enum):
     SECRET_NOT_RECORDED = "SecretNotRecorded"  # noqa: S105 - a word
     SPEC_REVERTED = "SpecReverted"
     SUPERSEDED = "Superseded"
+    STARTING_OFFSETS_UNUSED = "StartingOffsetsUnused"
     REHEARSAL_PASSED = "RehearsalPassed"
     REHEARSAL_FAILED = "RehearsalFailed"
     REHEARSAL_INCONCLUSIVE = "RehearsalInconclusive"

@@ -120,6 +120,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "upgrade.rollbackTo": names,
     "upgrade.rollbackPolicy": st.sampled_from(["OnFailure", "Never"]),
     "upgrade.stableBatches": st.integers(1, 100),
+    "upgrade.startingOffsets.lineage": st.integers(1, 9),
+    "upgrade.startingOffsets.offsets": names,
     "upgrade.timeoutSeconds": st.integers(60, 86400),
 }
 

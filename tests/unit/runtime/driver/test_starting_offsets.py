@@ -1,5 +1,6 @@
 """A lineage that continues with a snapshot's state and with other offsets of topics. The stores are in memory."""
 
+import dataclasses
 import json
 import threading
 
@@ -13,7 +14,7 @@ from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_testing.driver_process import driver_config
-from tidegate_testing.fake_checkpoint import content_of
+from tidegate_testing.fake_checkpoint import LAYOUT, content_of
 from tidegate_testing.memory_store import Call, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 
@@ -70,6 +71,47 @@ def test_only_the_offsets_of_the_topics_that_are_named_differ_from_the_snapshot(
     differ = {path for path, body in lineage(scene).items() if body != original[path]}
     assert differ == {"offsets/2", "metadata"}
     assert "Offsets of 'orders' are those of spec.startFrom.startingOffsets." in told[0]
+
+
+def go_on(offsets: str, *, forgotten: bool = False) -> tuple[Scene, list[str]]:
+    """Have an application go on in lineage 2 from the end of the first one; return what is told as well."""
+    scene, told = Scene(), list[str]()
+    scene.batches(3)
+    scene.store().put(f"{scene.root()}/offsets/2", ENDED)
+    own = Storage("s3://here/apps/orders")
+    start_from = StartFrom(own, "pin", "rollback-pin", lineage=1, offsets=offsets)
+    config = driver_config("orders", "local:///main.py", own, start_from=start_from, lineage=2)
+    library, tell = scene.library(), lambda reason, message: told.append(message)
+    filler = Filler(config, start_from, library, library, threading.Event(), tell, Copiers(1), LAYOUT)
+    dataclasses.replace(filler, forgotten=forgotten).fill()
+    return scene, told
+
+
+OWN_ROOT = "apps/orders/lineages/2/main"
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_an_application_goes_on_from_its_own_end_with_other_offsets_and_the_lineage_before_stays(
+    forgotten: bool,
+) -> None:
+    scene, told = go_on(NEW, forgotten=forgotten)
+    assert content_of(scene.store(), OWN_ROOT, 2)["offsets/2"] == MOVED
+    assert content_of(scene.store(), scene.root(), 2)["offsets/2"] == ENDED
+    assert "Offsets of 'orders' are those of spec.upgrade.startingOffsets." in told[0]
+
+
+def test_it_does_not_with_a_topic_that_no_query_reads() -> None:
+    with pytest.raises(
+        FaultError, match=r"spec\.upgrade\.startingOffsets.*no query of pin has read 'other'"
+    ) as refused:
+        go_on('{"other":{"0":0}}')
+    assert refused.value.fault.reason is Reason.SNAPSHOT_UNUSABLE
+
+
+def test_where_nobody_could_roll_that_back_any_more_it_goes_on_with_the_offsets_it_had() -> None:
+    scene, told = go_on('{"other":{"0":0}}', forgotten=True)
+    assert content_of(scene.store(), OWN_ROOT, 2)["offsets/2"] == ENDED
+    assert "startingOffsets" not in told[0]
 
 
 def test_sources_with_names_have_them_too() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tidegate.api.streaming_app import UpgradeMode, UpgradeStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
-from tidegate.app.rules.origin import lacks_beginning
+from tidegate.app.rules.origin import lacks_beginning, lineage_of
 from tidegate.app.rules.pods.ends import ended_for_good_with
 from tidegate.app.rules.upgrade import messages as upgrade_messages
 from tidegate.app.rules.upgrade.record import Step, change, without_rollback_snapshot
@@ -43,7 +43,15 @@ def new_version_runs_already(o: Observation, upgrade: UpgradeStatus, now: float)
         return None
     if (driver.app_uid, driver.epoch) != (o.app.metadata.uid, o.app.status.epoch):
         return None
-    return change(without_rollback_snapshot(upgrade), upgrade_messages.STARTED, epoch=driver.epoch)
+    if upgrade.starting_offsets and upgrade.epoch:
+        return change(upgrade, upgrade_messages.STARTED)  # what it can be rolled back to is the lineage before
+    return change(
+        without_rollback_snapshot(upgrade),
+        upgrade_messages.STARTED,
+        epoch=driver.epoch,
+        lineage=lineage_of(o),
+        starting_offsets="",  # it continues where it was
+    )
 
 
 def adoption_event(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:

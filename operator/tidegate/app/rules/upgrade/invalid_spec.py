@@ -21,6 +21,7 @@ from tidegate.app.rules.upgrade.record import UNDER_TEST, Step, change, is_pendi
 from tidegate.app.rules.upgrade.repartition import not_repartitioned
 from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable, why_not_repartitioned
 from tidegate.app.rules.upgrade.rollback import rolled_back
+from tidegate.app.rules.upgrade.starting_offsets import offsets_asked
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.health import Health
 from tidegate.pods.records.fault_messages import sentence
@@ -45,8 +46,9 @@ def nothing_was_launched(o: Observation, upgrade: UpgradeStatus, now: float) -> 
     why_not, remedy = _why_nothing_follows(o) if not upgrade.epoch else ("", "")
     if not why_not or not can_go_on(o, o.app.status.last_stable):
         return None
-    message, reason = messages.continues_where_stopped(why_not, remedy), reason_not_built(o)
-    return change(upgrade, message, reason, to_spec_hash=o.spec_hash, lineage=lineage_of(o))
+    message, reason, offsets = messages.continues_where_stopped(why_not, remedy), reason_not_built(o), offsets_asked(o)
+    refused = replace(upgrade, to_spec_hash=o.spec_hash, starting_offsets=offsets)
+    return change(refused, message, reason, lineage=lineage_of(o))
 
 
 def work_can_be_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -72,7 +74,10 @@ def no_pod_can_be_made(o: Observation, upgrade: UpgradeStatus, now: float) -> St
     if not why_not:
         return None
     # Of a rehearsal nothing will come any more.
-    return change(upgrade, messages.continues(why_not, remedy), reason_not_built(o), rehearsal=None)
+    asked = offsets_asked(o)  # which may change without another version
+    return change(
+        upgrade, messages.continues(why_not, remedy), reason_not_built(o), rehearsal=None, starting_offsets=asked
+    )
 
 
 def invalid_edit_condition(asked: Observation, verdict: Verdict, upgrade: UpgradeStatus | None) -> Verdict:

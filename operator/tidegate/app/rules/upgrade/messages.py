@@ -59,6 +59,28 @@ def refused_at_once(why_not: str) -> str:
 
 PREVIOUS_CONTINUES = "The previous version continues."
 
+
+NOT_REHEARSED_ELSEWHERE = "With spec.upgrade.startingOffsets nothing is copied while the previous version runs."
+
+
+def starts_elsewhere(lineage: int) -> str:
+    return (
+        "The previous version stops at a batch boundary. The new version follows with its state and the offsets of "
+        f"spec.upgrade.startingOffsets, in lineage {lineage}."
+    )
+
+
+def replaced_elsewhere(lineage: int) -> str:
+    return (
+        "The spec changed again before the new version was stable. The newer version continues in lineage "
+        f"{lineage}, where that one has started: spec.upgrade.startingOffsets has no effect on it."
+    )
+
+
+def offsets_unreadable(error: object) -> str:
+    return f"The spec's offsets cannot be read: {error}"
+
+
 # --- the copy ---
 
 _SNAPSHOT_FOLLOWS = "The upgrade continues: the driver of the new version makes the rollback snapshot."

@@ -29,6 +29,7 @@ from tidegate.app.rules.upgrade.record import Step, change
 from tidegate.app.rules.upgrade.rehearsal import left_out
 from tidegate.app.rules.upgrade.repartition import starts_again, state_of_newer, wanted_repartition
 from tidegate.app.rules.upgrade.repartition_dry_run import why_not_launchable
+from tidegate.app.rules.upgrade.starting_offsets import offsets_asked, offsets_before_launch, why_unreadable
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
 
@@ -41,13 +42,13 @@ _MOST_EARLIER = 8
 def only_the_number_is_another(o: Observation, upgrade: UpgradeStatus | None, now: float) -> Step | None:
     """Record a restart of the stable version as such: `restartNonce` alone makes no other version.
 
-    Nor does a secret in plain text. Unless it is to start with nothing, which is an upgrade to itself.
+    Nor does a secret in plain text. Unless it is to start with nothing, or to read elsewhere: an upgrade to itself.
     """
     stable, spec = o.app.status.last_stable, o.app.spec
-    if stable is None or stable.spec_hash == o.spec_hash or spec.upgrade.mode is UpgradeMode.STATELESS:
+    if stable is None or stable.spec_hash == o.spec_hash or _is_upgrade_to_itself(o):
         return None
-    if upgrade is not None and upgrade.phase in record.UNDER_TEST and upgrade.to_spec_hash == o.spec_hash:
-        return None  # it was such an upgrade when it began, and is one whatever the next is to be
+    if upgrade is not None and _is_about_such_upgrade(o, upgrade):
+        return None
     try:
         # With the secrets of the spec: a version that differs in nothing else has no other one to be taken back to,
         # since no secret is recorded. So it is started again, and not put to the test (docs/design/secrets.md).
@@ -58,6 +59,21 @@ def only_the_number_is_another(o: Observation, upgrade: UpgradeStatus | None, no
     if spec_hash(replace(o.app, spec=again)) != o.spec_hash or reason_not_built(o) is Reason.REFERENCE_MISSING:
         return None  # or what it runs on has gone since: it is held back as any edit is, and goes on as it is
     return Step(stable=replace(stable, spec_hash=o.spec_hash, spec=recorded_version(spec)))
+
+
+def _is_upgrade_to_itself(o: Observation) -> bool:
+    return o.app.spec.upgrade.mode is UpgradeMode.STATELESS or bool(offsets_asked(o))
+
+
+def _is_about_such_upgrade(o: Observation, upgrade: UpgradeStatus) -> bool:
+    """Return whether the record is about an upgrade to itself: it was one when it began, whatever the next is to be.
+
+    Also while it is rolled back, and after: the version that was rejected is not the stable one. And what follows on
+    one that reads from elsewhere, and is not stable, goes on from there.
+    """
+    if upgrade.to_spec_hash == o.spec_hash:
+        return upgrade.phase in (*record.UNDER_TEST, UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK)
+    return upgrade.phase in record.UNDER_TEST and bool(upgrade.starting_offsets)
 
 
 def spec_is_stable_version(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -83,20 +99,47 @@ def newer_version_on_what_there_is(o: Observation, upgrade: UpgradeStatus, now: 
     """Replace the version under test by a newer one on the present state; the stable version stays the rollback's."""
     if not _is_newer(o, upgrade):
         return None
-    mode, (repartition, lineage) = upgrade.mode, state_of_newer(o, upgrade)
+    known = _with_offsets_of_spec(o, upgrade)
+    mode, (repartition, lineage) = known.mode, state_of_newer(o, known)
+    if known.starting_offsets and not known.epoch:
+        lineage = known.lineage  # which nobody has opened yet
+    message = messages.replaced_elsewhere(lineage) if known.starting_offsets and known.epoch else messages.REPLACED
     # What one that started empty has made since is given up as well, if somebody has confirmed that very lineage.
-    other = mode is not UpgradeMode.STATELESS or upgrade.lineage == lineage_of(o)
+    other = mode is not UpgradeMode.STATELESS or known.lineage == lineage_of(o)
     if o.app.spec.upgrade.mode is UpgradeMode.STATELESS and other and _is_confirmed(o):
         mode, repartition, lineage = UpgradeMode.STATELESS, None, record.next_lineage(o)
+        known, message = replace(known, starting_offsets=""), messages.REPLACED
     return change(
-        upgrade,
-        messages.REPLACED + _unchecked(o),
+        known,
+        message + _unchecked(o),
         to_spec_hash=o.spec_hash,
         mode=mode,
         lineage=lineage,
         repartition=repartition,
         rehearsal=left_out(o, messages.SUPERSEDED_REHEARSAL, now),
     )
+
+
+def other_offsets_before_the_launch(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
+    """Have a version that was not launched yet start with the offsets that the spec has by now, or with none."""
+    known = _with_offsets_of_spec(o, upgrade)
+    if known is upgrade:
+        return None
+    elsewhere = messages.starts_elsewhere(known.lineage) if known.starting_offsets else messages.stopping("")
+    return change(known, elsewhere + _unchecked(o))
+
+
+def _with_offsets_of_spec(o: Observation, upgrade: UpgradeStatus) -> UpgradeStatus:
+    """Return the record with the spec's offsets in place of those it had; the same once a lineage depends on them."""
+    if upgrade.epoch or upgrade.mode is UpgradeMode.STATELESS or upgrade.repartition is not None:
+        return upgrade
+    offsets = offsets_before_launch(o, upgrade)
+    if offsets == upgrade.starting_offsets:
+        return upgrade
+    if not offsets:
+        return replace(upgrade, starting_offsets="", lineage=lineage_of(o))
+    kept = upgrade if upgrade.rollback_snapshot is not None else _with_snapshot(o, upgrade)
+    return replace(kept, mode=UpgradeMode.SNAPSHOT, starting_offsets=offsets, lineage=record.next_lineage(o))
 
 
 def _is_newer(o: Observation, upgrade: UpgradeStatus) -> bool:
@@ -115,8 +158,8 @@ def _is_undone(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:
     """
     if not upgrade.epoch or upgrade.rollback_snapshot is None or ends_as_kept(o, upgrade):
         return False
-    if UpgradeMode.STATELESS in (upgrade.mode, o.app.spec.upgrade.mode):
-        return False  # somebody gave up the state to go back to, or is to give up the one there is
+    if UpgradeMode.STATELESS in (upgrade.mode, o.app.spec.upgrade.mode) or upgrade.starting_offsets:
+        return False  # somebody gave up the state to go back to, or its place in the topics, or is to give up this one
     # All the work of one that has finished would be done once more.
     return not has_finished(o, upgrade) and is_in_time(o, upgrade, now) and not why_not_rolled_back(o, upgrade)
 
@@ -126,7 +169,7 @@ def cannot_start(o: Observation, known: UpgradeStatus | None, now: float) -> Ste
     refusal = _refusal(o) if _is_new(o) else None
     if refusal is None:
         return None
-    refused = _fresh(o, known, now)
+    refused = replace(_fresh(o, known, now), starting_offsets=offsets_asked(o))
     if known is not None and known.previous is not None:
         snapshot, previous, obsolete = known.rollback_snapshot, known.previous, known.obsolete
         refused = replace(refused, rollback_snapshot=snapshot, previous=previous, obsolete=obsolete)
@@ -140,6 +183,24 @@ def starts_without_state(o: Observation, known: UpgradeStatus | None, now: float
     fresh = _with_rollback_snapshot(o, known, now)
     message = messages.state_abandoned(fresh.lineage, ABANDON_ANNOTATION)
     return change(fresh, message, lineage=record.next_lineage(o))
+
+
+def starts_with_other_offsets(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
+    """Stop the previous version for one that reads topics from elsewhere, in a lineage with the state there is.
+
+    Nothing is copied or rehearsed before: what can be wrong is whether the topics have these offsets.
+    """
+    offsets = offsets_asked(o) if _is_new(o) else ""
+    if not offsets:
+        return None
+    fresh = replace(_fresh(o, known, now), mode=UpgradeMode.SNAPSHOT, starting_offsets=offsets)
+    lineage, message = record.next_lineage(o), messages.starts_elsewhere(record.next_lineage(o))
+    return change(
+        _with_snapshot(o, fresh),
+        message + _unchecked(o),
+        lineage=lineage,
+        rehearsal=left_out(o, messages.NOT_REHEARSED_ELSEWHERE, now),
+    )
 
 
 def starts_with_a_copy(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
@@ -209,6 +270,10 @@ def _with_rollback_snapshot(o: Observation, known: UpgradeStatus | None, now: fl
     fresh = _fresh(o, known, now)
     if o.app.status.last_stable is None or (fresh.repartition is None and fresh.mode is UpgradeMode.LAST_STATE):
         return fresh
+    return _with_snapshot(o, fresh)
+
+
+def _with_snapshot(o: Observation, fresh: UpgradeStatus) -> UpgradeStatus:
     status, uid = o.app.status, o.app.metadata.uid.replace("-", "")[:8]
     snapshot = RollbackSnapshot(
         # Unique for ever, also if the status is lost: its loss costs an epoch.
@@ -283,6 +348,8 @@ def _may_be_tried_again(o: Observation, upgrade: UpgradeStatus) -> bool:
     due = starts_again(upgrade) and is_stable_again(with_effective_spec(o))
     if due or o.app.spec.upgrade.mode is not upgrade.mode:
         return True
+    if upgrade.reason == Reason.INVALID_SPEC and offsets_asked(o) != upgrade.starting_offsets:
+        return _refusal(o) is None  # they make no version
     if upgrade.reason == Reason.REHEARSAL_FAILED:
         return o.app.spec.upgrade.rehearsal is None
     waits = upgrade.reason in MAY_COME and not o.references.unanswered
@@ -295,6 +362,8 @@ def _refusal(o: Observation) -> tuple[Reason, str] | None:
         name, namespace = o.app.metadata.name, o.app.metadata.namespace
         message = messages.abandon_unconfirmed(name, namespace, lineage_of(o), ABANDON_ANNOTATION)
         return Reason.ABANDON_STATE_UNCONFIRMED, message
+    if unreadable := why_unreadable(o):
+        return Reason.INVALID_SPEC, messages.refused_at_once(unreadable)
     why_not = why_not_launchable(o)
     return (reason_not_built(o), messages.refused_at_once(why_not)) if why_not else None
 

@@ -266,6 +266,14 @@ AREA = Area(
             ),
         ),
         Entry(
+            Reason.STARTING_OFFSETS_UNUSED,
+            Fault.NONE,
+            (Place.OFFSETS_UNUSED,),
+            "spec.upgrade.startingOffsets is not in use; the message says whether it will be.",
+            remedy="Do what the message says if you want these offsets, or remove them from the spec.",
+            page="guide/lost-records.md#the-same-application-with-other-offsets",
+        ),
+        Entry(
             Reason.FILE_SINK_ROLLED_BACK,
             Fault.NONE,
             (Place.EVENT,),

@@ -81,6 +81,8 @@ OTHER: dict[str, Any] = {
     "state.repartition.timeoutSeconds": 77,
     "storage.uri": "s3://other",
     "storage.endpoint": "http://other:9000",
+    "upgrade.startingOffsets.lineage": 7,
+    "upgrade.startingOffsets.offsets": '{"other":{"0":1}}',
     "storage.region": "eu-other-1",
     "storage.pathStyleAccess": True,
     "storage.credentialsSecretRef.name": "other",
@@ -135,6 +137,8 @@ def before_edit_of(path: str) -> dict[str, Any]:
         return KAFKA
     if path.startswith("application.mainFrom"):
         return MOUNTED
+    if path.startswith("upgrade.startingOffsets"):
+        return {"upgrade.startingOffsets": {"lineage": 6, "offsets": '{"other":{"0":0}}'}}
     return {"control.channel.type": "Kafka", **KAFKA} if path.startswith("control.channel") else {}
 
 

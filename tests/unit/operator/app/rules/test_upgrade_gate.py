@@ -235,7 +235,7 @@ def test_records_that_a_source_has_lost_are_named_with_the_ways_on_while_the_gat
     condition = status_of(plan).condition("Stalled")
     assert condition is not None
     assert (condition.status, condition.reason) == ("True", "SourceDataLost")
-    assert all(way in condition.message for way in ("failOnDataLoss", "Stateless", "spec.startFrom.snapshotRef"))
+    assert all(way in condition.message for way in ("failOnDataLoss", "Stateless", "spec.upgrade.startingOffsets"))
 
 
 def lost_after(committed: int = 0, **batches: int) -> Exit:

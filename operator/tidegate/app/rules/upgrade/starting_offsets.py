@@ -1,0 +1,89 @@
+"""Whether the next version reads topics from elsewhere than where the application is, with its state. No I/O.
+
+``spec.upgrade.startingOffsets`` names the lineage that is left, so that it is used once and may stay in a manifest. Two
+applications can have lineages of the same number: what a manifest has when an application begins is of another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from tidegate.api.streaming_app import (
+    StreamingApp,
+    UpgradeMode,
+    UpgradeOffsets,
+    UpgradePhase,
+    UpgradeStatus,
+)
+from tidegate.api.values.errors import SpecError
+from tidegate.app.builders.starting_offsets import OF_UPGRADE, refuse_unreadable_offsets
+from tidegate.app.observation import Observation
+from tidegate.app.rules.upgrade import messages
+from tidegate.app.rules.upgrade.repartition import wanted_repartition
+from tidegate_spark.contract.reasons import Reason
+
+
+def offsets_asked(o: Observation) -> str:
+    """Return the offsets with which the next version starts, empty if it goes on where the application is.
+
+    State that is to be repartitioned, or given up, has a lineage of its own, and goes first; and without a stable
+    version there is nothing that could be rolled back to where the topics were read before.
+    """
+    asked, stable = o.app.spec.upgrade.starting_offsets, o.app.status.last_stable
+    if asked is None or stable is None or not _names_present_state(o, asked) or are_older(o.app):
+        return ""
+    if o.app.spec.upgrade.mode is UpgradeMode.STATELESS or wanted_repartition(o) is not None:
+        return ""
+    return asked.offsets
+
+
+def _names_present_state(o: Observation, asked: UpgradeOffsets) -> bool:
+    """Return whether offsets are for the lineage that there is, be it the one before it, in another number."""
+    status, upgrade = o.app.status, o.app.status.upgrade
+    if asked.lineage == status.lineage:
+        return True
+    return upgrade is not None and upgrade.reason == Reason.SUPERSEDED and asked.lineage == rolled_back_from(upgrade)
+
+
+def rolled_back_from(upgrade: UpgradeStatus) -> int:
+    """Return the lineage to whose state an upgrade was rolled back, 0 if it was not."""
+    snapshot = upgrade.rollback_snapshot
+    undone = upgrade.phase in (UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK)
+    return snapshot.lineage if undone and snapshot is not None else 0
+
+
+def why_unreadable(o: Observation) -> str:
+    """Return in words why the offsets that are asked for cannot be used, empty if they can, or there are none."""
+    try:
+        refuse_unreadable_offsets(offsets_asked(o), OF_UPGRADE)
+    except SpecError as error:
+        return messages.offsets_unreadable(error)
+    return ""
+
+
+def offsets_before_launch(o: Observation, upgrade: UpgradeStatus) -> str:
+    """Return the offsets with which a version starts that was not launched yet: an edit counts until then.
+
+    One that says nothing changes nothing about the upgrade under way.
+    """
+    return upgrade.starting_offsets if why_unreadable(o) else offsets_asked(o)
+
+
+def are_older(app: StreamingApp) -> bool:
+    """Return whether the spec has had these offsets since before the application's status knows of it."""
+    asked = app.spec.upgrade.starting_offsets
+    return asked is not None and app.status.ignored_starting_offsets == _digest(asked)
+
+
+def ignored_offsets(app: StreamingApp) -> str:
+    """Return what the status is to say of offsets that have no effect, empty if the spec has others, or none.
+
+    Without a status nobody knows whether they were used.
+    """
+    asked, status = app.spec.upgrade.starting_offsets, app.status
+    begins = not status.epoch or not status.observed_generation
+    return _digest(asked) if asked is not None and (begins or are_older(app)) else ""
+
+
+def _digest(asked: UpgradeOffsets) -> str:
+    return hashlib.sha256(f"{asked.lineage}/{asked.offsets}".encode()).hexdigest()[:16]
