@@ -55,6 +55,7 @@ _RETRIED = tuple(
     for reason in (
         Reason.STORAGE_OWNED,
         Reason.CLAIM_DAMAGED,
+        Reason.NOTES_DAMAGED,
         Reason.NOTHING_TO_ADOPT,
         Reason.STORAGE_EMPTY,
         Reason.STORAGE_OLDER,

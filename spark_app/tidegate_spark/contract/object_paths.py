@@ -95,7 +95,9 @@ LINEAGE_PREFIX = "lineages"
 """``lineages/<n>/<query>``: the checkpoint of one query in lineage n."""
 
 NAMES_PREFIX = "names"
-"""``names/<directory>``: the name of the query whose checkpoint is in directories called so, if that is another."""
+"""``names/<directory>``: the name of the query whose checkpoint is in directories called so, if that is another.
+
+``names/unnamed-<lineage>.json``: which location each query of a lineage has to which the script gives no name."""
 
 SNAPSHOT_PREFIX, MANIFEST_FILE = "snapshots", "manifest.json"
 """``snapshots/<id>/manifest.json``: what belongs to a snapshot; one without it is not complete."""

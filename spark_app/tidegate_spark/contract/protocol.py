@@ -493,6 +493,7 @@ EXIT_CODES: dict[Reason, int] = {
     Reason.STORAGE_OWNED: EXIT_OK,
     Reason.NEWER_FORMAT: EXIT_OK,
     Reason.CLAIM_DAMAGED: EXIT_OK,
+    Reason.NOTES_DAMAGED: EXIT_OK,
     Reason.NOTHING_TO_ADOPT: EXIT_OK,
     Reason.STORAGE_EMPTY: EXIT_OK,
     Reason.STORAGE_OLDER: EXIT_OK,

@@ -179,6 +179,7 @@ SNAPSHOT_FAILURES = (
     Reason.SNAPSHOT_DAMAGED,
     Reason.NEWER_FORMAT,
     Reason.CLAIM_DAMAGED,
+    Reason.NOTES_DAMAGED,
     Reason.INTERNAL_ERROR,
 )
 """Why an order failed, or waits because of a fault."""

@@ -17,6 +17,7 @@ from tidegate_spark.queries.sinks.outputs import Outputs
 from tidegate_spark.snapshots.lineages import lineage_mark, upgrade_pin
 from tidegate_spark.snapshots.reach import reach_library
 from tidegate_spark.storage import s3_client as store
+from tidegate_spark.storage.location_notes import DamagedNotesError
 from tidegate_spark.storage.s3_client import Credentials, FaultError
 from tidegate_spark.storage.store import NewerStorageError, SnapshotError
 
@@ -33,7 +34,7 @@ def find_pin(config: DriverConfig, credentials: Credentials | None, work_directo
         work_directory: of the pod; what stands there is kept when its process is started again.
 
     Raises:
-        FaultError: STATE_MISSING if there is nothing to go on with, else what is wrong with the storage.
+        FaultError: STATE_MISSING if there is nothing to go on with, NOTES_DAMAGED, else what is wrong with the storage.
     """
     if config.pin is None:
         return SnapshotOrders()
@@ -42,6 +43,8 @@ def find_pin(config: DriverConfig, credentials: Credentials | None, work_directo
         if seen.exists() and not upgrade_pin.is_noted(library, config.pin.snapshot):
             return SnapshotOrders()
         order = upgrade_pin.order_of(library, config.pin.snapshot, config.lineage, config.pin.image)
+    except DamagedNotesError as error:
+        raise as_fault(config, error) from error
     except SnapshotError as error:
         message = messages.no_state(str(error).rstrip("."))
         raise FaultError(Fault(reason_of(error, Reason.STATE_MISSING), message)) from error
@@ -80,6 +83,8 @@ def batches_without_output(config: DriverConfig, credentials: Credentials | None
 
 def reason_of(error: SnapshotError, usual: Reason) -> Reason:
     """Return why nothing can start with what is stored: a newer Tidegate wrote it, or what is the reason otherwise."""
+    if isinstance(error, DamagedNotesError):
+        return Reason.NOTES_DAMAGED
     return Reason.NEWER_FORMAT if isinstance(error, NewerStorageError) else usual
 
 
@@ -89,5 +94,7 @@ def as_fault(config: DriverConfig, error: Exception) -> Exception:
         return error
     if isinstance(error, NewerStorageError):
         return FaultError(Fault(Reason.NEWER_FORMAT, f"{error}."))
+    if isinstance(error, DamagedNotesError):
+        return FaultError(Fault(Reason.NOTES_DAMAGED, f"{error}."))
     fault = store.fault_of(error, config.storage, config.credentials_secret)
     return error if fault is None else FaultError(fault)

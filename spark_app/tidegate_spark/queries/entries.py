@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -14,9 +14,7 @@ from tidegate_spark.process.faults import faults
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.same_query import Plan, plan_of
 from tidegate_spark.queries.sinks.outputs import Output
-
-UNNAMED = "main"
-"""The name of a script's one unnamed query."""
+from tidegate_spark.queries.unnamed.naming import UNNAMED, plain_location
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,8 @@ class Entry:
     query: StreamingQuery | None = None
     plan: Plan | None = None
     """What an unnamed query does; a named one goes by its name."""
-    location: str = ""
-    """The checkpointLocation that the script gave an unnamed query."""
+    location: str = field(default="", repr=False)
+    """The checkpointLocation that the script gave an unnamed query; it may hold a secret."""
     directory: str = ""
     """The name of its checkpoint's directory in the lineage."""
 
@@ -38,7 +36,7 @@ class Entry:
 def entry_of(
     requested: str | None, site: str, writer: DataStreamWriter, output: Output | None, own_location: list[Any]
 ) -> Entry:
-    """Return a query as the script asks for it."""
+    """Return a query as the script asks for it; one without a name gets its own later."""
     if requested:
         return Entry(requested, site, named=True)
     return Entry(UNNAMED, site, named=False, plan=plan_of(writer, output), location=str(own_location[-1] or ""))
@@ -62,10 +60,10 @@ def refusal(
         if not before.named and not active(before) and _goes_on(before, wanted, failed):
             return None
         # Two queries on one checkpoint would skip each other's input, even one after the other.
-        whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {UNNAMED!r},"
+        whose = f"query {before.name!r}" if before.named else f"the unnamed query, called {before.name!r},"
         return messages.unnamed_shares(site, whose, before.site)
     if not before.named:
-        return messages.named_shares(wanted.name, site, UNNAMED, before.site)
+        return messages.named_shares(wanted.name, site, before.name, before.site)
     if active(before):
         return messages.named_twice(wanted.name, before.site, site)
     return None
@@ -73,12 +71,23 @@ def refusal(
 
 def _goes_on(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> bool:
     """Say whether an unnamed query is the one before, started again: it goes on in its checkpoint."""
-    if before.location or wanted.location:
-        return before.location == wanted.location  # the script says so itself
+    if plain_location(before.location) or plain_location(wanted.location):
+        return _is_one_place(before, wanted)  # the script says so itself
     if before.plan is None or wanted.plan is None or before.site != wanted.site:
         return False
     # A query that ended well has read everything: an equal one that starts later may be meant as another.
     return before.plan.is_same(wanted.plan) and failed(before)
+
+
+def is_moved(before: Entry, wanted: Entry, failed: Callable[[Entry], bool]) -> bool:
+    """Say whether an unnamed query is the one before, which failed, started again with another location."""
+    if before.named or _is_one_place(before, wanted) or before.site != wanted.site:
+        return False
+    return before.plan is not None and wanted.plan is not None and before.plan.is_same(wanted.plan) and failed(before)
+
+
+def _is_one_place(before: Entry, wanted: Entry) -> bool:
+    return plain_location(before.location) == plain_location(wanted.location)
 
 
 def is_active(entry: Entry) -> bool:

@@ -22,13 +22,17 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.spark.sparkconf import CHECKPOINT_FORMAT, SHUFFLE_PARTITIONS, STATE_STORE, format_of_store
 from tidegate_spark.queries import query_messages as messages
-from tidegate_spark.queries.entries import Entry, committed_batch, entry_of, has_failed, is_active, refusal
+from tidegate_spark.queries.entries import Entry, committed_batch, entry_of, has_failed, is_active, is_moved, refusal
 from tidegate_spark.queries.query_hooks import QueryHooks
 from tidegate_spark.queries.same_query import note_functions
 from tidegate_spark.queries.sinks.file_sinks import SinkRefusedError, sink_of
 from tidegate_spark.queries.sinks.outputs import Output, output_of
 from tidegate_spark.queries.sinks.tables import Given
+from tidegate_spark.queries.unnamed.naming import UndecidedError
 from tidegate_spark.queries.writers import texts, writer_format, writer_mode, writer_options
+from tidegate_spark.storage.location_notes import DamagedNotesError
+from tidegate_spark.storage.s3_client import FaultError
+from tidegate_spark.storage.store import NewerStorageError
 
 
 class QueryRefusedError(SystemExit):
@@ -44,6 +48,15 @@ class StateRefusedError(QueryRefusedError):
     """A query that would read its state for something else."""
 
     reason = Reason.STATE_SCHEMA
+
+
+class NotNamedError(QueryRefusedError):
+    """A query without a name whose name cannot be found out, for a reason that is not the script's."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        """Say why."""
+        super().__init__(message)
+        self.reason = reason
 
 
 class DriverStoppingError(SystemExit):
@@ -151,9 +164,8 @@ class Queries(QueryHooks):
         output = target.output(writer, {**earlier, **texts(options)})
         locations = [key for key in options if key.lower() == "checkpointlocation"]
         own_location = [options.pop(key) for key in locations] or [earlier.get("checkpointlocation")]
-        entry, before = self._admit(
-            entry_of(name_argument or earlier.get("queryname"), site, writer, output, own_location)
-        )
+        wanted = entry_of(name_argument or earlier.get("queryname"), site, writer, output, own_location)
+        entry, before = self._admit(wanted if wanted.named else self._named(wanted))
         try:
             entry = self._with_directory(writer, entry, target)
             location = self._location(entry)
@@ -194,6 +206,25 @@ class Queries(QueryHooks):
     def _refuse_if(self, kind: type[QueryRefusedError], entry: Entry, why: str) -> None:
         if why:
             raise self._refused(kind(f"query {entry.name!r} started at {entry.site}: {why}"))
+
+    def _named(self, wanted: Entry) -> Entry:
+        """Return a query with the name that it gets from us: the script gives it none."""
+        with self._lock:
+            started = dict(self._entries)
+        moved = next((each for each in started.values() if is_moved(each, wanted, has_failed)), None)
+        if moved is not None:
+            raise self._refused(QueryRefusedError(messages.started_elsewhere(wanted.site, moved.name)))
+        try:
+            name = self.name_unnamed(wanted.site, wanted.location, frozenset(started))
+            return dataclasses.replace(wanted, name=name)
+        except UndecidedError as error:
+            raise self._refused(QueryRefusedError(messages.unnamed_undecided(wanted.site, str(error)))) from error
+        except NewerStorageError as error:
+            raise self._refused(NotNamedError(Reason.NEWER_FORMAT, f"{error}.")) from error
+        except DamagedNotesError as error:
+            raise self._refused(NotNamedError(Reason.NOTES_DAMAGED, f"{error}.")) from error
+        except FaultError as error:
+            raise self._refused(NotNamedError(error.fault.reason, error.fault.message)) from error
 
     def _admit(self, entry: Entry) -> tuple[Entry, Entry | None]:
         with self._lock:
@@ -244,7 +275,7 @@ class Queries(QueryHooks):
         if own_location and str(own_location).rstrip("/") != location:
             self._progress.notice(
                 Reason.CHECKPOINT_REDIRECTED,
-                messages.checkpoint_ignored(name, own_location, location),
+                messages.checkpoint_ignored(name, location),
             )
 
     def _start(self, conf: RuntimeConfig, call: Callable[[], StreamingQuery]) -> StreamingQuery:

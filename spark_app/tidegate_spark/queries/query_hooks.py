@@ -14,6 +14,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.queries.sinks.file_sinks import Sink
 from tidegate_spark.queries.sinks.outputs import Output
 from tidegate_spark.queries.sinks.tables import Given
+from tidegate_spark.queries.unnamed.naming import UNNAMED
 
 
 @dataclass(eq=False)
@@ -27,6 +28,13 @@ class QueryHooks:
     """Called with what starts a query, its name, format and output mode; returns its checkpoint's directory.
 
     Raises SinkRefusedError as :attr:`before_files`.
+    """
+    name_unnamed: Callable[[str, str, frozenset[str]], str] = lambda site, location, others: UNNAMED
+    """Called with where a query is started that has no name, its checkpointLocation and the names of those that were
+    started; returns its name.
+
+    Raises UndecidedError if nothing tells which query it is, NewerStorageError if only a newer Tidegate can tell,
+    DamagedNotesError if what is noted cannot be read, and FaultError if the storage has one.
     """
     before_files: Callable[[str, Sink], None] | None = None
     """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nobody looks.

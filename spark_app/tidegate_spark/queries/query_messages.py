@@ -174,7 +174,7 @@ def another_output(option: str) -> str:
 def unnamed_shares(site: str, whose: str, other_site: str) -> str:
     return (
         f"the unnamed query started at {site} would share its checkpoint with {whose} started at {other_site}: "
-        "give each query a name of its own with .queryName(...)."
+        "give each query a name of its own with .queryName(...), or a checkpointLocation of its own."
     )
 
 
@@ -185,6 +185,70 @@ def named_shares(name: str, site: str, unnamed: str, other_site: str) -> str:
     )
 
 
+NEITHER_NAME_NOR_LOCATION = (
+    "it has neither a name nor a checkpointLocation, and there are other unnamed queries: give it a name with "
+    ".queryName(...)."
+)
+
+
+def another_location(names: Sequence[str]) -> str:
+    first, missing = names[0], f"{', '.join(map(repr, names))} {'was' if len(names) == 1 else 'were'} not started"
+    return (
+        f"no query had its checkpointLocation before, and {missing}: it is not known whether it continues that state "
+        f"or is a new query. Name it: .queryName({first!r}) continues the state of {first!r}, another name starts a "
+        "new query."
+    )
+
+
+def not_the_only_one(name: str) -> str:
+    return (
+        f"another unnamed query, called {name!r}, was started before, with state of which no checkpointLocation is "
+        "noted, or another one: it is not known which of the two the state is of. Give both a name with "
+        f".queryName(...): {name!r} continues the state."
+    )
+
+
+def beside_one_without(name: str) -> str:
+    return (
+        f"another unnamed query, called {name!r}, has no checkpointLocation, so that they cannot be distinguished at "
+        f"the next start. Give that one a name: .queryName({name!r}) continues its state."
+    )
+
+
+def neither_of(names: Sequence[str]) -> str:
+    first, missing = names[0], f"{', '.join(map(repr, names))} {'was' if len(names) == 1 else 'were'} not started"
+    return (
+        f"it has neither a name nor a checkpointLocation, and {missing}: it is not known whether it continues that "
+        f"state. Name it: .queryName({first!r}) continues the state of {first!r}, another name starts a new query."
+    )
+
+
+NOTES_CONTENDED = "Which unnamed query has which checkpointLocation cannot be noted: another process changes it, too."
+
+
+def notes_not_reached(error: Exception) -> str:
+    return f"The storage fails for what is noted of unnamed queries ({type(error).__name__})."
+
+
+def unnamed_unknown(name: str, site: str) -> str:
+    return (
+        f"Query {name!r}, started at {site}, has no name, and the text of the script does not show that it starts no "
+        "other query without one: the query is refused if its checkpointLocation ever changes. Name it: "
+        f".queryName({name!r}) continues its state."
+    )
+
+
+def started_elsewhere(site: str, name: str) -> str:
+    return (
+        f"the unnamed query started at {site} is the one that failed, called {name!r}, with another checkpointLocation "
+        "than before: give it the same one again, or a name with .queryName(...)."
+    )
+
+
+def unnamed_undecided(site: str, why: str) -> str:
+    return f"the unnamed query started at {site} cannot be distinguished from others: {why}"
+
+
 def named_twice(name: str, other_site: str, site: str) -> str:
     return (
         f"two queries are named {name!r}: one started at {other_site}, another at {site}; give them different "
@@ -192,8 +256,8 @@ def named_twice(name: str, other_site: str, site: str) -> str:
     )
 
 
-def checkpoint_ignored(query: str, given: str, location: str) -> str:
-    return f"Query {query!r}: checkpointLocation {given!r} of the script is not used; the checkpoint is at {location}."
+def checkpoint_ignored(query: str, location: str) -> str:
+    return f"Query {query!r}: the checkpointLocation of the script is not used; the checkpoint is at {location}."
 
 
 def partitions_ignored(key: str, given: str | None, partitions: str) -> str:

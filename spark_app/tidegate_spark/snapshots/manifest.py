@@ -100,6 +100,9 @@ class Manifest:
     """What makes it, as JSON: path in the spec -> value, without secrets; empty if it is not known, or is long."""
     control: Kept | None = None
     """What is in force of the control stream; None if no query takes part."""
+    locations: dict[str, str] = field(default_factory=dict)
+    """Query without a name -> digest of the checkpointLocation that the script gave it, whether it had a batch or not;
+    empty of one without a location."""
 
     def body(self) -> bytes:
         """Return it as canonical JSON: equal manifests have equal bytes."""
@@ -140,7 +143,7 @@ def parse(body: bytes, key: str) -> Manifest:
     try:
         with naming_newer(key):
             made = from_stored(Manifest, body, VERSION)
-        for query in made.queries:
+        for query in (*made.queries, *made.locations):
             _check_query(query)
         for file in made.files:
             _check_query(file.query)

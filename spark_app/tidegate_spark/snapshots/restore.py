@@ -21,6 +21,7 @@ from tidegate_spark.snapshots.checkpoint.query_logs import OFFSETS, map_offsets
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, list_keys
 from tidegate_spark.snapshots.manifest import File, Manifest
 from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
+from tidegate_spark.storage import location_notes
 from tidegate_spark.storage.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 
 METADATA = "metadata"
@@ -85,6 +86,7 @@ def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUA
     held = reentry.hold(origin.library, origin.id, holder)
     made = manifest.read(origin.library, origin.id, held)
     _fill(origin, target, made, copiers)
+    location_notes.begin_with(target.library, target.lineage, made.locations)
     return made
 
 

@@ -18,6 +18,7 @@ from tidegate_spark.snapshots.catalog import DisposedError, NotBeingTakenError, 
 from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, in_parallel
 from tidegate_spark.snapshots.file_copies import Source, copy_files
+from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.manifest import Application, File, Manifest, QueryAt
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage import query_names
@@ -177,6 +178,7 @@ def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, c
         batches = _batches(layout, request, checkpoints)
         try:
             plan = _plan(library, layout, checkpoints, batches, copiers)
+            locations = _locations(library, request, plan)
         except VanishedError as error:
             # A listing is not made in one moment: Spark may have cleaned up while it was. If no batch was committed
             # since the last one, it was not that.
@@ -194,7 +196,8 @@ def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, c
             lost_at = batches
             continue
         kept = kept_at(library, {query: at.offsets for query, at in plan.queries.items()})
-        return replace(_manifest(request, begun, plan, files), control=kept)
+        made = _manifest(request, begun, plan, files)
+        return replace(made, control=kept, locations=locations)
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -245,6 +248,18 @@ def _plan(
         queries[query] = QueryAt(at.batch, at.offsets, facts)
         sources += [Source(query, file.path, listing[file.path], file.shared) for file in at.files]
     return _Plan(queries, tuple(sources))
+
+
+def _locations(library: Library, request: Request, plan: _Plan) -> dict[str, str]:
+    """Return which location each unnamed query had when it wrote what is taken, also those that wrote nothing.
+
+    A pin is of the version before an upgrade, and what is noted now may be the new version's.
+    """
+    at_pin = upgrade_pin.locations(library, request.id)
+    if at_pin is not None:
+        return at_pin
+    batches = {query: at.batch for query, at in plan.queries.items()}
+    return upgrade_pin.locations_now(library, request.application.lineage, batches)
 
 
 def _batches(layout: Layout, request: Request, checkpoints: Mapping[str, Mapping[str, Entry]]) -> dict[str, int]:

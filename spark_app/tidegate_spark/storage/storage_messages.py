@@ -47,3 +47,15 @@ def operation_missing(place: str, answer: str) -> str:
 
 def store_answers(place: str, answer: str) -> str:
     return f"{place} answers {answer}."
+
+
+def notes_damaged(key: str, lineage: int, error: Exception) -> str:
+    return (
+        f"{key} is damaged ({error}): it says which query without a name has which checkpointLocation. Restore an "
+        "earlier version of the object, or delete it and give each query its name with .queryName(...): the folders in "
+        f"lineages/{lineage} are called after them"
+    )
+
+
+def no_unnamed_query(name: str) -> str:
+    return f"an unnamed query cannot be called {name[:100]!r}"

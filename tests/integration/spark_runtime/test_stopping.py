@@ -36,7 +36,9 @@ def test_a_back_to_back_query_stops_at_a_batch_boundary_and_the_next_driver_goes
     report = current(first)
     assert report.state is DriverState.RUNNING
     notices = [notice.message for notice in report.notices]
-    assert any("/tmp/checkpoint-of-the-script" in message and "lineages/1/main" in message for message in notices)
+    assert any("checkpointLocation of the script is not used" in message for message in notices)
+    assert any("lineages/1/main" in message for message in notices)
+    assert not any("/tmp/checkpoint-of-the-script" in message for message in notices)
     assert any("spark.master" in message and "local[*]" in message for message in notices)
     assert any("spec.state.partitions (2)" in message for message in notices)
     assert report.queries[0].state_rows == 5

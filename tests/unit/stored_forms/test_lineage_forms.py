@@ -27,12 +27,14 @@ from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.lineages import attempts, lineage_mark, upgrade_pin
 from tidegate_spark.snapshots.manifest import Application, Manifest, QueryAt
 from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.storage import location_notes
 from tidegate_spark.storage import s3_client as storage
 from tidegate_spark.storage.claim import claiming, fence, fencing
 from tidegate_spark.storage.claim.claimed import Claim, Opening
 from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
+from tidegate_spark.storage.location_notes import LocationNotes, Move
 from tidegate_spark.storage.s3_client import FaultError
-from tidegate_spark.storage.store import NewerStorageError
+from tidegate_spark.storage.store import NewerStorageError, SnapshotError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
 from tidegate_testing.memory_store import Buckets, MemoryStore
@@ -349,6 +351,43 @@ def test_what_a_later_version_adds_to_the_batches_of_a_pin_changes_nothing() -> 
     assert noted(json.dumps({**NOTE, LATER: [1]}).encode()) == noted(stored("upgrade-pin"))
 
 
+LOCATIONS = {"main": "", "refunds-963ba530": "963ba53007c24c5b3ac2d7bb0bf2a5e6"}
+"""Of queries without a name: one without a location, and one that is called after its own."""
+
+
+def test_the_locations_of_a_version_before_an_upgrade_are_read_and_written_as_they_are_stored() -> None:
+    noted = with_object("upgrades/up-1.json", stored("upgrade-pin-with-locations"))
+    assert_read("upgrade-pin-with-locations", upgrade_pin.locations(noted, "up-1"), LOCATIONS)
+    scene = two_queries()
+    location_notes.begin_with(scene.library(), 1, LOCATIONS)
+    upgrade_pin.order_of(scene.library(), "up-1", 1, "", LAYOUT)
+    assert_written("upgrade-pin-with-locations", scene.content("upgrades/up-1.json"))
+
+
+def test_a_pin_of_before_locations_were_noted_has_none_and_a_snapshot_that_is_no_pin_goes_by_its_lineage() -> None:
+    assert upgrade_pin.locations(with_object("upgrades/up-1.json", stored("upgrade-pin")), "up-1") == {}
+    assert upgrade_pin.locations(application(), "nightly-1") is None
+
+
+NOTES = LocationNotes(LOCATIONS, {"main": Move("cd93af3200000000cd93af3200000000", 7)})
+
+
+def read_locations(body: bytes) -> LocationNotes:
+    return location_notes.read(with_object("names/unnamed-2.json", body), 2)[0]
+
+
+def note_locations(notes: LocationNotes) -> bytes:
+    own = application()
+    assert location_notes.write_if(own, 2, notes, None)
+    return content(own, "names/unnamed-2.json")
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b'{"locations": []}', b'{"locations": {"main": 1}}'])
+def test_a_pin_whose_locations_are_damaged_is_none_without_them(body: bytes) -> None:
+    with pytest.raises(SnapshotError, match=r"upgrades/up-1\.json does not say"):
+        upgrade_pin.locations(with_object("upgrades/up-1.json", body), "up-1")
+
+
 def begin_attempt(order: Repartition) -> bytes:
     own = application()
     attempts.begin(own, order)
@@ -409,6 +448,8 @@ NEWER: dict[str, Callable[[Library], object]] = {
     "lineages/2.begin": lambda own: left_to_fill(own, 2),
     "upgrades/up-1.json": lambda own: upgrade_pin.order_of(own, "up-1", 1, "", LAYOUT),
     "upgrades/up-2.json": lambda own: upgrade_pin.noted(own, "up-2"),
+    "upgrades/up-3.json": lambda own: upgrade_pin.locations(own, "up-3"),
+    "names/unnamed-2.json": lambda own: location_notes.read(own, 2),
     "outputs.json": lambda own: output_registry.read_outputs(own, "outputs.json"),
 }
 
@@ -499,6 +540,7 @@ FORMS = [
     Form("repartition", RECORD, lambda body: from_json(Repartition, body), begin_attempt),
     Form("outputs", OUTPUTS, outputs_in("outputs.json"), note_outputs),
     Form("origin", OUTPUTS, outputs_in("origin.json"), take_along),
+    Form("location-notes", NOTES, read_locations, note_locations),
     Form("notices", NOTICES, read_notices, give_notice),
 ]
 

@@ -98,6 +98,15 @@ MANIFEST = Manifest(
     spec='{"application.image":"shop/orders:7"}',
     control=Kept({"main": 16, "dedupe": 14}, IN_FORCE, (ROLLED_BACK, REJECTED)),
 )
+# One of them has no batch.
+LOCATED = dataclasses.replace(
+    MANIFEST,
+    locations={
+        "main": "cd93af3200000000cd93af3200000000",
+        "refunds-963ba530": "963ba53007c24c5b3ac2d7bb0bf2a5e6",
+        "bare": "",
+    },
+)
 
 EXPORT = ExportManifest(
     version=1,
@@ -124,10 +133,18 @@ EXPORT = ExportManifest(
     ),
 )
 
+
+def read_manifest(body: bytes) -> Manifest:
+    return manifest.parse(body, "there")
+
+
 FORMS = [
     Form("catalog", CATALOG, catalog_json.decode, catalog_json.encode),
     # Its digest is in the catalog, and an export's is what two exports are compared by.
-    Form("manifest", MANIFEST, lambda body: manifest.parse(body, "there"), Manifest.body, to_the_byte=True),
+    Form("manifest", MANIFEST, lambda body: manifest.parse(body, "there"), None),
+    Form(
+        "manifest-with-locations", LOCATED, lambda body: manifest.parse(body, "there"), Manifest.body, to_the_byte=True
+    ),
     Form("export", EXPORT, lambda body: exported.parse(body, "there"), ExportManifest.body, to_the_byte=True),
 ]
 

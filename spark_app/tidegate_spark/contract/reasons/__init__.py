@@ -63,6 +63,7 @@ class Reason(str, Enum):
     STARTS_EMPTY = "StartsEmpty"
     TABLE_LOCATION = "TableLocation"
     CONTINUOUS_TRIGGER = "ContinuousTrigger"
+    UNNAMED_QUERY = "UnnamedQuery"
 
     # Pods, nodes and the API server
     EXECUTORS_MISSING = "ExecutorsMissing"
@@ -94,6 +95,7 @@ class Reason(str, Enum):
     STORAGE_OWNED = "StorageOwned"
     NEWER_FORMAT = "NewerFormat"
     CLAIM_DAMAGED = "ClaimDamaged"
+    NOTES_DAMAGED = "NotesDamaged"
     NOTHING_TO_ADOPT = "NothingToAdopt"
     STORAGE_EMPTY = "StorageEmpty"
     STORAGE_OLDER = "StorageOlder"

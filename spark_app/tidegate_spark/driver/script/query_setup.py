@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate_spark.contract.protocol import FIRST_LINEAGE, DriverConfig
+from tidegate_spark.driver import launch_state
 from tidegate_spark.driver.launch_storage import LaunchStorage
 from tidegate_spark.exports import export_guard
 from tidegate_spark.process.environment import Environment
@@ -22,6 +23,7 @@ from tidegate_spark.queries.sinks.tables import Tables
 from tidegate_spark.queries.source_cleaning import SourceCleaning
 from tidegate_spark.queries.state.state_guard import StateGuard
 from tidegate_spark.queries.state.version_notices import VersionNotices
+from tidegate_spark.queries.unnamed.registry import UnnamedQueries
 from tidegate_spark.snapshots.repository import Library
 from tidegate_spark.storage import query_names
 
@@ -53,6 +55,8 @@ class QuerySetup:
         look_for = source_cleaning.file_looker(session)
         queries.before_input = SourceCleaning(config, connect, look_for, notice).before_query
         of_version = notice if rehearses else VersionNotices(config, connect, notice).tell
+        as_fault = functools.partial(launch_state.as_fault, config)
+        queries.name_unnamed = UnnamedQueries(config.lineage, connect, as_fault=as_fault, notice=of_version).name
         queries.before_state = StateGuard(self.environment.work_directory, of_version).refusal_of
         if file_sinks.may_know_other_batches(config, FIRST_LINEAGE):
             queries.before_files = functools.partial(self._take_files_back, session)
@@ -73,8 +77,6 @@ class QuerySetup:
         file_sinks.take_back(session, checkpoint, sink, self.progress.notice, others=others)
         if others:
             return
-        from tidegate_spark.driver import launch_state  # noqa: PLC0415 - few lineages need it
-
         passed_by = launch_state.batches_without_output(self.config, self.storage.credentials)
         batch = passed_by.get(checkpoint.rstrip("/").rpartition("/")[2])
         if batch is not None:

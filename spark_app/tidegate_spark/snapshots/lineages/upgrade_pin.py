@@ -6,6 +6,7 @@ They are noted once, before the new version commits anything, so every later pro
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from tidegate_spark.contract.json_form import check_format
 from tidegate_spark.contract.object_paths import left_after, of_queries_that_continue
@@ -14,7 +15,11 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots.checkpoint import layout as spark_layout
 from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.storage import location_notes
 from tidegate_spark.storage.store import SnapshotError, naming_newer
+
+LOCATIONS = "locations"
+"""Query -> digest of its location, of the unnamed queries of the previous version."""
 
 
 class StateMissingError(SnapshotError):
@@ -37,7 +42,7 @@ def order_of(
 
     Raises:
         StateMissingError: nothing was ever committed there.
-        SnapshotError: what was written down says nothing.
+        SnapshotError: what was written down, or noted of the queries' locations, says nothing.
     """
     key = _key(library, name)
     found = library.store.get(key)
@@ -45,11 +50,52 @@ def order_of(
         batches = _committed(library, lineage, layout)
         if not batches:
             raise StateMissingError(f"lineage {lineage} holds no committed batch")
-        body = json.dumps({"lineage": lineage, "batches": batches}, sort_keys=True).encode()
+        locations = locations_now(library, lineage, batches)
+        noted = {"lineage": lineage, "batches": batches, **({LOCATIONS: locations} if locations else {})}
+        body = json.dumps(noted, sort_keys=True).encode()
         library.store.put_if(key, body, None)
         found = library.store.get(key)
     # Queries that only the new version has are no part of what it can be rolled back to.
     return SnapshotOrder(name, exact=_read(key, found, lineage), alone=True, holders=(name,), image=image)
+
+
+def locations(library: Library, name: str) -> dict[str, str] | None:
+    """Return which location each unnamed query had in the previous version, query -> digest, None: of no upgrade's pin.
+
+    Raises:
+        NewerStorageError: a newer Tidegate wrote it down.
+        SnapshotError: what was written down says nothing.
+        Exception: as the client does.
+    """
+    key = _key(library, name)
+    found = library.store.get(key)
+    if found is None:
+        return None
+    try:
+        content = json.loads(found[0])
+        with naming_newer(key):
+            check_format(content)
+        noted = content.get(LOCATIONS, {})
+    except (ValueError, AttributeError) as error:
+        raise SnapshotError(f"{key} does not say what an upgrade began with") from error
+    if not isinstance(noted, dict) or not all(isinstance(digest, str) for digest in noted.values()):
+        raise SnapshotError(f"{key} does not say which locations queries had")
+    return dict(noted)
+
+
+def locations_now(library: Library, lineage: int, batches: Mapping[str, int]) -> dict[str, str]:
+    """Return which location each unnamed query of a lineage had at its batch, with or without one: query -> digest.
+
+    Args:
+        library: the application's.
+        lineage: its.
+        batches: the queries' that have one.
+
+    Raises:
+        DamagedNotesError, NewerStorageError: what is noted cannot be read.
+        Exception: as the client does.
+    """
+    return location_notes.read(library, lineage)[0].in_force(lambda query: batches.get(query, -1))
 
 
 def is_noted(library: Library, name: str) -> bool:

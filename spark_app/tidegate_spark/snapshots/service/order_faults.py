@@ -21,6 +21,7 @@ from tidegate_spark.snapshots.service import snapshot_messages as messages
 from tidegate_spark.snapshots.service.order_errors import OrderFailedError
 from tidegate_spark.snapshots.take import BatchLostError, NothingCommittedError, TooFastError
 from tidegate_spark.storage import s3_client as store
+from tidegate_spark.storage.location_notes import DamagedNotesError
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_spark.storage.store import MismatchError, NewerStorageError, NotDeletedError, SnapshotError, VanishedError
 
@@ -63,6 +64,7 @@ _KINDS = (
     _Kind(NotDeletedError, Reason.STORAGE_UNAVAILABLE, ALWAYS, messages.ALLOW_DELETION),
     # A listing is not made in one moment: what it lacked may be there the next time.
     _Kind(VanishedError, Reason.UNREADABLE_CHECKPOINT, 3, messages.INCOMPLETE_CHECKPOINT),
+    _Kind(DamagedNotesError, Reason.NOTES_DAMAGED, 1),
     _Kind(UnreadableCheckpointError, Reason.UNREADABLE_CHECKPOINT, 1),
     _Kind(MismatchError, Reason.INTERNAL_ERROR, 3, messages.UNSOUND_COPIES),
     _Kind(SnapshotError, Reason.INTERNAL_ERROR, 1),

@@ -30,7 +30,7 @@ from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.process.spark import sparkconf
 from tidegate_spark.process.termination import termination_text
-from tidegate_spark.queries.entries import Entry, refusal
+from tidegate_spark.queries.entries import Entry, is_moved, refusal
 from tidegate_spark.queries.queries import checkpoint_directory, with_settings
 from tidegate_spark.queries.same_query import Plan
 from tidegate_spark.storage.readiness import delays
@@ -125,8 +125,20 @@ def test_an_unnamed_query_with_the_checkpoint_location_of_the_one_before_is_the_
     entries = {"main": unnamed(location="s3a://b/c")}
     assert refusal(unnamed("s.py:9", location="s3a://b/c"), entries, no, no) is None
     assert refusal(unnamed("s.py:9", location="s3a://b/c"), entries, yes, no) is not None
+    assert refusal(unnamed("s.py:9", location="s3://b//c/"), entries, no, no) is None
     assert refusal(unnamed(location="s3a://b/d"), entries, no, yes) is not None
+    assert "s3a" not in repr(entries)
     assert refusal(unnamed(), entries, no, yes) is not None
+
+
+def test_an_unnamed_query_that_failed_does_not_begin_from_nothing_because_its_location_is_another_one() -> None:
+    before = unnamed(location="/tmp/1")
+    assert is_moved(before, unnamed(location="/tmp/2"), yes)
+    assert not is_moved(before, unnamed(location="/tmp/1"), yes)
+    assert not is_moved(before, unnamed(location="/tmp/2"), no)
+    assert not is_moved(before, unnamed("s.py:9", location="/tmp/2"), yes)
+    assert not is_moved(before, unnamed(text="kafka", location="/tmp/2"), yes)
+    assert not is_moved(Entry("main", "s.py:1", True), unnamed(location="/tmp/2"), yes)
 
 
 def test_faults_are_told_apart_by_class() -> None:

@@ -312,3 +312,19 @@ def test_a_process_that_was_ended_before_it_could_note_the_pin_notes_it_when_it_
     assert fault_of(lambda: launch_state.find_pin(config, None, str(tmp_path))).reason is Reason.STORAGE_UNAVAILABLE
     answers = True
     assert launch_state.find_pin(config, None, str(tmp_path)).take[0].id == PIN
+
+
+def test_an_upgrade_does_not_begin_while_nobody_knows_which_query_has_which_location_and_does_once_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = scene_with(3)
+    monkeypatch.setattr("tidegate_spark.driver.launch_state.reach_library", lambda place, credentials: scene.library())
+    config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, pin=Pin(PIN, "shop:1"))
+    key = scene.library().key("names", f"unnamed-{scene.lineage}.json")
+    scene.store().put(key, b"[]")
+    fault = fault_of(lambda: launch_state.find_pin(config, None, str(tmp_path)))
+    assert fault.reason is Reason.NOTES_DAMAGED
+    assert key in fault.message
+    assert "no state" not in fault.message
+    scene.store().delete([key])
+    assert launch_state.find_pin(config, None, str(tmp_path)).take[0].id == PIN

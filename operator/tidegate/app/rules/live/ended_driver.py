@@ -21,6 +21,7 @@ _RETRIED = frozenset(
     {
         Reason.NEWER_FORMAT,
         Reason.CLAIM_DAMAGED,
+        Reason.NOTES_DAMAGED,
         Reason.STORAGE_OWNED,
         Reason.STORAGE_UNSUITABLE,
         Reason.NOTHING_TO_ADOPT,
@@ -40,6 +41,7 @@ _FOR_A_PERSON = frozenset(
         Reason.CONNECTOR_MISSING,
         Reason.NEWER_FORMAT,
         Reason.CLAIM_DAMAGED,
+        Reason.NOTES_DAMAGED,
         Reason.CHECKPOINT_FILE_MISSING,
         Reason.SOURCE_DATA_LOST,
         Reason.PROTOCOL_MISMATCH,

@@ -233,10 +233,10 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "A query cannot run safely: two share a checkpoint, a fork would write where its original writes, an "
-                "export was not read completely, a file sink would leave batches out, a table would not outlast the "
-                "driver, or the checkpoint is from before the query used tidegate_spark.control.controlled(). The "
-                "message says which."
+                "A query cannot run safely: two share a checkpoint, one without a name may be one query or another, a "
+                "fork would write where its original writes, an export was not read completely, a file sink would "
+                "leave batches out, a table would not outlast the driver, or the checkpoint is from before the query "
+                "used tidegate_spark.control.controlled(). The message says which."
             ),
             remedy=(
                 "Change the query as the message says; then set spec.application.image to the changed image, or change "

@@ -55,5 +55,20 @@ AREA = Area(
             after="The autoscaler leaves the number of executors as it is.",
             page="guide/write.md",
         ),
+        Entry(
+            Reason.UNNAMED_QUERY,
+            Fault.NONE,
+            (Place.EVENT,),
+            (
+                "A query has no name, and the text of the script does not show that it starts no other query without "
+                "one: a loop, a class, a function that is called twice, a writer that is given away, code that is "
+                "made while it runs. The query runs, and continues as long as its checkpointLocation stays the same."
+            ),
+            remedy=(
+                "Give the query the name that the message has, with .queryName(...): it continues its state. Otherwise "
+                "a version with another checkpointLocation, or with a further query above it, is refused."
+            ),
+            page="guide/write.md",
+        ),
     ),
 )

@@ -80,6 +80,22 @@ AREA = Area(
             after="A new driver checks again within 5 minutes.",
         ),
         Entry(
+            Reason.NOTES_DAMAGED,
+            Fault.DATA,
+            (Place.APP, Place.LAST_EXIT, Place.SNAPSHOT, Place.UPGRADE),
+            (
+                "The object in the application's folder that says which query without a name has which "
+                "checkpointLocation (names/unnamed-<lineage>.json; the message names it) is damaged. No query without "
+                "a name starts, and no snapshot of the lineage is taken. Tidegate does not replace the object."
+            ),
+            remedy=(
+                "Restore the object from an older object version in the bucket. If there is none, delete it, and give "
+                "each query its name with .queryName(...) in the script: the folders in lineages/<lineage> are called "
+                "after them."
+            ),
+            after="A new driver checks again within 5 minutes.",
+        ),
+        Entry(
             Reason.NOTHING_TO_ADOPT,
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),

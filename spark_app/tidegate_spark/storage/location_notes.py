@@ -1,0 +1,96 @@
+"""Which location the script gave each unnamed query of a lineage: ``names/unnamed-<lineage>.json``. I/O by the port.
+
+Unnamed queries are told apart by their ``checkpointLocation`` alone. It may hold a secret, so a digest of it is noted,
+and never the location. The notes go with the state: a snapshot has them, and a lineage that starts from one gets them.
+
+A query that is taken for the one that was there, with another location, is noted as one that moves: until it commits a
+batch, the location from before is in force. So a start that fails loses nothing of what was known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tidegate_spark.contract.json_form import from_stored, to_json
+from tidegate_spark.contract.object_paths import NAMES_PREFIX, checkpoint_directory
+from tidegate_spark.storage import storage_messages as messages
+from tidegate_spark.storage.app_objects import AppObjects
+from tidegate_spark.storage.store import NewerStorageError, SnapshotError, naming_newer
+
+
+class DamagedNotesError(SnapshotError):
+    """The notes of a lineage say nothing; the message names the object and both ways on."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A query that was started with another location than the one that is noted."""
+
+    location: str
+    """Digest of the new one."""
+    after: int
+    """The batch that was committed last before, -1: none. With a later one the new location is in force."""
+
+
+@dataclass(frozen=True)
+class LocationNotes:
+    """What is noted of one lineage."""
+
+    queries: dict[str, str] = field(default_factory=dict)
+    """Name -> digest of its location, empty of a query without one."""
+    moves: dict[str, Move] = field(default_factory=dict)
+    """Name -> how it moves."""
+
+    def in_force(self, newest: Callable[[str], int]) -> dict[str, str]:
+        """Return name -> digest of the location of whoever committed its newest batch. Pure, but for ``newest``.
+
+        Args:
+            newest: returns the newest committed batch of a query, -1 if there is none.
+        """
+        moved = {name: move.location for name, move in self.moves.items() if newest(name) > move.after}
+        return {**self.queries, **moved}
+
+
+def notes_key(objects: AppObjects, lineage: int) -> str:
+    """Return the key of a lineage's notes."""
+    return objects.key(NAMES_PREFIX, f"unnamed-{lineage}.json")
+
+
+def read(objects: AppObjects, lineage: int) -> tuple[LocationNotes, str | None]:
+    """Return what is noted of a lineage and the ETag of that, nothing and None if nothing is.
+
+    Raises:
+        NewerStorageError: a newer Tidegate wrote it.
+        DamagedNotesError: it is damaged.
+        Exception: what the store's client raises.
+    """
+    key = notes_key(objects, lineage)
+    found = objects.store.get(key)
+    if found is None:
+        return LocationNotes(), None
+    try:
+        with naming_newer(key):
+            notes = from_stored(LocationNotes, found[0])
+        for name in (*notes.queries, *notes.moves):
+            if checkpoint_directory(name) != name:
+                raise ValueError(messages.no_unnamed_query(name))
+    except NewerStorageError:
+        raise
+    except ValueError as error:
+        raise DamagedNotesError(messages.notes_damaged(key, lineage, error)) from error
+    return notes, found[1]
+
+
+def write_if(objects: AppObjects, lineage: int, notes: LocationNotes, etag: str | None) -> bool:
+    """Note this if nobody noted anything since; return whether it is noted. Raises what the store's client raises."""
+    return objects.store.put_if(notes_key(objects, lineage), to_json(notes).encode(), etag) is not None
+
+
+def begin_with(objects: AppObjects, lineage: int, queries: Mapping[str, str]) -> None:
+    """Note the queries of a lineage in which nothing has started yet; raises what the store's client raises."""
+    key = notes_key(objects, lineage)
+    if queries:
+        objects.store.put(key, to_json(LocationNotes(dict(queries))).encode())
+    elif objects.store.get(key) is not None:
+        objects.store.delete([key])  # of a lineage of the same number that was given up
