@@ -15,10 +15,11 @@ import msgspec
 import structlog
 
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.app.builders.references import SECRET, Reference, secret_to_try
+from tidegate.app.builders.references import SECRET, Reference, references_of, secret_to_try, spared_by
 from tidegate.app.dry_runs.pod_dry_run import LASTS, MISSING_LASTS
 from tidegate.app.observation import CheckedReferences, Observation
-from tidegate.app.rules.upgrade.start_upgrade import references_to_check
+from tidegate.app.rules.launch.launch import pods_to_try
+from tidegate.app.rules.upgrade.record import version_held
 from tidegate.engine.resource_key import Key
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, AlreadyExists, Failure, NotFound
@@ -164,3 +165,16 @@ def _told(wanted: Iterable[Reference], known: _Version) -> CheckedReferences:
     missing = tuple(each for each, state in states.items() if state is _Found.MISSING)
     unchecked = tuple(each for each, state in states.items() if state in (_Found.UNCHECKED, _Found.UNANSWERED))
     return CheckedReferences(missing, unchecked, _Found.UNANSWERED in states.values())
+
+
+def references_to_check(o: Observation) -> tuple[Reference, ...]:
+    """Return what has to exist for a version that was not launched yet; nothing before the first launch of all.
+
+    What pods can do without is left out where the stable version names it as well: that runs, whether it exists or not.
+    """
+    pods = pods_to_try(o) if o.app.status.epoch else ()
+    if not pods:
+        return ()
+    held = version_held(o.app.spec, o.app.status.last_stable)
+    spared = spared_by(held) if held is not None else frozenset()
+    return tuple(each for each in references_of(o.app, pods) if not each.is_spared or each.name not in spared)

@@ -15,9 +15,8 @@ from tidegate.api.streaming_app import (
     UpgradePhase,
     UpgradeStatus,
 )
-from tidegate.app.builders.references import Reference, references_of, spared_by
 from tidegate.app.observation import Observation
-from tidegate.app.rules.launch.launch import MAY_COME, pods_to_try, reason_not_built
+from tidegate.app.rules.launch.launch import MAY_COME, reason_not_built
 from tidegate.app.rules.messages import named_in, references_unchecked
 from tidegate.app.rules.origin import lineage_of
 from tidegate.app.rules.upgrade import messages, record
@@ -393,16 +392,3 @@ def _why_not_copied(o: Observation, fresh: UpgradeStatus) -> str:
         return messages.NO_ROLLBACK_SNAPSHOT
     runs = driver is not None and driver.spec_hash == fresh.from_spec_hash and driver.running and not driver.terminating
     return messages.AGENT_NOT_ASKED if runs else messages.NOTHING_COPIED
-
-
-def references_to_check(o: Observation) -> tuple[Reference, ...]:
-    """Return what has to exist for a version that was not launched yet; nothing before the first launch of all.
-
-    What pods can do without is left out where the stable version names it as well: that runs, whether it exists or not.
-    """
-    pods = pods_to_try(o) if o.app.status.epoch else ()
-    if not pods:
-        return ()
-    held = record.version_held(o.app.spec, o.app.status.last_stable)
-    spared = spared_by(held) if held is not None else frozenset()
-    return tuple(each for each in references_of(o.app, pods) if not each.is_spared or each.name not in spared)
