@@ -79,7 +79,7 @@ class UnservedError(RuntimeError):
     """The operators of a cluster serve other namespaces than the one that is needed; the text names them."""
 
 
-def look(kubectl: Callable[..., str]) -> Installed:
+def check(kubectl: Callable[..., str]) -> Installed:
     """Return what the cluster has; ``kubectl`` takes arguments, returns what was printed, and raises if it fails."""
     crd = kubectl("get", "crd", CRD, "-o", "json", "--ignore-not-found")
     operators = kubectl("get", "deployments", "-A", "-l", "app.kubernetes.io/part-of=tidegate", "-o", "json")

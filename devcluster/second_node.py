@@ -80,7 +80,7 @@ def lose(cluster: Cluster) -> None:
     packets.lose(cluster, _CUTS)
 
 
-def _mend(cluster: Cluster) -> None:
+def _fix(cluster: Cluster) -> None:
     """Let every packet through again."""
     for rule in _CUTS:
         with contextlib.suppress(ComponentError):
@@ -93,7 +93,7 @@ def find(cluster: Cluster) -> None:
     Raises:
         ComponentError: the node did not become ready.
     """
-    _mend(cluster)
+    _fix(cluster)
     if not cluster.control.alive(KUBELET):
         cluster.control.start_again(KUBELET)
     client = ApiClient(cluster.kubeconfig)
@@ -107,7 +107,7 @@ def remove(cluster: Cluster) -> None:
     """Take the node away as if the machine was: whatever runs there is killed. One that is not there is no error."""
     if not _folder(cluster).exists():
         return
-    _mend(cluster)
+    _fix(cluster)
     for component in (KUBELET, CONTAINERD):
         cluster.control.stop(component, grace=0)
     _kill_pods(cluster)

@@ -34,14 +34,14 @@ from tidegate.autoscaling.algorithm.measured import Measured
 from tidegate.autoscaling.algorithm.past import Past
 from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.algorithm.settings import Mode
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.control_protocol import ChannelReport
 from tidegate_spark.contract.protocol import DriverConfig, ExecutorSettings, Storage
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels.metrics import ChannelFigures
+from tidegate_spark.control.channels.metrics import ChannelMetrics
 from tidegate_spark.monitoring.metrics import build_registry
 from tidegate_spark.process.progress import Commit, Progress
-from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotFigures
+from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotMetrics
 
 PAGE = Path(__file__).with_name("metrics.md")
 OWN = "tidegate_"
@@ -66,7 +66,7 @@ class Described:
 
 def exercised_operator() -> CollectorRegistry:
     """Return an operator's registry in which every metric has a sample."""
-    figures, app = Figures(), ("shop", "orders")
+    figures, app = OperatorMetrics(), ("shop", "orders")
     figures.count_request("GET", "200", 0.1)
     figures.count_reconcile("done", 0.1)
     figures.count_action("CreateDriver")
@@ -150,11 +150,11 @@ def exercised_agent() -> CollectorRegistry:
     config = DriverConfig("orders", "shop", "uid", 1, 1, "orders-driver", "local:///main.py", storage, executor)
     progress = Progress(config)
     registry = build_registry(config, progress)
-    figures = SnapshotFigures(config)
+    figures = SnapshotMetrics(config)
     figures.newest(1.0)
     registry.register(figures)
     report = ChannelReport("Kafka", connected=True, received=1, ended={"Done": 1}, waiting=0)
-    registry.register(ChannelFigures(config, lambda: report))
+    registry.register(ChannelMetrics(config, lambda: report))
     progress.query_started("main")
     progress.query_committed("main", Commit(0, 10, 1.0, 2.0, 100, 3, 400, 1.0, lag_rows=5))
     return registry

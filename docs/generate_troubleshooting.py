@@ -59,7 +59,7 @@ class Section:
     """What does not work, and the reasons that it may have."""
 
     title: str
-    look: str
+    check: str
     """Where the reason is seen."""
     areas: tuple[Area, ...]
     places: frozenset[Place] = frozenset()
@@ -108,7 +108,7 @@ def calls(entry: Entry) -> bool:
 
 
 def _of_one(section: Section) -> Iterator[str]:
-    yield f"Where to look: {section.look}"
+    yield f"Where to look: {section.check}"
     yield ""
     yield "| What happened | Reason | Who can correct it |"
     yield "|-|-|-|"

@@ -32,7 +32,7 @@ from devcluster.demo.scenario import Scenario
 from devcluster.demo.setting_messages import SettingMessages, complaints
 from devcluster.demo.setting_up import clean_up_hint, connect, kubectl_hint, set_up
 from devcluster.demo.snapshot_cut import ends_in, read_positions
-from devcluster.demo.watch import SECONDS_BETWEEN_LOOKS, DecisionWatch, Once, Repeatedly, StatusWatch
+from devcluster.demo.watch import SECONDS_BETWEEN_POLLS, DecisionWatch, Once, Repeatedly, StatusWatch
 from devcluster.environment import Environment
 
 START_SECONDS = 300.0
@@ -100,7 +100,7 @@ class Demo:
             file=self._file,
         )
         messages = Messages(self._kubernetes, self._application)
-        self._messages = SettingMessages(messages, MESSAGE_SECONDS, self._tell_of_message) if by_messages else None
+        self._messages = SettingMessages(messages, MESSAGE_SECONDS, self._report_message) if by_messages else None
         self._s3 = s3.client(site.s3_endpoint_host, site.s3_keys)
 
     def run(self) -> None:
@@ -121,10 +121,10 @@ class Demo:
         """Delete what a demo that was run before on this cluster left: its state must not decide anything now."""
         app = self._application
         if self._messages is not None:
-            with self._narrator.step("Deleting the messages of an earlier demo", self._look_at_the_app()):
+            with self._narrator.step("Deleting the messages of an earlier demo", self._show_the_app()):
                 Messages(self._kubernetes, app).forget()
         if self._kubernetes.get("sapp", app.name, app.namespace) is not None:
-            with self._narrator.step("Deleting the application of an earlier demo", self._look_at_the_app()):
+            with self._narrator.step("Deleting the application of an earlier demo", self._show_the_app()):
                 self._kubernetes.ctl("delete", "sapp", app.name, "-n", app.namespace, "--timeout=150s", timeout=160)
 
     def _prepare(self) -> None:
@@ -143,7 +143,7 @@ class Demo:
             )
 
     def _apply(self) -> None:
-        with self._narrator.step(f"kubectl apply -f spark_app/samples/{self._file.name}", self._look_at_the_app()):
+        with self._narrator.step(f"kubectl apply -f spark_app/samples/{self._file.name}", self._show_the_app()):
             self._kubernetes.apply(self._application.manifest)
 
     # --- the data ---
@@ -154,11 +154,11 @@ class Demo:
         decisions = DecisionWatch(self._narrator, self._site.kafka_host, self._topics.decisions)
         with ExitStack() as stack:
             stack.callback(decisions.close)
-            stack.enter_context(Repeatedly(status.look, SECONDS_BETWEEN_LOOKS))
-            stack.enter_context(Repeatedly(decisions.look, 0.0))
+            stack.enter_context(Repeatedly(status.check, SECONDS_BETWEEN_POLLS))
+            stack.enter_context(Repeatedly(decisions.check, 0.0))
             self._send(decisions)
             self._catch_up(decisions)
-            status.look()
+            status.check()
         return decisions
 
     def _send(self, decisions: DecisionWatch) -> None:
@@ -196,7 +196,7 @@ class Demo:
         with self._narrator.waiting("waiting for the first batch"):
             self._await_first_batch()
 
-    def _tell_of_message(self, said: str) -> None:
+    def _report_message(self, said: str) -> None:
         self._narrator.say(f"  {said}", "yellow")
 
     def _await_first_batch(self) -> None:
@@ -223,13 +223,13 @@ class Demo:
         try:
             self._kubernetes.kill_process(app.driver_pod, app.namespace, "driver", "java")
         except CommandError as error:
-            raise StepFailedError("Killing the driver", str(error), self._look_at_the_app()) from error
+            raise StepFailedError("Killing the driver", str(error), self._show_the_app()) from error
 
     def _catch_up(self, decisions: DecisionWatch) -> None:
         """Wait until all expected decisions have come, and a little longer for any that should not."""
         expected = set(expected_decisions(self._scenario.records()))
         deadline = time.monotonic() + CATCH_UP_SECONDS
-        with self._narrator.step("Waiting for the last decisions", self._look_at_the_app()):
+        with self._narrator.step("Waiting for the last decisions", self._show_the_app()):
             while not expected <= decisions.ids or time.monotonic() - decisions.newest_at < QUIET_SECONDS:
                 if time.monotonic() > deadline:
                     missing = len(expected - decisions.ids)
@@ -243,9 +243,7 @@ class Demo:
         self._narrator.say("Compared with an independent computation in plain Python over the same input:", "bold")
         self._narrator.say(f"  {comparison.report()}", "green" if comparison.ok else "red")
         if not comparison.ok:
-            raise StepFailedError(
-                "The decisions are not the expected ones", comparison.report(), self._look_at_the_app()
-            )
+            raise StepFailedError("The decisions are not the expected ones", comparison.report(), self._show_the_app())
         restarts = self._restarts()
         if not restarts:
             raise self._trouble("The driver was killed, yet its pod counts no restart")
@@ -254,16 +252,16 @@ class Demo:
 
     def _account(self, messages: SettingMessages, decisions: DecisionWatch) -> None:
         """See that each message was in force once, in order, and in the batch of each decision that it led to."""
-        with self._narrator.step("Looking at what came of the messages", self._look_at_the_app()):
-            told = messages.await_ends(MESSAGE_SECONDS)
+        with self._narrator.step("Looking at what came of the messages", self._show_the_app()):
+            reported = messages.await_ends(MESSAGE_SECONDS)
             positions = read_positions(self._site.kafka_host, self._topics.readings)
             ends = self._ends_of_batches()
-        if wrong := complaints(told):
+        if wrong := complaints(reported):
             raise self._trouble("The messages are not in force as they were sent:\n" + "\n".join(wrong[:5]))
-        batches = [status["batch"] for status in told.values()]
+        batches = [status["batch"] for status in reported.values()]
         where = f"in force from batches {batches[0]} to {batches[-1]} on, in the order in which they were sent"
-        self._narrator.say(f"  {len(told)} control messages, each once in the log: {where}", "green")
-        found = setting_batches.look(decisions.consumed, messages.sent, told, positions, ends)
+        self._narrator.say(f"  {len(reported)} control messages, each once in the log: {where}", "green")
+        found = setting_batches.check(decisions.consumed, messages.sent, reported, positions, ends)
         if found.too_late:
             some = f"{len(found.too_late):,} decisions, {', '.join(found.too_late[:3])} among them"
             raise self._trouble(f"Settings ruled before their message was in force: {some}")
@@ -308,15 +306,13 @@ The tour: docs/tour.md. To clean up: {clean_up_hint(self._site, app.name, app.na
         hint = kubectl_hint(self._site, f"get ctl -n {self._application.namespace}")
         return "" if self._messages is None else f"\n  {hint}"
 
-    def _look_at_the_app(self) -> str:
+    def _show_the_app(self) -> str:
         app, ctl = self._application, partial(kubectl_hint, self._site)
         return f"{ctl(f'describe sapp {app.name} -n {app.namespace}')}, and see docs/samples.md; then make demo again"
 
     def _trouble(self, what: str) -> StepFailedError:
         app = self._application
-        return StepFailedError(
-            what, self._kubernetes.describe_trouble(app.name, app.namespace), self._look_at_the_app()
-        )
+        return StepFailedError(what, self._kubernetes.describe_trouble(app.name, app.namespace), self._show_the_app())
 
 
 if __name__ == "__main__":

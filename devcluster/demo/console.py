@@ -109,16 +109,16 @@ class Narrator:
             yield
 
     @contextmanager
-    def bar(self, title: str, total: int) -> Iterator[ProgressTeller]:
+    def bar(self, title: str, total: int) -> Iterator[ProgressReporter]:
         """Show the progress of ``total`` things while the context lasts; other lines go on above it."""
         columns = (TextColumn("      {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(
             *columns, console=self._console, transient=True, disable=not self._console.is_terminal
         ) as progress:
-            yield ProgressTeller(self, progress, title, total)
+            yield ProgressReporter(self, progress, title, total)
 
 
-class ProgressTeller:
+class ProgressReporter:
     """Moves a bar, or, without a terminal, prints a line at each quarter."""
 
     def __init__(self, narrator: Narrator, progress: Progress, title: str, total: int) -> None:

@@ -36,7 +36,7 @@ from devcluster.demo.messages import Messages, described
 from devcluster.demo.replay import create_topics, delete_topics
 from devcluster.demo.setting_up import clean_up_hint, connect, kubectl_hint, set_up
 from devcluster.demo.snapshot_cut import read_records
-from devcluster.demo.watch import SECONDS_BETWEEN_LOOKS, DecisionWatch, Once, Repeatedly, StatusWatch
+from devcluster.demo.watch import SECONDS_BETWEEN_POLLS, DecisionWatch, Once, Repeatedly, StatusWatch
 from devcluster.environment import Environment
 
 START_SECONDS, CATCH_UP_SECONDS = 300.0, 300.0
@@ -118,7 +118,7 @@ class FlightsDemo:
         with self._watching() as predictions:
             self._send(0, total // 2, {0.5: self._ask_for_a_dump})
             self._catch_up(predictions, total // 2)
-            self._look_into("look")
+            self._analyse("look")
             self._send(total // 2, total * 3 // 4, {0.1: self._send_a_broken_model, 0.5: self._send_a_corrected_model})
             self._await("corrected", "Applied")
             self._catch_up(predictions, total * 3 // 4)
@@ -133,7 +133,7 @@ class FlightsDemo:
 
     def _remove_earlier(self) -> None:
         app = self._application
-        with self._narrator.step("Deleting what an earlier demo left", self._look()):
+        with self._narrator.step("Deleting what an earlier demo left", self._show()):
             self._messages.forget()
             gone = ("--ignore-not-found", "--timeout=150s")
             self._kubernetes.ctl("delete", "sapp", app.name, "-n", app.namespace, *gone, timeout=160)
@@ -152,7 +152,7 @@ class FlightsDemo:
             )
 
     def _apply(self, application: Application, file: Path) -> None:
-        with self._narrator.step(f"kubectl apply -f spark_app/samples/{file.name}", self._look()):
+        with self._narrator.step(f"kubectl apply -f spark_app/samples/{file.name}", self._show()):
             self._kubernetes.apply(application.manifest)
             ready = ("--for=condition=Ready", f"--timeout={START_SECONDS:.0f}s")
             target = (f"sapp/{application.name}", "-n", application.namespace)
@@ -167,8 +167,8 @@ class FlightsDemo:
         predictions = DecisionWatch(self._narrator, self._site.kafka_host, self._output, spoken)
         with ExitStack() as stack:
             stack.callback(predictions.close)
-            stack.enter_context(Repeatedly(status.look, SECONDS_BETWEEN_LOOKS))
-            stack.enter_context(Repeatedly(predictions.look, 0.0))
+            stack.enter_context(Repeatedly(status.check, SECONDS_BETWEEN_POLLS))
+            stack.enter_context(Repeatedly(predictions.check, 0.0))
             yield predictions
 
     def _send(self, begin: int, end: int, happenings: Mapping[float, Callable[[], None]]) -> None:
@@ -191,7 +191,7 @@ class FlightsDemo:
         """Wait until everything that is due has been predicted, and a little longer for what is not."""
         departures = sum(not record.is_landing for record in self._records[:sent])
         deadline = time.monotonic() + CATCH_UP_SECONDS
-        with self._narrator.step("Waiting for the last predictions", self._look()):
+        with self._narrator.step("Waiting for the last predictions", self._show()):
             while len(predictions.ids) < departures or time.monotonic() - predictions.newest_at < QUIET_SECONDS:
                 if time.monotonic() > deadline:
                     missing = departures - len(predictions.ids)
@@ -222,7 +222,7 @@ class FlightsDemo:
         try:
             status = self._messages.await_end(name, seconds)
         except TimeoutError as late:
-            raise StepFailedError(f"Message {name}", str(late), self._look()) from late
+            raise StepFailedError(f"Message {name}", str(late), self._show()) from late
         self._narrator.say(f"  {name}: {described(status)}", "cyan")
         if status["phase"] != phase:
             raise self._trouble(f"Message {name} is {status['phase']}, and not {phase}: {described(status)}")
@@ -237,11 +237,11 @@ class FlightsDemo:
 
     # --- the model ---
 
-    def _look_into(self, message: str) -> None:
+    def _analyse(self, message: str) -> None:
         """Analyse the dump that was made while records flowed."""
         status = self._await(message, "Applied", DUMP_SECONDS)
         place = self._place / "dump"
-        with self._narrator.step(f"Fetching the dump into {place}", self._look()):
+        with self._narrator.step(f"Fetching the dump into {place}", self._show()):
             save(bucket(self._s3, status["results"]["uri"]), place)
         picture = self._place / "flights.png"
         dump, self._model = flights_analysis.show(folder(place), picture, "by-days", Console())
@@ -252,13 +252,13 @@ class FlightsDemo:
     def _check(self, dump: Dump) -> None:
         """Compare a dump with the records that the topic holds before its offsets."""
         ends = dump.offsets.get(self._topic, {})
-        with self._narrator.step("Comparing the dump with the records before its offsets", self._look()):
+        with self._narrator.step("Comparing the dump with the records before its offsets", self._show()):
             before = (r for place, r in read_records(self._site.kafka_host, self._topic) if place[1] < ends[place[0]])
             landed = {record["id"] for record in before if record["event"] == "landing"}
             due = expected_state(r for r in self._records if r.is_landing and r.flight.id in landed)
             differences = dump.differences(due)
         if differences or not landed:
-            raise StepFailedError("The dump is not what it should be", "\n".join(differences[:10]), self._look())
+            raise StepFailedError("The dump is not what it should be", "\n".join(differences[:10]), self._show())
         numbers = f"{len(dump.total)} carriers, {len(dump.routes)} routes, {len(dump.days):,} days"
         self._narrator.say(f"  {len(landed):,} landings, {numbers}: equal to the last digit", "green")
 
@@ -268,11 +268,11 @@ class FlightsDemo:
         self._tell("keep", "dump-state", LOOK)
         status = self._await("keep", "Applied", DUMP_SECONDS)
         place = self._place / "learned"
-        with self._narrator.step(f"Keeping the dump in s3://{BUCKET}/{DUMP}", self._look()):
+        with self._narrator.step(f"Keeping the dump in s3://{BUCKET}/{DUMP}", self._show()):
             for path in save(bucket(self._s3, status["results"]["uri"]), place):
                 self._s3.put_object(Bucket=BUCKET, Key=f"{DUMP}/{path}", Body=(place / path).read_bytes())
         self._check(read_dump(folder(place)))
-        with self._narrator.step(f"kubectl delete sapp {app.name}: its state goes, too", self._look()):
+        with self._narrator.step(f"kubectl delete sapp {app.name}: its state goes, too", self._show()):
             # While there is a driver, what snapshots of dumps hold is removed by it.
             self._messages.forget()
             self._kubernetes.ctl("delete", "sapp", app.name, "-n", app.namespace, "--timeout=150s", timeout=160)
@@ -289,14 +289,14 @@ class FlightsDemo:
     # --- after the data ---
 
     def _account(self, predictions: DecisionWatch) -> None:
-        with self._narrator.step("Computing what was due, independently, in plain Python", self._look()):
+        with self._narrator.step("Computing what was due, independently, in plain Python", self._show()):
             hindsight = Hindsight(self._records)
             models = [BUILT_IN, Weights.of(self._model)]
             comparison = flights_report.check(hindsight, predictions.consumed, models)
             found = flights_report.rows(hindsight, predictions.consumed)
         self._narrator.say(f"  {comparison.report()}", "green" if comparison.ok else "red")
         if not comparison.ok:
-            raise StepFailedError("The predictions are not the due ones", comparison.report(), self._look())
+            raise StepFailedError("The predictions are not the due ones", comparison.report(), self._show())
         if len(found) != len(models):
             raise self._trouble(f"Predictions are of {len(found)} models, and {len(models)} were in force")
         Console().print(flights_report.build_table(found))
@@ -314,13 +314,13 @@ Predictions: topic {self._output} at {self._site.kafka_host} (pods: {self._site.
 What happened: docs/samples.md. To clean up: {clean_up_hint(self._site, app.name, app.namespace, own=own)}"""
         )
 
-    def _look(self) -> str:
+    def _show(self) -> str:
         app, ctl = self._application, partial(kubectl_hint, self._site)
         return f"{ctl(f'describe sapp,ctl -n {app.namespace}')}, and see docs/samples.md; then make flights again"
 
     def _trouble(self, what: str) -> StepFailedError:
         app = self._application
-        return StepFailedError(what, self._kubernetes.describe_trouble(app.name, app.namespace), self._look())
+        return StepFailedError(what, self._kubernetes.describe_trouble(app.name, app.namespace), self._show())
 
 
 def spoken(prediction: Mapping[str, Any]) -> str:

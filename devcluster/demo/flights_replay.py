@@ -19,7 +19,7 @@ from rich.progress import MofNCompleteColumn, Progress
 from devcluster.demo.flights_data import LANDED, LEFT, Record, encode, records
 from devcluster.demo.replay import CONFIRM_SECONDS, create_topics
 
-TOLD_EACH = 500
+REPORT_EACH = 500
 """Records after which progress is told of."""
 AT_ONCE_SECONDS = 0.05
 """How long the records take by a rate that are sent at once: shorter than any batch, so that each batch has some."""
@@ -59,7 +59,7 @@ class FlightReplay:
         self._confirmed, due = 0, time.monotonic()
         at_once = max(1, round(rate * AT_ONCE_SECONDS))
         for number, record in enumerate(sent):
-            if not number % TOLD_EACH:
+            if not number % REPORT_EACH:
                 progress(self._confirmed)
             if rate > 0 and not number % at_once:
                 # From here on, if it is late: what was waited for is not made up for by a burst.

@@ -98,7 +98,7 @@ class Variants:
         app, ctl = self._original, self._kubernetes.ctl
         if self._kubernetes.get("sapp", app.name, app.namespace) is None:
             raise StepFailedError("There is no application to fork", f"no StreamingApp {app.name}", "make demo")
-        with self._narrator.step("Deleting the variants of an earlier run", self._look()):
+        with self._narrator.step("Deleting the variants of an earlier run", self._check()):
             names = [variant.name for variant in self._variants]
             gone = ("--ignore-not-found", "--timeout=150s")
             ctl("delete", "sapp", *names, "-n", app.namespace, *gone, timeout=160)
@@ -110,7 +110,7 @@ class Variants:
     def _take(self) -> Mapping[str, Any]:
         """Have the snapshot taken; return its status."""
         app = self._original
-        with self._narrator.step(f"StreamSnapshot {SNAPSHOT} of {app.name}, which runs on", self._look()):
+        with self._narrator.step(f"StreamSnapshot {SNAPSHOT} of {app.name}, which runs on", self._check()):
             metadata = {"name": SNAPSHOT, "namespace": app.namespace}
             spec = {"appRef": {"name": app.name}, "deletionPolicy": "Delete"}
             self._kubernetes.apply(
@@ -126,10 +126,10 @@ class Variants:
     def _start(self) -> None:
         for variant in self._variants:
             file = SAMPLES.parent.name + "/" + SAMPLES.name + f"/{variant.name}.yaml"
-            with self._narrator.step(f"kubectl apply -f {file}", self._look(variant)):
+            with self._narrator.step(f"kubectl apply -f {file}", self._check(variant)):
                 self._kubernetes.apply(variant.manifest)
         for variant in self._variants:
-            with self._narrator.step(f"Waiting for {variant.name} to run", self._look(variant)):
+            with self._narrator.step(f"Waiting for {variant.name} to run", self._check(variant)):
                 ready = ("--for=condition=Ready", f"--timeout={START_SECONDS:.0f}s")
                 target = (f"sapp/{variant.name}", "-n", variant.namespace)
                 self._kubernetes.ctl("wait", *target, *ready, timeout=START_SECONDS + 10)
@@ -151,12 +151,12 @@ class Variants:
             margin = float(variant.option("margin") or 0)
             cut = Variant(margin, partial(is_before, positions=positions, ends=ends))
             expected = expected_decisions(self._scenario.records(), cut)
-            with self._narrator.step(f"Waiting for the last decisions of {variant.name}", self._look(variant)):
+            with self._narrator.step(f"Waiting for the last decisions of {variant.name}", self._check(variant)):
                 consumed = self._consume(variant.option("decisions"), set(expected))
             report = compare(expected, consumed)
             self._narrator.say(f"  {report.report()}", "green" if report.ok else "red")
             if not report.ok:
-                raise StepFailedError(f"{variant.name} decided otherwise", report.report(), self._look(variant))
+                raise StepFailedError(f"{variant.name} decided otherwise", report.report(), self._check(variant))
 
     def _consume(self, topic: str, expected: set[str]) -> list[dict[str, Any]]:
         reader, consumed, seen = TopicReader(self._site.kafka_host, topic), list[dict[str, Any]](), set[str]()
@@ -175,7 +175,7 @@ class Variants:
 
     # --- words ---
 
-    def _look(self, app: Application | None = None) -> str:
+    def _check(self, app: Application | None = None) -> str:
         of = app or self._original
         return f"{kubectl_hint(self._site, f'describe sapp,snap -n {of.namespace}')}, and see docs/samples.md"
 

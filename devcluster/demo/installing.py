@@ -25,7 +25,7 @@ def have_tidegate(narrator: Narrator, kubernetes: Kubernetes, site: Environment,
         StepFailedError: it did not become ready, or there is one that serves other namespaces.
     """
     with narrator.step("Looking for Tidegate on the cluster", "check that kubectl may list deployments"):
-        found = installation.look(kubernetes.ctl)
+        found = installation.check(kubernetes.ctl)
     try:
         theirs = installation.to_use(found, namespace, DEMO)
     except UnservedError as unserved:

@@ -93,7 +93,7 @@ class Kubernetes:
 
     def describe_trouble(self, app: str, namespace: str) -> str:
         """Return what a person would look at first when an application does not run; never raises CommandError."""
-        looks = (
+        checks = (
             (
                 "get",
                 "sapp",
@@ -108,9 +108,9 @@ class Kubernetes:
             ("logs", f"{app}-driver", "-n", namespace, "--tail=12"),
         )
         found = []
-        for look in looks:
+        for check in checks:
             try:
-                found.append(self.ctl(*look, timeout=20))
+                found.append(self.ctl(*check, timeout=20))
             except CommandError as error:
                 found.append(str(error))
         return "\n".join(found)

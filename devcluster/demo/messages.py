@@ -12,7 +12,7 @@ from devcluster.demo.kubernetes import Kubernetes
 LABEL = "tidegate.dev/demo"
 ENDS = frozenset({"Applied", "Failed", "Expired"})
 LOGGED = ENDS | {"Published"}
-SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_BETWEEN_POLLS = 0.5
 
 
 class Messages:
@@ -48,7 +48,7 @@ class Messages:
         while (status := self.status(name)).get("phase") not in phases:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"message {name} is not {where} after {seconds:.0f} s: {described(status)}")
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(SECONDS_BETWEEN_POLLS)
         return status
 
     def forget(self) -> None:

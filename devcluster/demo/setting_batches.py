@@ -31,10 +31,10 @@ class Found:
     """Ids of those whose setting was in force from a later batch on only, or of which there is no setting."""
 
 
-def look(
+def check(
     decisions: Iterable[Mapping[str, Any]],
     sent: Mapping[str, Sequence[Setting]],
-    told: Mapping[str, Mapping[str, Any]],
+    reported: Mapping[str, Mapping[str, Any]],
     positions: Positions,
     ends: Ends,
 ) -> Found:
@@ -43,7 +43,7 @@ def look(
     Args:
         decisions: as they were consumed, repeats among them.
         sent: the settings of each message, by its name, in the order in which they were sent.
-        told: the status of each message, which is in force.
+        reported: the status of each message, which is in force.
         positions: where each reading stands in the topic.
         ends: what the checkpoint tells of batches.
     """
@@ -53,7 +53,7 @@ def look(
         sensor, time = str(decision["sensor"]), datetime.fromisoformat(str(decision["time"]))
         message = _newest(carriers.get(sensor, ()), time)
         batch = batch_of(positions[sensor, time], ends)
-        if message is None or (batch is not None and told[message]["batch"] > batch):
+        if message is None or (batch is not None and reported[message]["batch"] > batch):
             too_late.append(name)
         elif batch is None:
             unknown += 1

@@ -25,9 +25,9 @@ class SettingMessages:
         CommandError: from every method that sends or looks, if kubectl fails.
     """
 
-    def __init__(self, messages: Messages, seconds: float, tell: Callable[[str], None]) -> None:
-        """Wait so long for a message to be in the log; ``tell`` tells a person of each that is."""
-        self._messages, self._seconds, self._tell = messages, seconds, tell
+    def __init__(self, messages: Messages, seconds: float, report: Callable[[str], None]) -> None:
+        """Wait so long for a message to be in the log; ``report`` tells a person of each that is."""
+        self._messages, self._seconds, self._tell = messages, seconds, report
         self._held: list[Setting] = []
         self.sent: dict[str, tuple[Setting, ...]] = {}
         """What each message has, by its name, in the order in which they were sent."""
@@ -65,15 +65,15 @@ def build_payload(settings: Iterable[Setting]) -> dict[str, Any]:
     return {"settings": [setting.fields() for setting in settings]}
 
 
-def complaints(told: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def complaints(reported: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return what is wrong with messages, given their statuses in the order in which they were sent. Pure.
 
     Each is to be in force, with a number in the log after that of the one before, and in no earlier batch.
     """
-    found = [f"{name}: {described(status)}" for name, status in told.items() if not _is_in_force(status)]
+    found = [f"{name}: {described(status)}" for name, status in reported.items() if not _is_in_force(status)]
     if found:
         return found
-    for (before, earlier), (name, status) in itertools.pairwise(told.items()):
+    for (before, earlier), (name, status) in itertools.pairwise(reported.items()):
         if status["sequence"] <= earlier["sequence"]:
             found.append(f"{name} has number {status['sequence']}, and {before} has {earlier['sequence']}")
         if status["batch"] < earlier["batch"]:

@@ -15,7 +15,7 @@ from devcluster.demo.compare import TopicReader
 from devcluster.demo.console import Narrator
 from devcluster.demo.kubernetes import CommandError, Kubernetes
 
-SECONDS_BETWEEN_LOOKS = 1.5
+SECONDS_BETWEEN_POLLS = 1.5
 SECONDS_BETWEEN_SHOWN_DECISIONS = 2.0
 SHOWN_AT_ONCE = 3
 CITY_NAMES = {"seattle": "Seattle", "san-francisco": "San Francisco"}
@@ -53,7 +53,7 @@ class StatusWatch:
         self._last = ""
         self.resource: Mapping[str, Any] = {}
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look once; an API server that does not answer is looked at again later."""
         try:
             found = self._kubernetes.get("sapp", self._application.name, self._application.namespace)
@@ -70,17 +70,17 @@ class DecisionWatch:
     """Collects decisions as they come and tells a sample of them."""
 
     def __init__(
-        self, narrator: Narrator, brokers: str, topic: str, tell: Callable[[Mapping[str, Any]], str] = spoken
+        self, narrator: Narrator, brokers: str, topic: str, report: Callable[[Mapping[str, Any]], str] = spoken
     ) -> None:
-        """Read ``topic``; ``tell`` returns a decision for a person."""
-        self._narrator, self._reader, self._tell = narrator, TopicReader(brokers, topic), tell
+        """Read ``topic``; ``report`` returns a decision for a person."""
+        self._narrator, self._reader, self._tell = narrator, TopicReader(brokers, topic), report
         self._shown_at = 0.0
         self.consumed: list[dict[str, Any]] = []
         self.ids: set[str] = set()
         self.newest_at = time.monotonic()
         self.trouble: KafkaException | None = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Take what has come."""
         try:
             decisions = self._reader.poll(0.2)

@@ -37,7 +37,7 @@ from tidegate.settings import Settings, read_settings
 from tidegate.wiring.assembly import build_operator
 from tidegate.wiring.handlers import build_registry, build_settings
 from tidegate.wiring.logs import configure_logging
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate.wiring.metrics_server import serve_metrics
 from tidegate.wiring.running_operator import Operator, drain, start_parts
 
@@ -63,18 +63,18 @@ async def run(settings: Settings) -> int:
         return 2
     candidate = make_candidate() if settings.leader_election else None
     async with AsyncExitStack() as stack:
-        figures = Figures()
+        metrics = OperatorMetrics()
         guard = always if candidate is None else partial(_holds, candidate)
-        client = await stack.enter_async_context(KubeClient(connection, figures, 2 * settings.concurrency, guard))
+        client = await stack.enter_async_context(KubeClient(connection, metrics, 2 * settings.concurrency, guard))
         keys = await find_keys(client, place[0] or DEFAULT_NAMESPACE, settings.key_name)
         agents = await stack.enter_async_context(AgentClient(keys, settings.agent_concurrency, guard))
-        operator = build_operator(settings, connection, client, agents, keys, figures)
+        operator = build_operator(settings, connection, client, agents, keys, metrics)
         if candidate is None:
             operator.note_leading(True)
         else:
             operator.leadership = Leadership(client, candidate, place, operator.note_leading)
         try:
-            server = await serve_metrics(figures, settings.metrics_port, operator.missing)
+            server = await serve_metrics(metrics, settings.metrics_port, operator.missing)
         except OSError as error:
             log.error("metrics cannot be served; choose another --metrics-port", problem=str(error))
             return 2
@@ -117,7 +117,7 @@ async def _run_kopf(operator: Operator) -> None:
     """Run kopf until a signal ends it, or the failure of one of our own parts does."""
     namespaces = operator.settings.watch_namespaces
     running = kopf.operator(
-        registry=build_registry(operator.connection, operator.index, operator.queue, operator.figures),
+        registry=build_registry(operator.connection, operator.index, operator.queue, operator.metrics),
         settings=build_settings(),
         standalone=True,
         clusterwide=not namespaces,

@@ -9,7 +9,7 @@ import sys
 import traceback
 
 from tidegate_spark.contract.secret_shapes import without_shapes
-from tidegate_spark.driver.startup_failure import TERMINATION_LOG, exit_code_of, last_words
+from tidegate_spark.driver.startup_failure import TERMINATION_LOG, exit_code_of, startup_termination
 from tidegate_spark.process import start_messages as messages
 
 OLDEST_PYTHON = (3, 10)
@@ -29,24 +29,24 @@ def main() -> int:
         start(stops)
     except BaseException as error:  # every end must leave a word, whatever its cause
         traceback.print_exc()
-        _leave(_without_secrets(last_words(error, os.environ.get("TIDEGATE_CONFIG", ""))))
+        _leave(_without_secrets(startup_termination(error, os.environ.get("TIDEGATE_CONFIG", ""))))
         return exit_code_of(error)
     return 1
 
 
-def _without_secrets(words: str) -> str:
+def _without_secrets(message: str) -> str:
     try:
         from tidegate_spark.process.redaction import Secrets, secret_values  # noqa: PLC0415 - may be what is broken
 
-        return Secrets(secret_values(os.environ)).clean(words)
+        return Secrets(secret_values(os.environ)).clean(message)
     except Exception:  # then it knows no values
-        return without_shapes(words)
+        return without_shapes(message)
 
 
-def _leave(words: str) -> None:
+def _leave(message: str) -> None:
     try:
         with open(os.environ.get("TIDEGATE_TERMINATION_LOG", TERMINATION_LOG), "w", encoding="utf-8") as file:
-            file.write(words)
+            file.write(message)
     except OSError as error:
         sys.stderr.write(f"termination message: {error}\n")
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tests.attack.report import READY_GOAL, Result, summary, table
 from tests.attack.run import LAYOUTS, Settings, run
 from tests.bench.report import machine
-from tests.bench.telling import since_now
+from tests.bench.reporting import since_now
 
 OK, NOT_HELD, PROVES_NOTHING = 0, 1, 2
 DESCRIPTION = f"""

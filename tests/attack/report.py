@@ -68,7 +68,7 @@ class Result:
         return ""
 
 
-def figures(result: Result) -> dict[str, float]:
+def results(result: Result) -> dict[str, float]:
     """Return the figures."""
     ready = result.ready
     seconds = [taken.seconds for taken in ready] or [0.0]
@@ -89,7 +89,7 @@ def figures(result: Result) -> dict[str, float]:
 
 def table(result: Result) -> str:
     """Return the same as text, and whatever is not as it should be."""
-    found = figures(result)
+    found = results(result)
     resumed = (found["resumed_equal"], found["resumed"])
     rows = [
         ("snapshots ready", found["ready"], found["snapshots"]),
@@ -122,7 +122,7 @@ def spread(ready: Sequence[Taken], number: int) -> list[Taken]:
 
 def summary(result: Result, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the object that is printed last."""
-    rounded = {name: float(f"{value:.4g}") for name, value in figures(result).items()}
+    rounded = {name: float(f"{value:.4g}") for name, value in results(result).items()}
     return {
         "attack": rounded,
         "held": result.held,

@@ -144,8 +144,8 @@ def _with_fate(apps: LocalApps, taken: Taken) -> Taken:
 
 
 def _is_cleaned(apps: LocalApps, taken: Taken) -> bool:
-    library = apps.library(APP)
-    return library.store.head(library.lineage_key(1, QUERY, "offsets", str(taken.batch))) is None
+    repository = apps.repository(APP)
+    return repository.store.head(repository.lineage_key(1, QUERY, "offsets", str(taken.batch))) is None
 
 
 # --- the account -----------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def _judged(taken: Taken, read: Callable[[str], tuple[int, list[oracle.Row]]], e
 @contextmanager
 def _reading(apps: LocalApps, settings: Settings) -> Iterator[Callable[[str], tuple[int, list[oracle.Row]]]]:
     """Yield what returns a snapshot's source offset and state, read by Spark from its files alone."""
-    library = apps.library(APP)
+    repository = apps.repository(APP)
     provider = {PROVIDER: "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
     conf = {**provider, f"{STORES}.checkpointFormatVersion": "2", **LAYOUTS[settings.layout]}
     with spark_here(apps.folder / "reader", conf) as spark:
@@ -186,8 +186,8 @@ def _reading(apps: LocalApps, settings: Settings) -> Iterator[Callable[[str], tu
         spark.streams  # noqa: B018 - it is made by being asked for
 
         def read(name: str) -> tuple[int, list[oracle.Row]]:
-            made, folder = manifest.read(library, name, library.read()), apps.folder / "read" / name
-            fetch(library, [*bones_of(made, QUERY), *stores_of(made, QUERY, 0)], folder, Copiers(4))
+            made, folder = manifest.read(repository, name, repository.read()), apps.folder / "read" / name
+            fetch(repository, [*bones_of(made, QUERY), *stores_of(made, QUERY, 0)], folder, Copiers(4))
             state = _state(spark, folder, made.queries[QUERY].batch)
             shutil.rmtree(folder)
             return _offset(made), state
@@ -231,14 +231,16 @@ def _goes_on(apps: LocalApps, settings: Settings, taken: Taken) -> bool:
     last = taken.batch + math.ceil(settings.keys / settings.rows)
     expected = oracle.changes(settings.rows, settings.keys, taken.batch + 1, last)
     try:
-        wait_for(f"batch {last} of {app}", lambda: driver.ended() or last in told(driver.output), RESUME_SECONDS, 0.2)
-        found = told(driver.output)
+        wait_for(
+            f"batch {last} of {app}", lambda: driver.ended() or last in reported(driver.output), RESUME_SECONDS, 0.2
+        )
+        found = reported(driver.output)
     finally:
         driver.kill()
     return min(found, default=-1) == taken.batch + 1 and {batch: found.get(batch) for batch in expected} == expected
 
 
-def told(output: str) -> dict[int, list[oracle.Row]]:
+def reported(output: str) -> dict[int, list[oracle.Row]]:
     """Return what the script said of each batch; pure."""
     # The last line may be half written.
     lines = [line.partition(" ")[2] for line in output.split("\n")[:-1] if line.startswith("told ")]

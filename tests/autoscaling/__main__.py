@@ -13,7 +13,7 @@ from rich.table import Table
 
 from tests.autoscaling.application import LATE, Model
 from tests.autoscaling.command_line import read_arguments, settings_of
-from tests.autoscaling.progress import telling
+from tests.autoscaling.progress import reporting
 from tests.autoscaling.run import TICK, Result, compare
 from tests.autoscaling.traces import HOUR, MINUTE, TRACES, Trace
 
@@ -121,14 +121,14 @@ def main(arguments: list[str]) -> int:
     asked = read_arguments(arguments, __doc__)
     console, results = Console(width=None if sys.stdout.isatty() else 120), list[Result]()
     traces = {name: TRACES[name]() for name in asked.traces}
-    with telling(list(traces.values())) as teller:
+    with reporting(list(traces.values())) as reporter:
         for name, trace in traces.items():
-            found = compare(trace, Model(interval=asked.interval), asked.seed, settings_of(asked), teller.begins)
+            found = compare(trace, Model(interval=asked.interval), asked.seed, settings_of(asked), reporter.begins)
             results += found
             if name == asked.drawn:
-                teller.begins(trace, "the picture", 1.0)
+                reporter.begins(trace, "the picture", 1.0)
                 draw(asked.picture, trace, found)
-            teller.is_done(trace)
+            reporter.is_done(trace)
     console.print(f"picture: {asked.picture}", highlight=False)
     console.print(build_table(results))
     return 0

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from tests.autoscaling.traces import Trace
 
 
-class Teller:
+class Reporter:
     """Tells of each rule that is begun, and of each trace that is done."""
 
     def __init__(self, progress: Progress, traces: Sequence[Trace]) -> None:
@@ -42,7 +42,7 @@ class Teller:
 
 
 @contextmanager
-def telling(traces: Sequence[Trace], console: Console | None = None) -> Iterator[Teller]:
+def reporting(traces: Sequence[Trace], console: Console | None = None) -> Iterator[Reporter]:
     """Tell how far it is while the context lasts; nothing of it stays on a terminal."""
     console = console or Console(stderr=True, soft_wrap=True)
     columns = (
@@ -53,4 +53,4 @@ def telling(traces: Sequence[Trace], console: Console | None = None) -> Iterator
         TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield Teller(progress, traces)
+        yield Reporter(progress, traces)

@@ -26,7 +26,7 @@ class Rule(Protocol):
     def period(self) -> float:
         """Seconds between two looks."""
 
-    def look(self, application: Application) -> int:
+    def check(self, application: Application) -> int:
         """Return how many."""
 
 
@@ -48,16 +48,16 @@ class Tidegate:
     name = "Tidegate"
     period = 10.0
 
-    def look(self, application: Application) -> int:
+    def check(self, application: Application) -> int:
         """Return the target."""
         self.reports += 1
-        self._look(application, 0.0)
+        self._check(application, 0.0)
         if self.again and self.reports % self.again == 0:
             # By a clock that somebody sets, a little sooner or later than by the one that nobody does.
-            self._look(application, self.chance.uniform(-UNSTEADY, UNSTEADY))
+            self._check(application, self.chance.uniform(-UNSTEADY, UNSTEADY))
         return self.past.target or application.wanted
 
-    def _look(self, application: Application, off: float) -> None:
+    def _check(self, application: Application, off: float) -> None:
         now = self.clock + application.now + off
         report = application.report()
         queries = tuple(replace(q, last_commit_time=self.clock + q.last_commit_time) for q in report.queries)
@@ -97,7 +97,7 @@ class CpuRule:
         """With its target."""
         return f"HPA on CPU, {self.target:.0%}"
 
-    def look(self, application: Application) -> int:
+    def check(self, application: Application) -> int:
         """Return how many."""
         ready, now = max(1, application.running), application.now
         ratio = application.cpu(60.0) / self.target
@@ -129,7 +129,7 @@ class DynamicAllocation:
     name = "Spark's dynamic allocation"
     period = 1.0
 
-    def look(self, application: Application) -> int:
+    def check(self, application: Application) -> int:
         """Return how many."""
         now, batch, wanted = application.now, application.under_way, application.wanted
         waiting = batch.waiting_tasks(now) if batch is not None else 0
@@ -155,6 +155,6 @@ class Fixed:
     name = "fixed, for the peak"
     period = 60.0
 
-    def look(self, application: Application) -> int:
+    def check(self, application: Application) -> int:
         """Return how many."""
         return self.number

@@ -34,13 +34,13 @@ class Result:
 def run(trace: Trace, rule: Rule, model: Model, seed: int, executors: int = 1) -> Result:
     """Simulate the whole trace."""
     application = Application(trace, model, seed, executors)
-    seen, next_look, at = [(0.0, executors)], rule.period, 0.0
+    seen, next_check, at = [(0.0, executors)], rule.period, 0.0
     while at < trace.seconds:
-        at = min(next_look, at + TICK)
+        at = min(next_check, at + TICK)
         application.run_until(at)
-        if at >= next_look:
-            application.scale(rule.look(application))
-            next_look += rule.period
+        if at >= next_check:
+            application.scale(rule.check(application))
+            next_check += rule.period
             if application.wanted != seen[-1][1]:
                 seen.append((at, application.wanted))
     account = application.account

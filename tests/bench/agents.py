@@ -75,7 +75,9 @@ class StandInAgents:
         gate = Gate(launch, keys.number(launch))
 
         async def greeting(request: web.Request) -> web.Response:
-            return web.Response(text=protocol.to_json(gate.greet(keys.look_token(launch), request.query["nonce"])))
+            return web.Response(
+                text=protocol.to_json(gate.greet(keys.inspection_token(launch), request.query["nonce"]))
+            )
 
         async def progress(request: web.Request) -> web.Response:
             read = read_header(request.headers.get("Authorization", ""), request.method, request.path_qs)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.bench import control_figures as figures
+from tests.bench import control_results as figures
 from tests.bench.control_apps import (
     HEAP_MIB,
     INBOX,
@@ -24,9 +24,9 @@ from tests.bench.control_apps import (
     Topic,
     start_kafka,
 )
-from tests.bench.control_figures import KINDS, LOGS, LONG, Burst, Latency, Window
+from tests.bench.control_results import KINDS, LOGS, LONG, Burst, Latency, Window
 from tests.bench.report import print_report
-from tests.bench.telling import say
+from tests.bench.reporting import say
 from tests.bench.turns import turns
 from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, RELOAD_CONFIG
 from tidegate_testing.commit_log import CommitWatch
@@ -215,9 +215,9 @@ def _bursts(apps: LocalApps, options: argparse.Namespace) -> Part:
     """Send many messages in a short time, to an application with an inbox by the library's writer, and to a topic."""
     found, replied = [], {}
     for key in figures.CHANNELS:
-        burst, told = _burst_on(apps, key, options)
+        burst, reported = _burst_on(apps, key, options)
         found.append(burst)
-        replied[f"burst_replied_{key}"] = told / burst.sent
+        replied[f"burst_replied_{key}"] = reported / burst.sent
     return figures.bursts(found) | replied, figures.samples(found)
 
 
@@ -234,10 +234,10 @@ def _burst_on(apps: LocalApps, key: str, options: argparse.Namespace) -> tuple[B
     say(f"burst: {key}: replies")
     replies = topic.replies if topic is not None else inbox.replies
     end = time.monotonic() + REPLY_SECONDS
-    while (told := replies()) < burst.sent and time.monotonic() < end:
+    while (reported := replies()) < burst.sent and time.monotonic() < end:
         time.sleep(1)
     app.driver.kill()
-    return burst, told
+    return burst, reported
 
 
 def _burst(app: Judging, sender: Sender, options: argparse.Namespace) -> Burst:
@@ -262,8 +262,8 @@ def _burst(app: Judging, sender: Sender, options: argparse.Namespace) -> Burst:
 
 def _logged(app: Judging) -> int:
     """Return how many messages of the channel are in the log."""
-    told = app.control()
-    return told.channel.received if told.channel is not None else 0
+    reported = app.control()
+    return reported.channel.received if reported.channel is not None else 0
 
 
 def _sleep_until(moment: float) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from devcluster import kafka
-from tests.bench.control_figures import KAFKA, STORAGE, WITH, InForce, Use, in_force, uses_in
+from tests.bench.control_results import KAFKA, STORAGE, WITH, InForce, Use, in_force, uses_in
 from tidegate_spark.contract.control_protocol import (
     CONTROL_COMMAND,
     RELOAD_CONFIG,
@@ -86,7 +86,7 @@ class InboxSender:
     def __init__(self, apps: LocalApps, app: str) -> None:
         """Start with the first message."""
         self.number = self.known = 0
-        self._library = apps.library(app)
+        self._repository = apps.repository(app)
         place, keys = apps.place(app), Credentials(apps.store.access_key, apps.store.secret_key)
         self._writer = ControlWriter(
             place.uri, endpoint=place.endpoint, path_style_access=place.path_style_access, credentials=keys
@@ -107,7 +107,7 @@ class InboxSender:
 
     def replies(self) -> int:
         """Return how many messages were told of."""
-        return len(replies_in(self._library))
+        return len(replies_in(self._repository))
 
 
 class KafkaSender:
@@ -211,7 +211,7 @@ class Judging:
 
     def until_connected(self) -> None:
         """Wait until the channel is read."""
-        self.until("the channel", lambda told: told.channel is not None and told.channel.connected)
+        self.until("the channel", lambda reported: reported.channel is not None and reported.channel.connected)
 
     def until_batch(self, batch: int) -> float:
         """Wait until a batch is committed; return when it was."""
@@ -220,10 +220,10 @@ class Judging:
     def fill(self, messages: int) -> None:
         """Have so many messages in the log and in force, and nothing more to be said of them."""
         sender = AgentSender(self.driver)
-        self.until("an agent", lambda told: True)
+        self.until("an agent", lambda reported: True)
         while sender.number < messages:
             sender.send(min(AT_ONCE, messages - sender.number))
-            self.until("the log", lambda told: told.last >= sender.number)
+            self.until("the log", lambda reported: reported.last >= sender.number)
             sender.known = sender.number
-        self.until("all in force", lambda told: told.positions.get(WITH, -1) >= messages, 0.5)
+        self.until("all in force", lambda reported: reported.positions.get(WITH, -1) >= messages, 0.5)
         sender.finish()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster.demo.kubernetes import CommandError
-from tests.bench.telling import say
+from tests.bench.reporting import say
 from tests.bench.turns import turns
 from tidegate_testing.apps import SCRIPTS as SCRIPTS_MAP
 from tidegate_testing.apps import SCRIPTS_PATH
@@ -35,7 +35,7 @@ _ASKED = re.compile(r"^asked ([\d.]+)$", re.MULTILINE)
 class Starts:
     """What came of all trials."""
 
-    figures: dict[str, float]
+    results: dict[str, float]
     samples: dict[str, list[float]]
 
 
@@ -49,10 +49,10 @@ def starts(cluster: str, rounds: int) -> Starts:
         for number, way in enumerate(turns(WAYS, rounds), 1):
             seconds[way].append(_by_tidegate(live, number) if way == TIDEGATE else _plainly(live, number))
             say(f"{number}: {way}: {seconds[way][-1]:.2f} s")
-    return Starts(figures(seconds), {f"executor_{way}": [round(each, 2) for each in seconds[way]] for way in WAYS})
+    return Starts(results(seconds), {f"executor_{way}": [round(each, 2) for each in seconds[way]] for way in WAYS})
 
 
-def figures(seconds: Mapping[str, list[float]]) -> dict[str, float]:
+def results(seconds: Mapping[str, list[float]]) -> dict[str, float]:
     """Return the medians of both ways and their ratio; pure."""
     medians = {way: statistics.median(seconds[way]) for way in WAYS}
     found = {"executor_start_ratio": medians[TIDEGATE] / medians[PLAIN]}

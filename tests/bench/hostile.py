@@ -14,11 +14,11 @@ from typing import Any
 
 from tests.bench.agents import StandInAgents
 from tests.bench.audit import read_audit_log
-from tests.bench.hostile_figures import ALONE, ARRIVING, KINDS, PRESENT, Delays, Window, figures, latencies
+from tests.bench.hostile_results import ALONE, ARRIVING, KINDS, PRESENT, Delays, Window, latencies, results
 from tests.bench.load import USER_AGENT, Load
 from tests.bench.report import print_report
+from tests.bench.reporting import say
 from tests.bench.server import NAMESPACE, OPERATOR, Bench, bench_world
-from tests.bench.telling import say
 from tests.bench.turns import turns
 from tidegate_testing.hostile_routes import ROUTES, corpus
 from tidegate_testing.memory import chart_limit, peak_bytes
@@ -35,7 +35,7 @@ PLACES = {
     "pod": f"/api/v1/namespaces/{HOSTILE}/pods",
 }
 LIMIT_SECONDS = 300.0
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 PAUSE_SECONDS = 1.0
 """Between an application's edits, on average."""
 MIB = 2**20
@@ -75,7 +75,7 @@ async def _run(rounds: int, edits: int, objects: int) -> int:
     for window in windows:
         found[window.kind] += latencies(requests, window, USER_AGENT, OPERATOR)
     # A process that ends ends the benchmark, too: there is nobody to restart it.
-    made = {**figures(windows, found), "restarts": 0.0, "memory_limit_mib": chart_limit() / MIB}
+    made = {**results(windows, found), "restarts": 0.0, "memory_limit_mib": chart_limit() / MIB}
     stored = {kind: [window.stored for window in windows if window.kind == kind] for kind in (PRESENT, ARRIVING)}
     print_report("hostile", made, {"rounds": rounds, "edits": edits, "objects": objects, "stored": stored})
     return 0
@@ -181,10 +181,10 @@ class Stage:
         await self._until(HOSTILE, there=False)
 
     async def _until(self, what: str, *, there: bool) -> None:
-        for _ in range(int(LIMIT_SECONDS / LOOK_SECONDS)):
+        for _ in range(int(LIMIT_SECONDS / POLL_SECONDS)):
             if await self._load.exists(f"/api/v1/namespaces/{what}") == there:
                 return
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         raise TimeoutError(
             f"after {LIMIT_SECONDS:.0f} s namespaces/{what} is {'still not' if there else 'still'} there"
         )

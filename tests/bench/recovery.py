@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.report import print_report
-from tests.bench.telling import say
+from tests.bench.reporting import say
 from tests.bench.turns import turns
 from tidegate_testing.live_cluster import LiveCluster, live_cluster, operator_replicas, scale_operator
 from tidegate_testing.pod_processes import Choice, find, is_jvm, runs_script
@@ -49,13 +49,13 @@ def main(arguments: Sequence[str]) -> int:
     files = {path.name: path.read_text() for path in SCRIPTS.glob("*.py")}
     bucket = f"recovery-{int(time.time())}"
     with live_cluster(options.cluster, bucket=bucket, namespace="bench", files=files, say=say) as live:
-        trials = _all(live, options.trials, VICTIMS[options.victim])
-    parameters = {"trials": options.trials, "victim": options.victim, "samples": samples(trials)}
-    print_report("recovery", figures(trials), parameters)
+        trials = _all(live, options.pod_dry_run, VICTIMS[options.victim])
+    parameters = {"trials": options.pod_dry_run, "victim": options.victim, "samples": samples(trials)}
+    print_report("recovery", results(trials), parameters)
     return 0
 
 
-def figures(trials: Sequence[Trial]) -> dict[str, float]:
+def results(trials: Sequence[Trial]) -> dict[str, float]:
     """Return the medians of both modes and their ratios; pure."""
     found: dict[str, float] = {}
     for mode in (UP, DOWN):

@@ -27,8 +27,8 @@ def _lines(path: str) -> list[str]:
     return Path(path).read_text(encoding="utf-8").splitlines()
 
 
-def print_report(bench: str, figures: Mapping[str, float], parameters: Mapping[str, Any]) -> None:
+def print_report(bench: str, results: Mapping[str, float], parameters: Mapping[str, Any]) -> None:
     """Print the result, figures rounded to what they can bear."""
-    rounded = {name: float(f"{value:.4g}") for name, value in figures.items()}
+    rounded = {name: float(f"{value:.4g}") for name, value in results.items()}
     report = {"bench": bench, "figures": rounded, "parameters": dict(parameters), "machine": machine()}
     print(json.dumps(report), flush=True)

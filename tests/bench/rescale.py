@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.bench.executors import starts
 from tests.bench.report import print_report
-from tests.bench.telling import say
+from tests.bench.reporting import say
 from tests.bench.turns import turns
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.rehearsal_protocol import MASTER_VARIABLE
@@ -63,18 +63,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--without-cluster", action="store_true", help="leave the executors out")
     options = parser.parse_args(arguments)
     with LocalApps() as apps:
-        trials = Divisions(apps, options.keys, options.cores).trials(options.trials)
-    found = figures(trials)
+        trials = Divisions(apps, options.keys, options.cores).pod_dry_run(options.pod_dry_run)
+    found = results(trials)
     samples: dict[str, Any] = {"repartitions": [vars(trial) for trial in trials]}
     if not options.without_cluster:
-        of_executors = starts(options.cluster, options.trials)
-        found |= of_executors.figures
+        of_executors = starts(options.cluster, options.pod_dry_run)
+        found |= of_executors.results
         samples |= of_executors.samples
     print_report("rescale", found, {**vars(options), "samples": samples})
     return 0
 
 
-def figures(trials: Sequence[Trial]) -> dict[str, float]:
+def results(trials: Sequence[Trial]) -> dict[str, float]:
     """Return the medians of both ways and their ratios; pure."""
     medians = {way: statistics.median(t.seconds for t in trials if t.way == way) for way in WAYS}
     unverified = statistics.median(t.unverified for t in trials if t.way == TIDEGATE)
@@ -91,7 +91,7 @@ class Divisions:
 
     def __init__(self, apps: LocalApps, keys: int, cores: int) -> None:
         """Have the state made, and start the Spark that divides it."""
-        self._apps, self._own = apps, apps.library(APP)
+        self._apps, self._own = apps, apps.repository(APP)
         driver = apps.start(APP, SCRIPT, (str(keys),), driver_heap_mib=1536, state_partitions=FEW)
         say(f"building the state of {keys} keys")
         until_committed(apps.commit_log(APP), 0, LIMIT_SECONDS, driver)
@@ -104,7 +104,7 @@ class Divisions:
         self._session: Any = None
         self._start_spark()
 
-    def trials(self, number: int) -> list[Trial]:
+    def pod_dry_run(self, number: int) -> list[Trial]:
         """Make so many trials of each way, after one of each that does not count."""
         for way in WAYS:
             self._trial(way)

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from tests.bench.batch_files import BatchFiles
 from tests.bench.report import print_report
-from tests.bench.telling import say
+from tests.bench.reporting import say
 from tests.bench.turns import turns
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_spark.snapshots import manifest
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     with LocalApps() as apps:
         run = Run(apps, options.state_mib * 2**20 // KEY_BYTES)
         run.build()
-        trials = run.trials(options.trials)
+        trials = run.pod_dry_run(options.pod_dry_run)
         windows = run.windows(options.windows, options.batches, min(options.batch_keys, run.keys), options.pause)
     parameters = {
         **vars(options),
@@ -90,14 +90,14 @@ def main(arguments: Sequence[str]) -> int:
         "state_files": run.state_files,
         "samples": samples(trials, windows),
     }
-    print_report("snapshot", {"state_mib": trials[0].first_bytes / 2**20, **figures(trials, windows)}, parameters)
+    print_report("snapshot", {"state_mib": trials[0].first_bytes / 2**20, **results(trials, windows)}, parameters)
     return 0
 
 
 # --- figures, pure ---------------------------------------------------------------------------------------------------
 
 
-def figures(trials: Sequence[Trial], windows: Sequence[Window]) -> dict[str, float]:
+def results(trials: Sequence[Trial], windows: Sequence[Window]) -> dict[str, float]:
     """Return the medians and their ratios."""
     raw, first, second = (
         _median(t.raw for t in trials),
@@ -142,7 +142,7 @@ class Run:
     def __init__(self, apps: LocalApps, keys: int) -> None:
         """Start it; its state will have so many keys."""
         self.keys, self.state_files = keys, 0
-        self._apps, self._library, self._log = apps, apps.library(APP), apps.commit_log(APP)
+        self._apps, self._repository, self._log = apps, apps.repository(APP), apps.commit_log(APP)
         self._input = BatchFiles(apps.folder / "input")
         fields: dict[str, Any] = {"driver_heap_mib": 1536, "state_partitions": 2}
         self._driver: DriverProcess = apps.start(APP, SCRIPT, (str(apps.folder / "input"),), **fields)
@@ -184,11 +184,11 @@ class Run:
             await_end(self._driver, name, (SnapshotState.DISPOSED,), LIMIT_SECONDS)
 
     def _manifest(self) -> Manifest:
-        return manifest.read(self._library, self._kept[-1], self._library.read())
+        return manifest.read(self._repository, self._kept[-1], self._repository.read())
 
     # --- trials ---
 
-    def trials(self, number: int) -> list[Trial]:
+    def pod_dry_run(self, number: int) -> list[Trial]:
         """Make so many trials, after one snapshot that does not count."""
         self.take()
         made = self._manifest()
@@ -205,7 +205,7 @@ class Run:
 
     def _trial(self, turn: int) -> Trial:
         # No batch was committed since the last snapshot: the next one, too, is of these files.
-        files = [self._library.lineage_key(1, file.query, file.path) for file in self._manifest().files]
+        files = [self._repository.lineage_key(1, file.query, file.path) for file in self._manifest().files]
         self.dispose_of_all()
         raw = first = 0.0
         for what in ("raw", "first") if turn % 2 == 0 else ("first", "raw"):

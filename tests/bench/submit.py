@@ -75,17 +75,17 @@ async def _run(name: str, apps: int, idle_seconds: int, variant: str) -> int:
             _say(f"idle for {idle_seconds} s")
             await asyncio.sleep(idle_seconds)
             idle_cpu = usage_of_tree(bench.operator_pid).cpu_seconds - before.cpu_seconds
-            idle = _idle_figures(read_audit_log(bench.audit_log), idle_from, idle_from + idle_seconds)
+            idle = _idle_results(read_audit_log(bench.audit_log), idle_from, idle_from + idle_seconds)
             peak = memory.stop()
             _say("the same writes before each pod, by a client that decides nothing")
             await _find_floor(bench, load, apps)
-            figures = {
-                **_launch_figures(read_audit_log(bench.audit_log), apps, launches, idle_from),
+            results = {
+                **_launch_results(read_audit_log(bench.audit_log), apps, launches, idle_from),
                 "peak_rss_mib": peak,
                 "idle_cpu_seconds": idle_cpu,
                 **idle,
             }
-    print_report(name, figures, {"variant": variant, "apps": apps, "idle_seconds": idle_seconds})
+    print_report(name, results, {"variant": variant, "apps": apps, "idle_seconds": idle_seconds})
     return 0
 
 
@@ -154,7 +154,7 @@ def _bare(pod: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _launch_figures(requests: list[Request], apps: int, launches: Launches, until: float) -> dict[str, float]:
+def _launch_results(requests: list[Request], apps: int, launches: Launches, until: float) -> dict[str, float]:
     ours = [r for r in by_client(requests, OPERATOR) if r.namespace == NAMESPACE and r.received < until]
     applied = {r.name: r.received for r in requests if r.created("streamingapps")}
     created = {r.name.removesuffix("-driver"): r.finished for r in ours if r.created("pods")}
@@ -174,7 +174,7 @@ def _launch_figures(requests: list[Request], apps: int, launches: Launches, unti
     }
 
 
-def _idle_figures(requests: list[Request], start: float, end: float) -> dict[str, float]:
+def _idle_results(requests: list[Request], start: float, end: float) -> dict[str, float]:
     idle = [r for r in by_client(requests, OPERATOR) if start < r.received < end]
     # A watch is logged when it ends, and is renewed at intervals of the API server's choosing.
     return {

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.bench.report import print_report
-from tests.bench.telling import say
+from tests.bench.reporting import say
 from tests.bench.turns import turns
 from tidegate.pods.spark.settings import spark_settings
 from tidegate_spark.contract.protocol import SPARK_SECRET_SETTINGS
@@ -59,9 +59,9 @@ def main(arguments: Sequence[str]) -> int:
         files = Path(folder) / "input"
         write_input(files, options.rows, options.batches + 1)
         streams = {way: stack.enter_context(Stream(files, settings_of(way))) for way in WAYS}
-        trials = run_trials(streams, options.trials)
+        trials = run_trials(streams, options.pod_dry_run)
     samples = [{"way": each.way, "rows_per_second": round(each.rows_per_second)} for each in trials]
-    print_report("throughput", figures(trials), {**vars(options), "samples": samples})
+    print_report("throughput", results(trials), {**vars(options), "samples": samples})
     return 0
 
 
@@ -149,7 +149,7 @@ def run_trials(streams: Mapping[str, Stream], number: int) -> list[Trial]:
     return found
 
 
-def figures(trials: Sequence[Trial]) -> dict[str, float]:
+def results(trials: Sequence[Trial]) -> dict[str, float]:
     """Return medians of the ways, and the ratios of trials that were neighbours; pure."""
     by_way = {way: [trial for trial in trials if trial.way == way] for way in WAYS}
     rates = {way: [trial.rows_per_second for trial in by_way[way]] for way in WAYS}

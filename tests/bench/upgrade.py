@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.bench.floor import bare
 from tests.bench.report import print_report
-from tests.bench.telling import say
+from tests.bench.reporting import say
 from tests.bench.turns import turns
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.commit_log import Batch, CommitWatch
@@ -51,12 +51,12 @@ def main(arguments: Sequence[str]) -> int:
     files = {path.name: path.read_text() for path in SCRIPTS.glob("*.py")}
     bucket = f"upgrade-{int(time.time())}"
     with live_cluster(options.cluster, bucket=bucket, namespace="bench", files=files, say=say) as live:
-        trials = _all(live, options.trials)
-    print_report("upgrade", figures(trials), {"trials": options.trials, "samples": samples(trials)})
+        trials = _all(live, options.pod_dry_run)
+    print_report("upgrade", results(trials), {"trials": options.pod_dry_run, "samples": samples(trials)})
     return 0
 
 
-def figures(trials: Sequence[Trial]) -> dict[str, float]:
+def results(trials: Sequence[Trial]) -> dict[str, float]:
     """Return the medians of both modes and their ratio; pure."""
     gaps = {mode: statistics.median(t.gap for t in trials if t.mode == mode) for mode in (UPGRADE, BY_HAND)}
     found = {"gap_ratio": gaps[UPGRADE] / gaps[BY_HAND]}
@@ -116,7 +116,7 @@ def _trial(live: LiveCluster, app: str, mode: str) -> Trial:
         time.sleep(max(0.0, ready - time.monotonic()))
         with CommitWatch(log, 0.05) as watch:
             before = _driver(live, app)
-            (_upgrade if mode == UPGRADE else _make_anew)(live, app, before)
+            (_upgrade if mode == UPGRADE else _make_again)(live, app, before)
             started = wait_for("the new driver", lambda: _start_of_another(live, app, before), LIMIT_SECONDS, 0.2)
             gap = wait_for("its first batch", lambda: gap_at(watch.commits(), started), LIMIT_SECONDS, 0.1)
     finally:
@@ -133,7 +133,7 @@ def _upgrade(live: LiveCluster, app: str, before: Mapping[str, Any]) -> None:
     live.tools.ctl("patch", "sapp", app, "-n", live.namespace, "--type=merge", "-p", change)
 
 
-def _make_anew(live: LiveCluster, app: str, before: Mapping[str, Any]) -> None:
+def _make_again(live: LiveCluster, app: str, before: Mapping[str, Any]) -> None:
     """Delete the driver's pod and create it again as the next epoch, as a person would who has saved it before."""
     name = f"{app}-driver"
     body = of_the_next_epoch(bare(before, name))

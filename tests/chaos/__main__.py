@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.report import machine
-from tests.bench.telling import since_now
+from tests.bench.reporting import since_now
 from tests.chaos.faults import Kind, plan
 from tests.chaos.report import lines, summary, table
 from tests.chaos.run import SCRIPTS, Result, Settings, parameters, run

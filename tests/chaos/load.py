@@ -60,14 +60,14 @@ class Load:
 
     def _send(self, index: int) -> bool:
         key, number = self._keys[index % len(self._keys)], index // len(self._keys) + 1
-        told = partial(self._told, key, number)
+        reported = partial(self._reported, key, number)
         try:
-            self._producer.produce(self._topic, encode(key, number), key=key, on_delivery=told)
+            self._producer.produce(self._topic, encode(key, number), key=key, on_delivery=reported)
         except BufferError:  # full, while the broker is away: later
             return False
         return True
 
-    def _told(self, key: str, number: int, error: KafkaError | None, _message: Message) -> None:
+    def _reported(self, key: str, number: int, error: KafkaError | None, _message: Message) -> None:
         if error is None:
             self.confirmed.add((key, number))
         else:

@@ -121,7 +121,7 @@ def summary(
     """Return the object that is printed last."""
     found = lines(outcomes, verdict)
     every = total(found)
-    figures = {
+    metrics = {
         "faults": every.faults,
         "faults_in_a_batch": every.inside,
         "survived": every.survived,
@@ -148,4 +148,4 @@ def summary(
         for name, line in found.items()
     }
     rescales = {"executors": rescaled.executors, "repartitions": dict(rescaled.partitions)}
-    return {"chaos": figures, "classes": classes, "rescales": rescales, "parameters": dict(parameters)}
+    return {"chaos": metrics, "classes": classes, "rescales": rescales, "parameters": dict(parameters)}

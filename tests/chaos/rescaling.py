@@ -60,9 +60,9 @@ class Rescaler:
             AssertionError: that does not end, or the API server does not answer.
         """
         if change.what is Rescale.PARTITIONS:
-            self._divide(self.settle(), change)
+            self._repartition(self.settle(), change)
             return
-        now = self._look()["spec"]["executor"]["instances"]
+        now = self._check()["spec"]["executor"]["instances"]
         wanted = change.of([n for n in range(1, self.executors + 2) if n != now])
         self._patch({"executor": {"instances": wanted}})
         self._executors += 1
@@ -72,13 +72,13 @@ class Rescaler:
         """Wait until no upgrade is under way and return the resource; raise AssertionError if that does not come."""
 
         def settled() -> dict[str, Any]:
-            found = self._look_once()
+            found = self._poll_once()
             assert self._has_settled(found), found.get("status", {}).get("upgrade", "no version is stable yet")
             return found
 
         return wait_for("the end of an upgrade", settled, SETTLED_SECONDS, 1.0)
 
-    def _divide(self, found: dict[str, Any], change: Change) -> None:
+    def _repartition(self, found: dict[str, Any], change: Change) -> None:
         status, asked = found["status"], found["spec"]["state"]["partitions"]
         wanted = change.of([n for n in PARTITIONS if n not in (asked, status["statePartitions"])])
         self._asked = _name_of(found)
@@ -100,15 +100,15 @@ class Rescaler:
         phase, reason = upgrade["phase"], upgrade.get("reason", "")
         self._asked = None
         self._ends[phase] += 1
-        words = f"the repartition is {phase} ({reason}): {upgrade.get('message', '')}"
-        self.say(words)
+        message = f"the repartition is {phase} ({reason}): {upgrade.get('message', '')}"
+        self.say(message)
         if phase == REFUSED and reason not in BY_FAULTS:
-            self.problems.append(words)
+            self.problems.append(message)
 
-    def _look(self) -> dict[str, Any]:
-        return wait_for("the application's resource", self._look_once, SETTLED_SECONDS, 0.2)
+    def _check(self) -> dict[str, Any]:
+        return wait_for("the application's resource", self._poll_once, SETTLED_SECONDS, 0.2)
 
-    def _look_once(self) -> dict[str, Any]:
+    def _poll_once(self) -> dict[str, Any]:
         try:
             return self.app.get()
         except OSError as refused:

@@ -160,7 +160,7 @@ class _Runner:
         return outcomes
 
     def _one(self, fault: Fault) -> Outcome:
-        if fault.change is not None and not _divides_by_itself(fault):
+        if fault.change is not None and not _repartitions_by_itself(fault):
             self._rescaler.change(fault.change)
         for _ in range(SHOTS - 1):
             with contextlib.suppress(TargetGoneError):
@@ -214,7 +214,7 @@ class _Runner:
         return None
 
 
-def _divides_by_itself(fault: Fault) -> bool:
+def _repartitions_by_itself(fault: Fault) -> bool:
     """Return whether a fault has the state divided for itself, and the change before it is to do that, too."""
     change = fault.change
     return fault.kind is Kind.REPARTITION_POD and change is not None and change.what is Rescale.PARTITIONS

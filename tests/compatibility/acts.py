@@ -42,16 +42,16 @@ def is_ready(driver: DriverProcess) -> bool:
     return bool(driver.status("/readyz")[0] == 200)
 
 
-def await_words(driver: DriverProcess, pattern: Pattern) -> None:
+def await_text(driver: DriverProcess, pattern: Pattern) -> None:
     """Wait for the events of a first start, and for what the script prints."""
 
-    def told() -> bool:
+    def reported() -> bool:
         driver.must_run()
         assert set(pattern.events) <= notices_of(driver), notices_of(driver)
         assert [text for text in pattern.prints if text not in driver.output] == []
         return True
 
-    wait_for("events and output", told, 300, 0.2)
+    wait_for("events and output", reported, 300, 0.2)
 
 
 def stop(driver: DriverProcess, pattern: Pattern) -> dict[str, int]:

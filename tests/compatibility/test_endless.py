@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.compatibility.acts import await_words, await_work, stop
+from tests.compatibility.acts import await_text, await_work, stop
 from tests.compatibility.conftest import Run
 from tests.compatibility.patterns import Outcome, Pattern
 from tests.compatibility.selection import cases
@@ -12,7 +12,7 @@ from tests.compatibility.selection import cases
 def test_a_script_that_runs_for_ever_goes_on_after_a_kill_and_after_a_stop(pattern: Pattern, run: Run) -> None:
     first = run(pattern)
     last = await_work(first, pattern, {})
-    await_words(first, pattern)
+    await_text(first, pattern)
     first.kill()
     second = run(pattern, epoch=2)
     await_work(second, pattern, last)

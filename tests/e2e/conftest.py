@@ -79,7 +79,7 @@ def world(surroundings: Environment, tmp_path_factory: pytest.TempPathFactory) -
 
 def refuse_to_meet_another(kubectl: Kubectl) -> None:
     """End the run if the cluster has a Tidegate that is not ours: ours serves all namespaces, and its CRD is one."""
-    others = installation.others(installation.look(kubectl.run), RELEASE)
+    others = installation.others(installation.check(kubectl.run), RELEASE)
     if others:
         remedy = "Uninstall it (docs/install.md), or name another cluster; these tests bring their own."
         pytest.exit("\n".join([f"End-to-end tests do not run on {kubectl.kubeconfig}.", *others, remedy]), returncode=3)

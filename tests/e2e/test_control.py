@@ -18,7 +18,7 @@ from tidegate_testing.listening import (
     QUERIES,
     SCRIPT,
     Output,
-    Told,
+    Reported,
     assert_each_was_in_force_once_in_order_and_in_one_batch,
     have_begun,
 )
@@ -161,9 +161,9 @@ def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_kill
         # So the next fault meets an application that runs, and finds something under way.
         listening.await_phase(listening.sent[-1:], "Applied")
 
-    told = listening.await_phase(listening.sent, "Applied")
-    batches = {name: {query: batch_of(told[name], query) for query in QUERIES} for name in listening.sent}
-    each = {name: Told(told[name]["sequence"], batches[name]) for name in listening.sent}
+    reported = listening.await_phase(listening.sent, "Applied")
+    batches = {name: {query: batch_of(reported[name], query) for query in QUERIES} for name in listening.sent}
+    each = {name: Reported(reported[name]["sequence"], batches[name]) for name in listening.sent}
     assert_each_was_in_force_once_in_order_and_in_one_batch(listening.output, each)
 
 

@@ -27,7 +27,7 @@ from tidegate_testing.listening import (
     QUERIES,
     SCRIPT,
     Output,
-    Told,
+    Reported,
     assert_each_was_in_force_once_in_order_and_in_one_batch,
     have_begun,
 )
@@ -56,9 +56,9 @@ def scene(request: pytest.FixtureRequest, world: World) -> Iterator[Scene]:
         own_cluster.leave_out("brokers beside a foreign cluster are not ours to start")
     world.make_namespace(NAMESPACE)
     keys = cluster.s3_keys
-    told = {"username": keys.access_key, "password": keys.secret_key}
+    reported = {"username": keys.access_key, "password": keys.secret_key}
     metadata = {"name": "broker", "namespace": NAMESPACE}
-    world.kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": told})
+    world.kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": reported})
     if request.param == "rabbitmq":
         rabbitmq.up(cluster)
         yield RabbitScene(cluster)
@@ -133,11 +133,11 @@ def begin(world: World, scene: Scene, app: str, types: tuple[str, ...] = ()) -> 
     return output
 
 
-def assert_each_came(output: Output, told: Mapping[str, dict[str, Any]], names: Sequence[str]) -> None:
+def assert_each_came(output: Output, reported: Mapping[str, dict[str, Any]], names: Sequence[str]) -> None:
     """Assert that each message was in force once, in order, and in one batch of each query."""
-    assert {name: told[name]["state"] for name in names} == dict.fromkeys(names, "Done")
-    batches = {name: {query: told[name]["queries"][query]["batch"] for query in QUERIES} for name in names}
-    each = {name: Told(told[name]["sequence"], batches[name]) for name in names}
+    assert {name: reported[name]["state"] for name in names} == dict.fromkeys(names, "Done")
+    batches = {name: {query: reported[name]["queries"][query]["batch"] for query in QUERIES} for name in names}
+    each = {name: Reported(reported[name]["sequence"], batches[name]) for name in names}
     assert_each_was_in_force_once_in_order_and_in_one_batch(output, each)
 
 
@@ -160,11 +160,11 @@ def test_what_a_broker_asked_for_is_done_once_and_in_order_though_driver_and_ope
     assert kill_driver(world, NAMESPACE, app)
     producer.join()
     wait_for("replies", lambda: len(answers(world, scene, app)) == len(names) + 3, GENEROUS, 2)
-    told = answers(world, scene, app)
-    assert (told["a pause"]["state"], told["a pause"]["reason"]) == ("Rejected", "TypeNotAllowed")
-    assert {told[name]["state"] for name in ("a snapshot", "a dump")} == {"Done"}
-    assert told["a dump"]["results"]["uri"].startswith("s3")
-    made = {told[name]["results"]["streamSnapshot"] for name in ("a snapshot", "a dump")}
+    reported = answers(world, scene, app)
+    assert (reported["a pause"]["state"], reported["a pause"]["reason"]) == ("Rejected", "TypeNotAllowed")
+    assert {reported[name]["state"] for name in ("a snapshot", "a dump")} == {"Done"}
+    assert reported["a dump"]["results"]["uri"].startswith("s3")
+    made = {reported[name]["results"]["streamSnapshot"] for name in ("a snapshot", "a dump")}
     assert {each["metadata"]["name"] for each in resources_of(world, "snap", app)} == made
 
     def are_applied() -> bool:
@@ -176,7 +176,7 @@ def test_what_a_broker_asked_for_is_done_once_and_in_order_though_driver_and_ope
 
     # The driver replies, and the operator writes what the driver reports.
     wait_for("the status of what was asked", are_applied, GENEROUS, 1)
-    assert_each_came(output, told, names)
+    assert_each_came(output, reported, names)
     # What comes again is known, and nothing more is made of it.
     scene.send(event("a dump", "dump-state", {"format": "CSV"}))
     scene.send(event("another snapshot", "snapshot"))
@@ -190,10 +190,10 @@ def test_each_message_is_in_force_once_in_order_and_in_one_batch_whoever_is_kill
     output = begin(world, scene, app)
     send_while_somebody_is_killed(world, scene, app)
     wait_for("replies", lambda: len(answers(world, scene, app)) == len(NAMES) + 1, GENEROUS, 5)
-    told = answers(world, scene, app)
-    assert told.pop("")["state"] == "Rejected"
-    assert told.keys() == set(NAMES)
-    assert_each_came(output, told, NAMES)
+    reported = answers(world, scene, app)
+    assert reported.pop("")["state"] == "Rejected"
+    assert reported.keys() == set(NAMES)
+    assert_each_came(output, reported, NAMES)
 
     def counted() -> bool:
         status = world.status(app, NAMESPACE).get("control", {})

@@ -51,14 +51,14 @@ def namespace(world: World) -> Iterator[str]:
     world.delete_apps(NAMESPACE)
 
 
-def named(world: World, name: str, reason: str, words: str = "", other_than: str = "") -> dict[str, Any]:
+def named(world: World, name: str, reason: str, message: str = "", other_than: str = "") -> dict[str, Any]:
     """Return the condition Ready once it has a reason, and words in its message, which is not the one named."""
     found: dict[str, Any] = {}
 
     def is_named() -> bool:
         ready = world.kubectl.condition(world.get_app(name, NAMESPACE), "Ready")
         assert ready.get("reason") == reason, ready
-        assert words in ready["message"] != other_than, ready
+        assert message in ready["message"] != other_than, ready
         found.update(ready)
         return True
 

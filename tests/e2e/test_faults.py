@@ -28,7 +28,7 @@ class Fault:
 
     name: str
     reason: str
-    words: tuple[str, ...]
+    texts: tuple[str, ...]
     build: Callable[[World], dict[str, Any]]
     cure: Callable[[World], None]
 
@@ -37,7 +37,7 @@ def counting(world: World, name: str, **spec: Any) -> dict[str, Any]:
     return world.app(name, NAMESPACE, main="script:counting.py", spec=spec)
 
 
-def mend_spec(name: str, spec: dict[str, Any]) -> Callable[[World], None]:
+def fix_spec(name: str, spec: dict[str, Any]) -> Callable[[World], None]:
     return lambda world: world.kubectl.patch("sapp", name, NAMESPACE, {"spec": spec})
 
 
@@ -80,7 +80,7 @@ def start_broker(world: World) -> None:
         world.start_kafka()
     else:
         arguments = [world.environment.kafka_pods, TOPIC]
-        mend_spec("unreachable-broker", {"application": {"args": arguments}})(world)
+        fix_spec("unreachable-broker", {"application": {"args": arguments}})(world)
 
 
 def leaking(world: World) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def leaking(world: World) -> dict[str, Any]:
 
 
 def to_counting(name: str) -> Callable[[World], None]:
-    return mend_spec(name, {"application": {"main": "local:///opt/scripts/counting.py"}})
+    return fix_spec(name, {"application": {"main": "local:///opt/scripts/counting.py"}})
 
 
 ONE_OF_EACH_KIND = (
@@ -212,7 +212,7 @@ def test_a_fault_is_named_with_what_to_do(faulty: Faulty) -> None:
     for fault in faulty.faults:
         condition = faulty.conditions[fault.name]
         assert condition["status"] == "False", condition
-        assert [word for word in fault.words if word not in condition["message"]] == [], condition
+        assert [word for word in fault.texts if word not in condition["message"]] == [], condition
 
 
 def test_an_application_that_failed_too_often_is_stalled_and_was_started_again_in_place(

@@ -40,7 +40,7 @@ def test_a_script_that_knows_nothing_of_tidegate_lives_from_apply_to_deletion_an
 ) -> None:
     world.make_namespace(NAMESPACE)
     world.kubectl.apply(world.app(NAME, NAMESPACE, main="key:counting.py"))
-    it_shows_its_figures(world)
+    it_shows_its_metrics(world)
     their_jvms_start_from_the_archive(world)
     scale_out(world)
     stopped_at = suspend(world)
@@ -51,7 +51,7 @@ def test_a_script_that_knows_nothing_of_tidegate_lives_from_apply_to_deletion_an
     its_snapshot_outlives_it(world)
 
 
-def it_shows_its_figures(world: World) -> None:
+def it_shows_its_metrics(world: World) -> None:
     status = await_batch(world, above=0, epoch=1)
     assert status["queries"][0]["name"] == "counting"
     assert status["executors"] == {"wanted": 1, "running": 1, "summary": "1/1"}

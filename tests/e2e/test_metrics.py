@@ -94,8 +94,8 @@ def test_a_real_prometheus_knows_operator_and_application(observed: Observed) ->
     lag = f"tidegate_query_source_lag_rows{{{QUERY}}}"
     observed.until(f"max_over_time({lag}[1h]) > bool 0", 1, sending=1000)
     observed.until(lag, 0)
-    for look in (the_operator_answers, the_agent_answers, nothing_is_wrong):
-        await_look(look, server)
+    for check in (the_operator_answers, the_agent_answers, nothing_is_wrong):
+        await_poll(check, server)
     promtool_finds_no_fault_in_what_the_pods_show(world)
 
 
@@ -115,14 +115,14 @@ def test_nothing_is_told_of_an_application_that_was_deleted(observed: Observed) 
     observed.until("sum(tidegate_leader)", 1)
 
 
-def await_look(look: Callable[[PrometheusServer], None], server: PrometheusServer) -> None:
+def await_poll(check: Callable[[PrometheusServer], None], server: PrometheusServer) -> None:
     """Wait until all that a look asserts is so at once: an answer that comes too late for a scrape is a gap for it."""
 
     def is_so() -> bool:
-        look(server)
+        check(server)
         return True
 
-    wait_for(look.__name__.replace("_", " "), is_so, timeout=180, interval=2)
+    wait_for(check.__name__.replace("_", " "), is_so, timeout=180, interval=2)
 
 
 def the_operator_answers(server: PrometheusServer) -> None:

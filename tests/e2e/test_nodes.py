@@ -227,8 +227,8 @@ def test_a_driver_on_a_lost_node_is_replaced_once_that_is_out_of_service_and_end
     assert batch in numbers
     fence = json.loads(stage.world.read(f"apps/{NAMESPACE}/{NAME}/fence.json"))
     assert fence["epoch"] == stage.status()["epoch"] == epoch + 1
-    last_words = written_log(stage, epoch)
-    assert "stopping: Fenced" in last_words, last_words[-3000:]
+    startup_termination = written_log(stage, epoch)
+    assert "stopping: Fenced" in startup_termination, startup_termination[-3000:]
 
 
 @pytest.mark.long  # the boundary stop by itself is in test_life_of_an_application.py, and a node's end is above
@@ -255,5 +255,5 @@ def test_a_driver_on_a_drained_node_stops_at_a_boundary_and_goes_on_elsewhere(
     assert batch > ends[1]
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
     assert "stopping: Stopped" in written_log(stage, epoch)
-    told = {event["reason"] for event in stage.world.kubectl.list("events", NAMESPACE)}
-    assert "GracePeriodExceeded" not in told
+    reported = {event["reason"] for event in stage.world.kubectl.list("events", NAMESPACE)}
+    assert "GracePeriodExceeded" not in reported

@@ -127,8 +127,8 @@ def test_each_pod_that_does_not_start_says_which_object_it_lacks(world: World, n
         return True
 
     wait_for("each cause to be named", all_named, timeout=600, interval=1)
-    for name, (_, _, words) in STUCK.items():
-        assert [word for word in words if word not in named[name]["message"]] == [], named[name]
+    for name, (_, _, message) in STUCK.items():
+        assert [word for word in message if word not in named[name]["message"]] == [], named[name]
         assert named[name]["status"] == "False"
     assert world.operator_crashes() == []
 

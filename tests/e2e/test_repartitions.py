@@ -294,7 +294,7 @@ def test_the_status_is_removed_after_a_repartition_and_the_application_goes_on_i
         return True
 
     wait_for("the application to go on where it was", goes_on, timeout=GENEROUS, interval=1)
-    told = world.kubectl.list("events", NAMESPACE)
-    assert [e for e in told if e["reason"] == "EpochAdopted" and e["involvedObject"]["name"] == numbers.name]
+    reported = world.kubectl.list("events", NAMESPACE)
+    assert [e for e in reported if e["reason"] == "EpochAdopted" and e["involvedObject"]["name"] == numbers.name]
     numbers.await_stable()
     assert_all_is_right(world, numbers)

@@ -109,14 +109,14 @@ def test_executors_that_a_quota_has_no_room_for_are_explained(world: World, numb
     world.kubectl.apply(quota)
     scale(numbers, 4)
 
-    def told() -> bool:
+    def reported() -> bool:
         (ready,) = [each for each in numbers.status()["conditions"] if each["type"] == "Ready"]
         assert (ready["status"], ready["reason"]) == ("True", "ExecutorsMissing"), ready
         assert "with 2 of 4 executors" in ready["message"], ready
         assert "ResourceQuota few has room for 2 executors in all, of which 2 have a pod" in ready["message"], ready
         return True
 
-    wait_for("the quota to be named", told, timeout=420, interval=2)
+    wait_for("the quota to be named", reported, timeout=420, interval=2)
     world.kubectl.patch("resourcequota", "few", NAMESPACE, {"spec": {"hard": {"pods": "10"}}})
     numbers.await_executors(4)
     numbers.await_all_tallied()

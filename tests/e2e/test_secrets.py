@@ -47,30 +47,35 @@ def last_exception(world: World) -> str:
 def seen_by_people(world: World) -> dict[str, str]:
     """Return what somebody may read who may not read Secrets."""
     kubectl = world.kubectl
-    told = {"objects": json.dumps(kubectl.list(LOOKED_AT, NAMESPACE))}
-    told["operator's objects"] = json.dumps(kubectl.list("pods,events,configmaps", OPERATOR_NAMESPACE))
-    told["operator's log"] = kubectl.run("logs", "-n", OPERATOR_NAMESPACE, "-l", SELECTOR, "--tail=-1")
+    reported = {"objects": json.dumps(kubectl.list(LOOKED_AT, NAMESPACE))}
+    reported["operator's objects"] = json.dumps(kubectl.list("pods,events,configmaps", OPERATOR_NAMESPACE))
+    reported["operator's log"] = kubectl.run("logs", "-n", OPERATOR_NAMESPACE, "-l", SELECTOR, "--tail=-1")
     for name, more in (("driver's log", []), ("driver's log before", ["--previous"])):
         try:
-            told[name] = kubectl.run("logs", f"{NAME}-driver", "-n", NAMESPACE, *more)
+            reported[name] = kubectl.run("logs", f"{NAME}-driver", "-n", NAMESPACE, *more)
         except KubectlError:
-            told[name] = ""  # at this moment there is no such process
+            reported[name] = ""  # at this moment there is no such process
     keys = [key for key in world.keys(NAME, NAMESPACE) if "/logs/" in key]
-    return told | {key: world.read(key) for key in keys}
+    return reported | {key: world.read(key) for key in keys}
 
 
-def seen_with_the_words_of_the_driver(world: World) -> dict[str, str]:
+def seen_with_the_drivers_message(world: World) -> dict[str, str]:
     """Return the same, once what the driver printed is in it: between two processes there may be no log of either."""
-    told = seen_by_people(world)
-    assert "connecting with [redacted] and storage key [redacted]" in told["driver's log"] + told["driver's log before"]
-    return told
+    reported = seen_by_people(world)
+    assert (
+        "connecting with [redacted] and storage key [redacted]"
+        in reported["driver's log"] + reported["driver's log before"]
+    )
+    return reported
 
 
 @pytest.mark.long  # tests/integration/spark_runtime/test_secrets.py has it without a cluster
 def test_no_secret_is_in_logs_events_status_or_config_maps(world: World, planted: dict[str, str]) -> None:
-    told = wait_for(
-        "the driver's own words", partial(seen_with_the_words_of_the_driver, world), timeout=300, interval=1
+    reported = wait_for(
+        "the driver's own words", partial(seen_with_the_drivers_message, world), timeout=300, interval=1
     )
-    assert [(whose, place) for whose, secret in planted.items() for place, text in told.items() if secret in text] == []
+    assert [
+        (whose, place) for whose, secret in planted.items() for place, text in reported.items() if secret in text
+    ] == []
     message = world.get_app(NAME, NAMESPACE)["status"]["lastExit"]["message"]
     assert "the database refuses the password [redacted]" in message

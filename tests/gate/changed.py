@@ -111,7 +111,7 @@ def select(changed: Sequence[str], needs: Needs, table: Table, files: Collection
     users = reverse(needs)
     selection = Selection()
     for file in changed:
-        wanted = told(file, table)
+        wanted = reported(file, table)
         if EVERYTHING in wanted:
             return Selection(everything=f"{file} is what everything runs on")
         own = own_tests(file, tests, needs)
@@ -133,7 +133,7 @@ def select(changed: Sequence[str], needs: Needs, table: Table, files: Collection
     return selection
 
 
-def told(file: str, table: Table) -> list[str]:
+def reported(file: str, table: Table) -> list[str]:
     """Return what the table says is about a file."""
     return [place for rule in table.rules if any(matches(p, file) for p in rule.files) for place in rule.tests]
 

@@ -207,8 +207,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "spec.driver.podTemplate.metadata: annotations of AppArmor",
     ),
     **{
-        f"setting {key}": ({"sparkConf": {key: "x"}}, words)
-        for key, words in {
+        f"setting {key}": ({"sparkConf": {key: "x"}}, text)
+        for key, text in {
             f"{VOLUMES}.hostPath.root.options.path": f"spec.sparkConf: {VOLUMES}: use emptyDir",
             f"{VOLUMES}.nfs.far.mount.path": f"spec.sparkConf: {VOLUMES}: use emptyDir",
             "spark.kubernetes.executor.pod.featureSteps": "spec.sparkConf: pod.featureSteps",

@@ -164,8 +164,8 @@ def test_the_api_server_accepts_everything_rendered_without_a_warning(
 def test_the_pull_policy_is_that_of_the_operators_pod_and_of_what_it_brings_into_drivers(helm: Helm) -> None:
     rendered = helm.render(CHART, RELEASE, NAMESPACE, {"image": {"pullPolicy": "Never"}})
     (container,) = only("Deployment", rendered)["spec"]["template"]["spec"]["containers"]
-    told = {entry["name"]: entry.get("value") for entry in container["env"]}
-    assert (container["imagePullPolicy"], told["TIDEGATE_OPERATOR_IMAGE_PULL_POLICY"]) == ("Never", "Never")
+    reported = {entry["name"]: entry.get("value") for entry in container["env"]}
+    assert (container["imagePullPolicy"], reported["TIDEGATE_OPERATOR_IMAGE_PULL_POLICY"]) == ("Never", "Never")
 
 
 @each_value_set

@@ -25,7 +25,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import connect
 from tidegate.kube.failures import Forbidden
 from tidegate.kube.paths import collection_of
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.protocol import to_json
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotReports, SnapshotState
 from tidegate_testing import audit_log
@@ -57,7 +57,7 @@ ONLY_AFTER_A_CONFLICT: set[Grant] = {
     ("tidegate.dev", "controlmessages", "get"),
 }
 # Because of what a driver tells, and these run nothing: a broker's orders, and executors that do not come.
-ONLY_OF_WHAT_DRIVERS_TELL: set[Grant] = {("tidegate.dev", "controlmessages", "create"), ("", "resourcequotas", "list")}
+ONLY_OF_DRIVERS_REPORTS: set[Grant] = {("tidegate.dev", "controlmessages", "create"), ("", "resourcequotas", "list")}
 # Read when a LimitRange has refused a pod (test_operator_lifecycle.py), and there is none here.
 ONLY_AFTER_A_LIMIT_RANGE: set[Grant] = {("", "limitranges", "list")}
 SNAPSHOT: dict[str, Any] = {
@@ -321,7 +321,7 @@ def test_the_operator_uses_every_grant_and_is_refused_nothing(
     granted = grants(rendered)
     assert used <= granted
     of_drivers = {("", "pods", verb) for verb in DRIVER_RULES[0]["verbs"]}
-    seldom = ONLY_AFTER_A_CONFLICT | ONLY_OF_WHAT_DRIVERS_TELL | ONLY_AFTER_A_LIMIT_RANGE
+    seldom = ONLY_AFTER_A_CONFLICT | ONLY_OF_DRIVERS_REPORTS | ONLY_AFTER_A_LIMIT_RANGE
     assert granted - used <= of_drivers | seldom
 
 
@@ -382,7 +382,7 @@ async def test_admission_names_what_a_pod_refers_to_and_what_does_not_exist(
     """In the words by which the operator knows it before it stops anything (tidegate.api.foreign_text)."""
     spec = {"containers": [{"name": "driver", "image": "x"}], field: "nobody"}
     manifest = {"kind": "Pod", "metadata": {"name": "tried", "namespace": "default"}, "spec": spec}
-    async with KubeClient(await connect(server.kubeconfig), Figures()) as client:
+    async with KubeClient(await connect(server.kubeconfig), OperatorMetrics()) as client:
         refused = await client.try_out(collection_of(manifest), manifest, patience=30)
     assert isinstance(refused, Forbidden)
     assert missing_for_admission(refused.message) == missing

@@ -341,8 +341,8 @@ def test_a_namespace_that_is_being_deleted_lets_an_application_go_whose_storage_
     def lines() -> list[str]:
         return [line for line in operator.log.read_text().splitlines() if "StorageRetained" in line and space in line]
 
-    told = wait_for("a line of the log", lines, GENEROUS, 0.1)
-    assert {f"s3://bucket/apps/{space}/orders" in line for line in told} == {True}
+    reported = wait_for("a line of the log", lines, GENEROUS, 0.1)
+    assert {f"s3://bucket/apps/{space}/orders" in line for line in reported} == {True}
 
 
 def test_a_deleted_resource_of_another_version_of_the_crd_ends_with_its_driver_and_keeps_its_storage(

@@ -67,7 +67,7 @@ def previous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreviousRunti
     """The runtime of the last landing, with the configuration that today's operator writes."""
     folder = tmp_path_factory.mktemp("previous")
     package = previous_runtime.unpack(folder)
-    (folder / "token").write_text(KEYS.look_token(launch_of(DRIVER)))
+    (folder / "token").write_text(KEYS.inspection_token(launch_of(DRIVER)))
     port = free_port()
     variables = {
         CONFIG_VARIABLE: newest_config().decode(),
@@ -104,48 +104,48 @@ def as_document(value: Any) -> Any:
 
 async def test_whatever_its_agent_reports_is_read_word_for_word(previous: PreviousRuntime) -> None:
     async with client() as operator:
-        for document in previous.told["reports"]:
+        for document in previous.reported["reports"]:
             report = await operator.read_progress(KEY, DRIVER)
             assert not isinstance(report, Unanswered), report
             assert_says(document, as_document(report))
 
 
 def test_whatever_it_leaves_at_its_end_is_read_word_for_word(previous: PreviousRuntime) -> None:
-    told = previous.told["terminations"] + previous.told["ends"]
-    for text in told:
+    reported = previous.reported["terminations"] + previous.reported["ends"]
+    for text in reported:
         ended = Exit(1, "Error", text, 0.0)
         assert not has_unknown_termination(ended), text
         assert_says(json.loads(text), as_document(read_termination(ended)))
-    assert len(told) > 20
+    assert len(reported) > 20
 
 
 def test_whatever_its_snapshot_pods_leave_is_read_word_for_word(previous: PreviousRuntime) -> None:
-    for text in previous.told["snapshots"]:
+    for text in previous.reported["snapshots"]:
         reports = pods._parse(text)
         assert isinstance(reports, SnapshotReports)
         assert_says(json.loads(text), as_document(reports))
 
 
 def test_the_configuration_that_the_operator_writes_says_the_same_to_it(previous: PreviousRuntime) -> None:
-    assert_says(previous.told["config"], json.loads(newest_config()))
+    assert_says(previous.reported["config"], json.loads(newest_config()))
 
 
 def test_it_starts_for_this_operator_or_says_which_of_the_two_is_to_be_upgraded(previous: PreviousRuntime) -> None:
     config = config_of(LAUNCHED)
-    assert (config.protocol, previous.told["refusals"][str(PROTOCOL)]) == (PROTOCOL, "")
-    refusals = [previous.told["refusals"][str(number)] for number in (-1, PROTOCOL + 2)]
+    assert (config.protocol, previous.reported["refusals"][str(PROTOCOL)]) == (PROTOCOL, "")
+    refusals = [previous.reported["refusals"][str(number)] for number in (-1, PROTOCOL + 2)]
     assert all("is too old for" in refusal for refusal in refusals), refusals
 
 
 def test_its_spark_lets_in_nobody_without_the_applications_secret(previous: PreviousRuntime) -> None:
-    assert CLOSED_PORTS.items() <= previous.told["launch"]["settings"].items()
+    assert CLOSED_PORTS.items() <= previous.reported["launch"]["settings"].items()
     # Whose file the operator's template mounts, as it stands.
-    (container,) = previous.told["launch"]["template"]["spec"]["containers"]
+    (container,) = previous.reported["launch"]["template"]["spec"]["containers"]
     assert spark_auth_mounts(launched(app_with()))[0] in container["volumeMounts"]
 
 
 def test_its_executors_count_as_the_applications_own(previous: PreviousRuntime) -> None:
-    settings, template = previous.told["launch"]["settings"], previous.told["launch"]["template"]
+    settings, template = previous.reported["launch"]["settings"], previous.reported["launch"]["template"]
     owners = msgspec.convert(template["metadata"]["ownerReferences"], list[Owner])
     found = belonging(f"{settings['spark.kubernetes.executor.podNamePrefix']}-exec-1", owners, "another")
     assert found == Belonging("orders", ROLE_EXECUTOR, "uid-of-the-pod", epoch=1)
@@ -204,7 +204,7 @@ def dump(word: str) -> ControlMessage:
 def test_a_format_of_a_dump_it_takes_or_the_message_says_that_the_runtime_is_to_be_upgraded(
     previous: PreviousRuntime, word: str
 ) -> None:
-    rejection = previous.told["rejections"][word]
+    rejection = previous.reported["rejections"][word]
     if rejection:
         fields: dict[str, Any] = {"reason": rejection[0], "message": rejection[1]}
         reported = report(dump(word), MessageState.REJECTED, 1, **fields)
@@ -212,7 +212,7 @@ def test_a_format_of_a_dump_it_takes_or_the_message_says_that_the_runtime_is_to_
 
 
 def test_a_dump_in_each_format_that_it_takes_is_one_that_the_operator_has_written(previous: PreviousRuntime) -> None:
-    taken = [word for word in previous.told["formats"] if not previous.told["rejections"][word]]
+    taken = [word for word in previous.reported["formats"] if not previous.reported["rejections"][word]]
     asked = {build_message_snapshot(dump(word), APP)["spec"]["export"]["format"] for word in taken}
     assert asked == set(EXPORT_FORMATS)
 

@@ -45,7 +45,7 @@ class Agent(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def report(self) -> str:
-        told = AgentReport(
+        reported = AgentReport(
             "orders",
             self.uid,
             1,
@@ -55,7 +55,7 @@ class Agent(ThreadingHTTPServer):
             ready=True,
             snapshots=tuple(self.snapshots.values()),
         )
-        return to_json(told)
+        return to_json(reported)
 
     def take_in(self, orders: SnapshotOrders) -> None:
         self.orders.append(orders)

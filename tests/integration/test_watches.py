@@ -7,7 +7,7 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import connect
 from tidegate.kube.paths import collection
 from tidegate.kube.watch import Changed, Listed, MetadataOnly, Removed, Watch
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_testing.apps import streaming_app
 from tidegate_testing.kubectl import Kubectl
 
@@ -19,7 +19,7 @@ async def test_the_metadata_alone_tells_of_an_applications_end(
     api_kubectl.apply(streaming_app("orders", namespace, image="x", storage=storage, main="local:///main.py"))
     uid = (api_kubectl.get("streamingapp", "orders", namespace) or {})["metadata"]["uid"]
     connection = await connect(api_server.kubeconfig)
-    async with KubeClient(connection, Figures()) as client, asyncio.timeout(60):
+    async with KubeClient(connection, OperatorMetrics()) as client, asyncio.timeout(60):
         changes = Watch(client, collection("StreamingApp", namespace), "", MetadataOnly).changes()
         listed = await anext(changes)
         assert isinstance(listed, Listed)

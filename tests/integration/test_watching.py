@@ -34,14 +34,14 @@ def batches(versions: list[Version]) -> list[Any]:
 
 def test_each_version_is_recorded_in_order_however_short_it_was(api_kubectl: Kubectl, namespace: str) -> None:
     api_kubectl.create(named("before"), namespace)
-    told = list(range(40))
+    reported = list(range(40))
     with watched(api_kubectl, "sapp", namespace) as seen:
         for _ in range(2):
             api_kubectl.create(named("orders"), namespace)
-            for number in told:
+            for number in reported:
                 write_batch(api_kubectl, namespace, number)
             api_kubectl.delete("sapp", "orders", namespace)
-    life = [("ADDED", None), *(("MODIFIED", number) for number in told), ("DELETED", told[-1])]
+    life = [("ADDED", None), *(("MODIFIED", number) for number in reported), ("DELETED", reported[-1])]
     assert batches(seen.versions("orders")) == life * 2
     assert batches(seen.versions("before")) == [("THERE", None)]
     assert [version.name for version in seen.versions()] == ["before", *["orders"] * len(life) * 2]
@@ -71,13 +71,13 @@ def test_a_watch_that_breaks_off_goes_on_where_it_was(
     with CuttableLine(int(cluster["server"].rpartition(":")[2]), "127.0.0.8") as line:
         cluster["server"] = f"https://127.0.0.1:{line.port}"
         (tmp_path / "kubeconfig").write_text(json.dumps(content))
-        told = list(range(10))
+        reported = list(range(10))
         with watched(Kubectl(api_server.kubectl, tmp_path / "kubeconfig"), "sapp", namespace) as seen:
-            for number in told:
+            for number in reported:
                 write_batch(api_kubectl, namespace, number)
                 seen.catch_up()
                 line.break_off()
-    assert batches(seen.versions()) == [("THERE", None), *(("MODIFIED", number) for number in told)]
+    assert batches(seen.versions()) == [("THERE", None), *(("MODIFIED", number) for number in reported)]
 
 
 def test_a_watch_gives_each_version_of_its_object_once_and_in_order(api_kubectl: Kubectl, namespace: str) -> None:

@@ -18,8 +18,8 @@ from tidegate_spark.contract.agent_protocol import (
 )
 from tidegate_spark.driver.agent.agent_gate import MOST_NONCES, Gate
 from tidegate_testing.agent_keys import (
+    INSPECTION_TOKEN,
     LAUNCH,
-    LOOK_TOKEN,
     OPERATORS,
     PRIVATE,
     Clock,
@@ -169,11 +169,11 @@ def test_each_launch_has_a_key_of_its_own(other: dict[str, str | int]) -> None:
 def test_who_has_read_the_secret_has_the_operators_public_number_and_cannot_sign() -> None:
     gate = gate_with(Clock())
     mine = drawing(7)(32)
-    number = gate.greet(LOOK_TOKEN, "nonce").number
+    number = gate.greet(INSPECTION_TOKEN, "nonce").number
     guesses = [
         order_key(mine, number, LAUNCH, operators=OPERATORS, drivers=number),
         order_key(mine, OPERATORS, LAUNCH, operators=OPERATORS, drivers=number),
-        LOOK_TOKEN.encode(),
+        INSPECTION_TOKEN.encode(),
         OPERATORS.encode(),
     ]
     assert "" not in [judged(gate, request_to(gate, "n1"), key) for key in guesses]
@@ -201,13 +201,13 @@ def test_a_number_with_which_anybody_would_have_the_key_makes_none(number: str) 
 
 def test_a_greeting_proves_the_token_for_this_launch_and_this_question() -> None:
     gate = gate_with(Clock())
-    said = gate.greet(LOOK_TOKEN, "n1")
-    assert said.proof == prove(LOOK_TOKEN, LAUNCH, said.number, said.challenge, "n1")
+    said = gate.greet(INSPECTION_TOKEN, "n1")
+    assert said.proof == prove(INSPECTION_TOKEN, LAUNCH, said.number, said.challenge, "n1")
     others = [
         prove("another", LAUNCH, said.number, said.challenge, "n1"),
-        prove(LOOK_TOKEN, Launch("shop", "orders", "u-1", 4), said.number, said.challenge, "n1"),
-        prove(LOOK_TOKEN, LAUNCH, said.number, said.challenge, "n2"),
-        prove(LOOK_TOKEN, LAUNCH, OPERATORS, said.challenge, "n1"),
+        prove(INSPECTION_TOKEN, Launch("shop", "orders", "u-1", 4), said.number, said.challenge, "n1"),
+        prove(INSPECTION_TOKEN, LAUNCH, said.number, said.challenge, "n2"),
+        prove(INSPECTION_TOKEN, LAUNCH, OPERATORS, said.challenge, "n1"),
     ]
     assert said.proof not in others
 

@@ -128,12 +128,12 @@ def test_between_a_change_and_a_step_down_lies_the_interval_unless_somebody_set_
 def test_however_small_a_step_down_may_be_it_ends_near_the_need(wanted: int, percent: int, share: float) -> None:
     asks = Settings(most=200, down_share=percent / 100, down_interval=60.0)
     needed, past, steps = share * wanted, Past(), list[tuple[int, int]]()
-    for look in range(200 * 8):
+    for check in range(200 * 8):
         executors = past.target or wanted
         # With more of them batches are shorter, or they would be of no use.
         busy = min(1.0, 0.5 * wanted / executors)
         seen = measured(70.0 * needed, executors=executors, busy=busy, utilization=busy)
-        now = situation(seen, 10.0 * look, wanted=executors)
+        now = situation(seen, 10.0 * check, wanted=executors)
         found = evaluate(asks, now, past)
         past = found.past
         if found.due and found.recommended < found.current:
@@ -205,13 +205,13 @@ def back_to_back(arriving: float, executors: int, fixed: float, per_row: float) 
 def test_batches_with_a_fixed_part_come_to_rest_after_each_change_of_the_load(
     wanted: int, loads: list[float], fixed: float, per_row: float
 ) -> None:
-    asks, past, executors, look = Settings(most=60), Past(), wanted, 0
+    asks, past, executors, check = Settings(most=60), Past(), wanted, 0
     for arriving in loads:
         directions, late = list[bool](), 0
         for step in range(300):
-            look += 1
+            check += 1
             seen = back_to_back(arriving, executors, fixed, per_row)
-            found = evaluate(asks, situation(seen, 30.0 * look, wanted=executors), past)
+            found = evaluate(asks, situation(seen, 30.0 * check, wanted=executors), past)
             past = found.past
             if found.due:
                 directions.append(found.recommended > executors)
@@ -231,7 +231,7 @@ def test_under_a_steady_load_it_comes_to_rest_in_few_changes_of_one_direction(
     """Figures follow from the load, as those of an application that uses its executors well."""
     asks = dataclasses.replace(asks, mode=Mode.ACTIVE)
     past, executors, changes = Past(), wanted, list[int]()
-    for look in range(4000):
+    for check in range(4000):
         used = arriving / (rate * executors)
         seen = measured(
             arriving,
@@ -243,7 +243,7 @@ def test_under_a_steady_load_it_comes_to_rest_in_few_changes_of_one_direction(
             busy=min(1.0, used),
             source_partitions=partitions,
         )
-        found = evaluate(asks, situation(seen, 30.0 * look, wanted=executors), past)
+        found = evaluate(asks, situation(seen, 30.0 * check, wanted=executors), past)
         past = found.past
         if found.due and found.step is not Reason.OUT_OF_BOUNDS:
             changes.append(found.recommended - executors)

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.api.control_message import ControlMessage
 from tidegate_spark.contract.control_protocol import MOST_ASKED
-from tidegate_spark.control.channels.cluster_requests import asked_id, has_part
+from tidegate_spark.control.channels.cluster_requests import asked_id, involves_cluster
 from tidegate_spark.control_log.entries import Entry
 from tidegate_testing.broker_orders import FAILING, BrokerOrders
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker
@@ -19,12 +19,12 @@ from tidegate_testing.examples import gate_share
 SEEDS, STEPS = gate_share(20), 60
 
 
-async def told(kind: str, seed: int) -> BrokerOrders:
+async def reported(kind: str, seed: int) -> BrokerOrders:
     """Return a story that has come to rest."""
     story = BrokerOrders(random.Random(seed), MemoryBroker(kind))
     for _ in range(STEPS):
         await story.happen()
-        assert len(story.desk.report().asked or ()) <= MOST_ASKED
+        assert len(story.service.report().asked or ()) <= MOST_ASKED
     await story.settle()
     return story
 
@@ -32,13 +32,13 @@ async def told(kind: str, seed: int) -> BrokerOrders:
 def asking(story: BrokerOrders) -> list[Entry]:
     """Return the log's messages that ask the cluster for something."""
     log = opened(story.buckets)
-    return [entry for entry in log.entries(0, log.last, whole=False) if has_part(entry)]
+    return [entry for entry in log.entries(0, log.last, whole=False) if involves_cluster(entry)]
 
 
 @pytest.mark.parametrize("kind", [TOPIC, QUEUE])
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_each_has_exactly_one_snapshot_and_its_sender_is_told(kind: str, seed: int) -> None:
-    story = await told(kind, seed)
+    story = await reported(kind, seed)
     entries = asking(story)
     assert len({entry.id for entry in entries}) == len(entries)
     taken = [entry for entry in entries if entry.sequence % FAILING]
@@ -59,18 +59,18 @@ async def test_each_has_exactly_one_snapshot_and_its_sender_is_told(kind: str, s
         else:
             assert (reply["state"], reply["reason"]) == ("Failed", "BatchLost")
             assert message is None or message.status.phase == "Failed"
-    assert story.desk.report().asked == ()
+    assert story.service.report().asked == ()
 
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_none_of_them_is_ever_given_to_a_driver_to_be_logged_again(seed: int) -> None:
-    story = await told(TOPIC, seed)
+    story = await reported(TOPIC, seed)
     assert [orders.messages for orders in story.given if orders.messages] == []
 
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_they_are_removed_in_the_end_and_not_made_again(seed: int) -> None:
-    story = await told(QUEUE, seed)
+    story = await reported(QUEUE, seed)
     before = list(story.api.made)
     story.clock.now += 2 * 86_400
     story.restart()
@@ -82,7 +82,7 @@ async def test_they_are_removed_in_the_end_and_not_made_again(seed: int) -> None
 async def test_the_stories_have_deaths_and_rejections_in_them() -> None:
     facts: Counter[str] = Counter()
     for seed in range(SEEDS):
-        story = await told(TOPIC, seed)
+        story = await reported(TOPIC, seed)
         facts.update(deaths=story.deaths, crashes=story.crashes, asking=len(asking(story)))
         facts.update(f"{data['state']} {data['reason']}" for data in story.replies())
     assert min(facts["deaths"], facts["crashes"], facts["asking"]) > SEEDS

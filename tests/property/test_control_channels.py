@@ -13,9 +13,9 @@ from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import Kind
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.channels import QUEUE, TOPIC, MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_works import FakeWorks
@@ -67,13 +67,13 @@ class Story:
 
     def restart(self) -> None:
         self.until_death = -1
-        self.desk = ControlDesk(self.library, self.works, Declared(), self.clock, answers=True)
+        self.service = MessageService(self.repository, self.works, Declared(), self.clock, answers=True)
         if self.batch:
-            self.desk.begins("main", self.position)
+            self.service.begins("main", self.position)
         self.works.batches = {("main", number): self.batch for number in range(1, self.position + 1)}
 
-    def library(self) -> Library:
-        return Library(MemoryStore(self.buckets, BUCKET, self.watch), PREFIX, lambda seconds: None)
+    def repository(self) -> SnapshotRepository:
+        return SnapshotRepository(MemoryStore(self.buckets, BUCKET, self.watch), PREFIX, lambda seconds: None)
 
     def watch(self, call: Call) -> None:
         self.count_down()
@@ -110,27 +110,29 @@ class Story:
         self.broker.send(body)
 
     def act(self, what: int) -> None:
-        self.desk.give(ControlOrders(tuple(self.offered)))
-        self.desk.look()
+        self.service.give(ControlOrders(tuple(self.offered)))
+        self.service.check()
         if what == 3:
             self.read(self.random.randrange(1, 4))
         elif what == 4:
             self.commit()
-        self.desk.look()
+        self.service.check()
 
     def read(self, deliveries: int) -> None:
-        def told(ended: Ended) -> Reply:
+        def reported(ended: Ended) -> Reply:
             return reply_of(ended, "shop", "orders")
 
-        intake = Intake(Broker("Test", lambda: Reader(self, deliveries), told), self.desk, lambda *_: None, self.clock)
+        intake = Intake(
+            Broker("Test", lambda: Reader(self, deliveries), reported), self.service, lambda *_: None, self.clock
+        )
         with pytest.raises(ChannelError):
             intake.attend()
 
     def commit(self) -> None:
-        position = self.desk.position()
+        position = self.service.position()
         self.batch, self.position = self.batch + 1, position
         self.works.batches.update((("main", number), self.batch) for number in range(1, position + 1))
-        self.desk.committed("main", self.batch, position)
+        self.service.committed("main", self.batch, position)
 
     def settle(self) -> None:
         """Let everything come to its end."""
@@ -158,14 +160,14 @@ def test_each_message_is_logged_once_in_order_and_told_of(kind: str, seed: int) 
         assert story.broker.messages == []
     others = [entry.id for entry in log.entries(0, log.last) if entry.id.startswith("uid-")]
     assert others == [order.id for order in story.offered]
-    received, ended = story.desk.counted()
+    received, ended = story.service.counted()
     rejected = len(logged) - len(events)
     assert received == len(logged)
     assert {state: number for state, number in ended.items() if number} == {
         state: number for state, number in (("Done", len(events)), ("Rejected", rejected)) if number
     }
-    told = {reply["id"] for reply in story.broker.replies}
-    assert told == {str(entry.sequence) for entry in logged}
+    reported = {reply["id"] for reply in story.broker.replies}
+    assert reported == {str(entry.sequence) for entry in logged}
 
 
 def test_the_stories_have_deaths_in_them() -> None:

@@ -29,7 +29,7 @@ from tidegate.control.reconcile import ControlReconciler
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.paths import item
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.control_protocol import ControlOrders
 from tidegate_spark.control_log.entries import Entry
 from tidegate_testing.agent_commands import commands
@@ -89,16 +89,16 @@ class Office:
 
     def begin_process(self) -> None:
         """Begin another process: it lists everything, and remembers nothing."""
-        self.index, figures = Index(), Figures()
+        self.index, metrics = Index(), OperatorMetrics()
         nothing: Any = self.api
         events = EventPublisher(nothing)
-        actor = ControlActionExecutor(nothing, self.agents, self.index, events, figures)
+        actor = ControlActionExecutor(nothing, self.agents, self.index, events, metrics)
         poller = cast(AgentPoller, type("Poller", (), {"hurry": staticmethod(lambda key: None)}))
         self.reconciler = ControlReconciler(
             self.index,
             actor,
             poller,
-            figures.control,
+            metrics.control,
             InvalidResourceReporter(nothing, events),
             clock=self.clock,
             steady=self.clock,
@@ -143,7 +143,7 @@ class Office:
         assert not isinstance(answer, Unanswered), answer
         self.index.reports[KEY] = TimedReport(answer, self.clock.now, pod.uid, pod.restarts)
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Look at the messages; the process may end in between."""
         try:
             await self.reconciler.reconcile(KEY)
@@ -174,7 +174,7 @@ class Story:
             self.office.send()
         elif what <= 6:
             await self.office.hear(lost=what == 3)
-            await self.office.look()
+            await self.office.check()
         elif what == 7:
             self.office.begin_process()
         elif what == 8 and self.draw(0, 5) == 0:
@@ -191,9 +191,9 @@ class Story:
         for _ in range(8):
             self.clock.now += 16
             await self.office.hear()
-            await self.office.look()
+            await self.office.check()
             self.app.batch(may_die=False)
-            self.app.look(may_die=False)
+            self.app.check(may_die=False)
 
     def wrong(self) -> Iterator[str]:
         """Yield what must not be."""
@@ -207,7 +207,7 @@ class Story:
             yield f"messages are in force twice: {in_force}"
         for found in self.office.stored():
             yield from self._wrong_of(found, entries.get(found.metadata.uid), in_force)
-        if self.app.desk.report().messages:
+        if self.app.service.report().messages:
             yield "the driver still tells of messages whose end is written down"
 
     def _wrong_of(self, found: ControlMessage, entry: Entry | None, in_force: list[str]) -> Iterator[str]:
@@ -239,7 +239,7 @@ class Host:
 
     def give(self, orders: ControlOrders) -> None:
         """Pass messages on to the process that runs."""
-        self.app.desk.give(orders)
+        self.app.service.give(orders)
 
     def report(self) -> Any:
         """Return what that process tells."""

@@ -21,12 +21,12 @@ from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.channels.transports import storage
 from tidegate_spark.control.channels.transports.storage import StorageChannel
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log import dedup_window as memories
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_writer import ControlWriter, Pace
 from tidegate_spark.control_writer import writer as writers
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_works import FakeWorks
@@ -109,8 +109,8 @@ class Producer:
 class Reader(StorageChannel):
     """Is closed after some deliveries."""
 
-    def __init__(self, library: Library, deliveries: int) -> None:
-        super().__init__(AT_ONCE, lambda: library, PLACE, wait=lambda seconds: None)
+    def __init__(self, repository: SnapshotRepository, deliveries: int) -> None:
+        super().__init__(AT_ONCE, lambda: repository, PLACE, wait=lambda seconds: None)
         self._left = deliveries
 
     def receive(self, seconds: float) -> Delivery:
@@ -129,40 +129,40 @@ class Driver:
     mortal: Mortal
     deaths: int = 0
     works: FakeWorks = field(default_factory=lambda: FakeWorks({"main"}))
-    desk: ControlDesk | None = None
+    service: MessageService | None = None
     batch: int = 0
 
-    def library(self) -> Library:
-        return Library(MemoryStore(self.buckets, BUCKET, self.mortal.watch), PREFIX, lambda seconds: None)
+    def repository(self) -> SnapshotRepository:
+        return SnapshotRepository(MemoryStore(self.buckets, BUCKET, self.mortal.watch), PREFIX, lambda seconds: None)
 
     def act(self, deliveries: int) -> None:
         try:
-            if self.desk is None:
-                self.desk = ControlDesk(self.library, self.works, Declared(), self.clock, answers=True)
-            self.desk.look()
-            self.read(self.desk, deliveries)
-            self.desk.look()
+            if self.service is None:
+                self.service = MessageService(self.repository, self.works, Declared(), self.clock, answers=True)
+            self.service.check()
+            self.read(self.service, deliveries)
+            self.service.check()
         except KilledError:
-            self.desk, self.deaths = None, self.deaths + 1
+            self.service, self.deaths = None, self.deaths + 1
         except Exception as error:  # what was written by another process is loaded; another look does better
             if not isinstance(error, LostError) and "another process" not in str(error):
                 raise
 
-    def read(self, desk: ControlDesk, deliveries: int) -> None:
-        def told(ended: Ended) -> Reply:
+    def read(self, service: MessageService, deliveries: int) -> None:
+        def reported(ended: Ended) -> Reply:
             return reply_of(ended, "shop", "orders")
 
-        broker = Broker("Storage", lambda: Reader(self.library(), deliveries), told)
+        broker = Broker("Storage", lambda: Reader(self.repository(), deliveries), reported)
         with pytest.raises(ChannelError):
-            Intake(broker, desk, lambda *_: None, self.clock).attend()
+            Intake(broker, service, lambda *_: None, self.clock).attend()
 
     def commit(self) -> None:
         """Commit a batch with everything."""
-        assert self.desk is not None
-        position = self.desk.position()
+        assert self.service is not None
+        position = self.service.position()
         self.batch += 1
         self.works.batches.update((("main", number), self.batch) for number in range(1, position + 1))
-        self.desk.committed("main", self.batch, position)
+        self.service.committed("main", self.batch, position)
 
 
 @dataclass
@@ -204,7 +204,7 @@ class Story:
         for producer in self.producers:
             producer.act()
         last = self.drivers[0]
-        last.desk = None
+        last.service = None
         for _ in range(60):
             last.act(3)
             last.commit()
@@ -239,8 +239,8 @@ def test_each_message_is_in_the_log_once_in_its_writers_order_and_told_of(seed: 
     assert len(entries) == sum(producer.sent for producer in story.producers) + story.by_hand
     inbox = MemoryInbox(story.buckets)
     assert inbox.unread() == []
-    told = [reply["data"]["sequence"] for reply in inbox.replies()]
-    assert sorted(told) == [entry.sequence for entry in entries]
+    reported = [reply["data"]["sequence"] for reply in inbox.replies()]
+    assert sorted(reported) == [entry.sequence for entry in entries]
 
 
 @pytest.mark.parametrize("seed", range(gate_share(20)))
@@ -254,10 +254,10 @@ def test_numbers_alone_are_enough_where_ids_are_forgotten_at_once(seed: int, mon
         keys = buckets.keys(BUCKET, f"{PREFIX}/control/inbox/")
         lost |= {key: stored.body for key in keys if (stored := buckets.read(BUCKET, key)) is not None}
         driver.act(2)
-        if driver.desk is not None and choice.random() < 0.3:
-            log = driver.desk._opened()
+        if driver.service is not None and choice.random() < 0.3:
+            log = driver.service._opened()
             log.write_base()
-            driver.desk = None
+            driver.service = None
         if lost and choice.random() < 0.5:
             # The writer heard nothing of a put, and does it again when all of it was taken and removed.
             key = choice.choice(sorted(lost))

@@ -13,7 +13,7 @@ from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.reducer import State, fold
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened
 from tidegate_testing.examples import gate_share
 from tidegate_testing.memory_store import Buckets
@@ -31,7 +31,7 @@ class World:
     buckets: Buckets = field(default_factory=Buckets)
     clock: Clock = field(default_factory=Clock)
     actors: list[Actor] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
     """Ids of the messages of which a process said that they are in the log."""
     handed_out: dict[int, State] = field(default_factory=dict)
     oldest: int = 0
@@ -48,7 +48,9 @@ class World:
         """Start a process that does whatever comes to it until it is killed or has done enough."""
 
         def work(actor: Actor) -> None:
-            log = ControlLog(Library(actor.store(self.buckets, BUCKET), PREFIX, lambda seconds: None), self.clock)
+            log = ControlLog(
+                SnapshotRepository(actor.store(self.buckets, BUCKET), PREFIX, lambda seconds: None), self.clock
+            )
             log.load()
             for _ in range(self.draw(1, 12)):
                 try:
@@ -68,7 +70,7 @@ class World:
             drafts = [self.some_message() for _ in range(self.draw(1, 3))]
             log.append(drafts)
             # Whoever hears that a message is logged removes it where it came from, with or without the fence.
-            self.told += [draft.id for draft in drafts]
+            self.reported += [draft.id for draft in drafts]
         elif what <= 6:
             self.hand_out(log)
         elif what == 7:
@@ -131,7 +133,7 @@ class World:
         kept = [entry for entry in log.entries(log_begin(self.buckets), log.last) if entry.id]
         if len({entry.id for entry in kept}) != len(kept):
             self.wrong.append("a message is there twice")
-        self.wrong += [f"{name} is not there" for name in self.told if log.find(name) is None]
+        self.wrong += [f"{name} is not there" for name in self.reported if log.find(name) is None]
         needed = self.positions()
         for position, state in self.handed_out.items():
             if position in needed and log.state_at(position) != state:

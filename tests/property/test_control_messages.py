@@ -47,12 +47,12 @@ def go_on(world: ControlWorld, number: int) -> None:
     while world.unseen:
         world.see()
     world.hear()
-    world.look()
+    world.check()
     world.deliver()
     world.append(number)
 
 
-HAPPENINGS: dict[str, Callable[[ControlWorld, int], object]] = {
+EVENTS: dict[str, Callable[[ControlWorld, int], object]] = {
     "send": send,
     "send another": send,
     "send for a while": send_for_a_while,
@@ -78,7 +78,7 @@ Step = tuple[str, int, int | None, float]
 """What happens and with which number, after how many actions the operator dies then, and how many seconds pass."""
 courses = st.lists(
     st.tuples(
-        st.sampled_from(sorted(HAPPENINGS)),
+        st.sampled_from(sorted(EVENTS)),
         st.integers(0, 7),
         st.one_of(st.none(), st.integers(0, 6)),
         st.sampled_from((0.0, 0.0, 0.3, 1.0, 5.0, 16.0, 61.0)),
@@ -102,7 +102,7 @@ SCHEDULES = gate_share(400)
 def schedule(seed: int) -> list[Step]:
     """Return a long course in which much comes of the messages."""
     rng = random.Random(seed)
-    names = sorted(HAPPENINGS)
+    names = sorted(EVENTS)
     drawn = rng.choices(names, [WEIGHTS.get(name, 1) for name in names], k=rng.randint(20, 80))
     crashes = rng.choice((0.0, 0.1, 0.3))
     gaps = (0.0, 0.0, 0.3, 1.0, 5.0)
@@ -126,10 +126,10 @@ def check(world: ControlWorld) -> None:
 
 
 def live(world: ControlWorld, course: list[Step]) -> None:
-    for happening, number, crash_after, seconds in course:
-        HAPPENINGS[happening](world, number)
+    for event, number, crash_after, seconds in course:
+        EVENTS[event](world, number)
         world.now += seconds
-        world.look(crash_after)
+        world.check(crash_after)
         check(world)
 
 
@@ -146,10 +146,10 @@ def settle(world: ControlWorld) -> None:
         world.append(99)
         world.end(number)
         world.hear()
-        decided = world.look()
+        decided = world.check()
         check(world)
         if not decided.actions and not world.unseen and all(of.is_final for of in world.stored.values()):
-            if world.driver is None or not world.driver.told or decided.wake_after is None:
+            if world.driver is None or not world.driver.reported or decided.wake_after is None:
                 return
             # Given once more after it was forgotten, as a late order is: it is forgotten again after a pause.
             world.now += decided.wake_after
@@ -177,7 +177,7 @@ def test_each_message_is_in_the_log_once_and_in_order_whatever_happens(
         if of.status.phase is MessagePhase.APPLIED:
             assert of.metadata.uid in world.logged()
     assert world.driver is not None
-    assert world.driver.told == [], "something is reported for ever"
+    assert world.driver.reported == [], "something is reported for ever"
 
 
 @given(courses)
@@ -196,7 +196,7 @@ def test_everything_that_has_ended_is_removed_in_the_end(course: list[Step]) -> 
     live(world, course)
     settle(world)
     world.now += 86_400.0
-    world.look()
+    world.check()
     assert world.stored == {}
 
 
@@ -237,10 +237,10 @@ def test_without_the_place_in_the_status_messages_of_one_second_change_places(mo
     world.send("a")
     world.see()
     world.hear()
-    world.look()
+    world.check()
     world.deliver(lost=True)
     world.see()
-    world.look()
+    world.check()
     world.deliver()
     world.append(2)
     with pytest.raises(AssertionError, match="another order"):
@@ -254,12 +254,12 @@ def test_without_the_intent_a_message_that_is_called_expired_is_in_the_log(monke
     world.send("a", ttl=1)
     world.see()
     world.hear()
-    world.look()
+    world.check()
     world.deliver()
     world.append(1)
     world.app_rests()
     world.now += 60.0
-    world.look()
+    world.check()
     with pytest.raises(AssertionError, match="called expired"):
         check(world)
 
@@ -281,7 +281,7 @@ def test_without_the_uid_of_the_application_another_one_gets_its_messages(monkey
     world.send("a")
     world.see()
     world.hear()
-    world.look()
+    world.check()
     world.deliver()
     world.append(1)
     world.app_goes()

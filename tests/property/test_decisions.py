@@ -17,7 +17,7 @@ from tidegate_testing.observations import app_with
 
 STEPS = 60
 
-HAPPENINGS: dict[str, Callable[[Cluster], object]] = {
+EVENTS: dict[str, Callable[[Cluster], object]] = {
     "kubelet": Cluster.kubelet,
     "crash": Cluster.crash_driver,
     "evict": Cluster.evict_driver,
@@ -40,7 +40,7 @@ HAPPENINGS: dict[str, Callable[[Cluster], object]] = {
     "delete": Cluster.delete_app,
 }
 courses = st.lists(
-    st.tuples(st.sampled_from(sorted(HAPPENINGS)), st.one_of(st.none(), st.integers(0, 6)), st.floats(0, 400)),
+    st.tuples(st.sampled_from(sorted(EVENTS)), st.one_of(st.none(), st.integers(0, 6)), st.floats(0, 400)),
     max_size=14,
 )
 """What happens, after how many actions the operator crashes then, and how many seconds pass."""
@@ -62,8 +62,8 @@ def step(cluster: Cluster, crash_after: int | None = None) -> do.Plan | None:
 
 
 def live(cluster: Cluster, course: list[tuple[str, int | None, float]]) -> None:
-    for happening, crash_after, seconds in course:
-        HAPPENINGS[happening](cluster)
+    for event, crash_after, seconds in course:
+        EVENTS[event](cluster)
         cluster.now += seconds
         step(cluster, crash_after)
 
@@ -121,7 +121,7 @@ def test_every_course_of_events_comes_to_rest(
     live(cluster, course)
     cluster.set_quota(False)
     settle(cluster)
-    deleted = any(happening == "delete" for happening, _, _ in course)
+    deleted = any(event == "delete" for event, _, _ in course)
     assert (cluster.app is None) == deleted
     if deleted:
         assert cluster.pods == {}
@@ -170,7 +170,7 @@ def test_a_plan_carried_out_is_not_decided_again(
 def test_without_a_wish_a_healthy_driver_is_left_alone(
     policy: DeletionPolicy, course: list[tuple[str, int | None, float]]
 ) -> None:
-    calm = [happening for happening in course if happening[0] in {"kubelet", "crash", "executor", "scale"}]
+    calm = [event for event in course if event[0] in {"kubelet", "crash", "executor", "scale"}]
     cluster = begin(policy)
     settle(cluster)
     cluster.deletions.clear()
@@ -182,7 +182,7 @@ def test_without_a_wish_a_healthy_driver_is_left_alone(
 def test_what_failed_for_good_waits_for_a_person(how: str, course: list[tuple[str, int | None, float]]) -> None:
     cluster = begin(DeletionPolicy.RETAIN)
     settle(cluster)
-    HAPPENINGS[how](cluster)
+    EVENTS[how](cluster)
     settle(cluster)
     launches = list(cluster.launches)
     harmless = {"kubelet", "delete pod", "remove pod", "executor", "quota", "no quota"}

@@ -13,7 +13,7 @@ from tidegate_testing.examples import gate_share
 from tidegate_testing.mistakes import Course, Mistake, planted
 from tidegate_testing.snapshot_stories import Choices, Story
 
-HAPPENINGS = 50
+EVENTS = 50
 STORIES = 1500
 """So many are tried when the recorded one no longer tells."""
 
@@ -21,7 +21,7 @@ STORIES = 1500
 def wrong_in(seed: int) -> list[str]:
     """Return what goes wrong in a story."""
     story = Story(Choices(random.Random(seed).randint), put_back=True)
-    for _ in range(HAPPENINGS):
+    for _ in range(EVENTS):
         story.go_on()
         if story.world.wrong:
             return story.world.wrong

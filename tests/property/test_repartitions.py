@@ -18,7 +18,7 @@ from tidegate_testing.observations import app_with
 from tidegate_testing.plans import written
 from tidegate_testing.repartition_simulation import RepartitionCluster
 
-HAPPENINGS: dict[str, Callable[[RepartitionCluster], object]] = {
+EVENTS: dict[str, Callable[[RepartitionCluster], object]] = {
     "kubelet": RepartitionCluster.kubelet,
     "commit": RepartitionCluster.commit,
     "commit enough": lambda c: c.commit(5),
@@ -37,7 +37,7 @@ HAPPENINGS: dict[str, Callable[[RepartitionCluster], object]] = {
     "HDFS": lambda c: setattr(c, "provider", "HDFS"),
     "RocksDB": lambda c: setattr(c, "provider", "RocksDB"),
     "broken": RepartitionCluster.break_version,
-    "mended": RepartitionCluster.mend_version,
+    "mended": RepartitionCluster.fix_version,
     "crash": RepartitionCluster.crash_driver,
     "evict": RepartitionCluster.evict_driver,
     "remove pod": RepartitionCluster.remove_driver,
@@ -54,7 +54,7 @@ HAPPENINGS: dict[str, Callable[[RepartitionCluster], object]] = {
     "nonce": RepartitionCluster.change_nonce,
     "delete": RepartitionCluster.delete_app,
 }
-ORDINARY = sorted(HAPPENINGS.keys() - {"delete"})
+ORDINARY = sorted(EVENTS.keys() - {"delete"})
 Course = list[tuple[str, int | None, float]]
 
 
@@ -92,8 +92,8 @@ BEGINNINGS = st.sampled_from([begin, begin_first, begin_at_gate])
 
 
 def live(cluster: RepartitionCluster, course: Course) -> None:
-    for happening, crash_after, seconds in course:
-        HAPPENINGS[happening](cluster)
+    for event, crash_after, seconds in course:
+        EVENTS[event](cluster)
         cluster.now += seconds
         step(cluster, crash_after)
 
@@ -105,8 +105,8 @@ def calm(cluster: RepartitionCluster) -> None:
     cluster.wrong = Reason.NONE
 
 
-def at_once(*happenings: str) -> Course:
-    return [(happening, None, 0.0) for happening in happenings]
+def at_once(*events: str) -> Course:
+    return [(event, None, 0.0) for event in events]
 
 
 REMOVED_BY_FORCE = at_once("8 partitions", "kubelet", "kubelet", "kubelet", "kubelet", "remove repartition")
@@ -116,7 +116,7 @@ WAITS_BESIDE_AN_EDIT = at_once("last state", "version b", "8 partitions", "no po
 
 @example(REMOVED_BY_FORCE)
 @example(WAITS_BESIDE_AN_EDIT)
-@given(courses(sorted(HAPPENINGS)))
+@given(courses(sorted(EVENTS)))
 def test_whatever_happens_it_ends_with_one_driver_on_a_lineage_that_is_whole(course: Course) -> None:
     cluster = begin()
     live(cluster, course)
@@ -157,8 +157,8 @@ def test_state_has_the_partitions_of_the_version_that_runs_on_it(
 def test_no_batch_that_was_committed_is_lost_but_by_a_rollback(course: Course) -> None:
     cluster = begin()
     rolled_back = 0
-    for happening in course:
-        live(cluster, [happening])
+    for event in course:
+        live(cluster, [event])
         upgrade = cluster.app.status.upgrade if cluster.app is not None else None
         rolled_back += upgrade is not None and upgrade.phase is UpgradePhase.ROLLING_BACK
     calm(cluster)
@@ -186,11 +186,11 @@ LOSSES = ["kill repartition", "evict repartition", "remove repartition"]
 def test_pods_that_are_lost_are_followed_by_others_until_the_state_is_divided(partitions: int, lost: list[str]) -> None:
     cluster = begin()
     cluster.divide(partitions)
-    for happening in lost:
+    for event in lost:
         while not any(pod.role == "repartition" and pod.running for pod in cluster.pods.values()):
             step(cluster)
             cluster.kubelet()
-        HAPPENINGS[happening](cluster)
+        EVENTS[event](cluster)
     settle(cluster, commits=True)
     assert cluster.app is not None
     upgrade = cluster.app.status.upgrade
@@ -303,8 +303,8 @@ def test_nothing_that_runs_is_stopped_for_a_repartition_that_spark_can_not_do(
 ) -> None:
     cluster = beginning()
     cluster.provider = "HDFS"
-    for happening, crash_after, seconds in course:
-        HAPPENINGS[happening](cluster)
+    for event, crash_after, seconds in course:
+        EVENTS[event](cluster)
         cluster.now += seconds
         o = cluster.observe()
         plan = step(cluster, crash_after)
@@ -330,8 +330,8 @@ def _goes_anyway(o: Observation, upgrade: UpgradeStatus | None) -> bool:
 
 def test_a_lineage_that_a_rollback_has_not_filled_yet_is_not_divided() -> None:
     cluster = begin()
-    for happening in ("quota", "remove pod", "version a", "roll back", "3 partitions"):
-        HAPPENINGS[happening](cluster)
+    for event in ("quota", "remove pod", "version a", "roll back", "3 partitions"):
+        EVENTS[event](cluster)
         step(cluster)
     calm(cluster)
     settle(cluster, commits=True)

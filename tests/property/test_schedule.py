@@ -24,7 +24,7 @@ from tidegate.api.stream_snapshot import (
 from tidegate.api.streaming_app import Condition, LocalReference, Metadata, Phase, QueryStatus, StreamingApp
 from tidegate.api.values.times import Interval, Schedule, ScheduleError, fault_of, next_time, previous_time
 from tidegate.app.actions import CreateSnapshot
-from tidegate.app.rules.schedule import look_at_schedule
+from tidegate.app.rules.schedule import evaluate_schedule
 from tidegate.snapshots.actions import DeleteSnapshot, StampRetention
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate.snapshots.rules.plan import decide_snapshot
@@ -63,15 +63,15 @@ class World:
     def now(self) -> float:
         return self.time + self.ahead
 
-    def look(self) -> int:
+    def check(self) -> int:
         """Look at the application, then at each snapshot; return how many were made."""
         before = len(self.made)
         if self.there:
             o = observe(self.app, snapshots=tuple(self.snapshots.values()), last_snapshot=self.newest())
-            look = look_at_schedule(o, self.now)
-            status = msgspec.structs.replace(self.app.status, snapshots=look.status)
+            check = evaluate_schedule(o, self.now)
+            status = msgspec.structs.replace(self.app.status, snapshots=check.status)
             self.app = msgspec.structs.replace(self.app, status=status)
-            for action in look.actions:
+            for action in check.actions:
                 if isinstance(action, CreateSnapshot):
                     self._make(action.manifest)
         for name in list(self.snapshots):
@@ -141,7 +141,7 @@ schedules = st.sampled_from(
         {"intervalSeconds": 60},
     ]
 )
-happenings = st.lists(
+events = st.lists(
     st.tuples(
         st.sampled_from(["pass", "pass", "commit", "complete", "fail", "by hand", "delete", "jump", "gone", "back"]),
         st.floats(0, 40 * HOUR),
@@ -169,7 +169,7 @@ def happen(world: World, what: str, jump: float) -> None:
             world.there = what == "back"
 
 
-@given(schedules, happenings)
+@given(schedules, events)
 def test_whatever_happens_no_time_is_taken_twice_and_what_matters_stays(
     schedule: dict[str, Any], course: list[tuple[str, float, float]]
 ) -> None:
@@ -177,11 +177,11 @@ def test_whatever_happens_no_time_is_taken_twice_and_what_matters_stays(
     for what, seconds, jump in course:
         world.time += seconds
         happen(world, what, jump)
-        assert world.look() <= 1, "a pause was made up for more than once"
-        assert world.look() == 0, "one time was taken twice"
+        assert world.check() <= 1, "a pause was made up for more than once"
+        assert world.check() == 0, "one time was taken twice"
 
 
-@given(schedules, happenings)
+@given(schedules, events)
 def test_when_everything_is_well_again_the_schedule_goes_on_and_few_stay(
     schedule: dict[str, Any], course: list[tuple[str, float, float]]
 ) -> None:
@@ -189,19 +189,19 @@ def test_when_everything_is_well_again_the_schedule_goes_on_and_few_stay(
     for what, seconds, jump in course:
         world.time += seconds
         happen(world, what, jump)
-        world.look()
+        world.check()
     world.ahead, world.there = 0.0, True
-    world.look()
+    world.check()
     world.end(SnapshotPhase.READY)
-    world.look()
+    world.check()
     world.end(SnapshotPhase.READY)
     taken = len(world.made)
     for _ in range(KEPT + 2):
         world.commit()
         world.time += 80 * HOUR
-        world.look()
+        world.check()
         world.end(SnapshotPhase.READY)
-        world.look()
+        world.check()
     assert len(world.made) == taken + KEPT + 2
     scheduled = [s for s in world.snapshots.values() if is_scheduled(s)]
     assert len(scheduled) == KEPT

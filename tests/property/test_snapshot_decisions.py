@@ -43,13 +43,13 @@ def crowded(world: SnapshotWorld) -> None:
     world.crowded = True
 
 
-HAPPENINGS: dict[str, Callable[[SnapshotWorld], object]] = {
+EVENTS: dict[str, Callable[[SnapshotWorld], object]] = {
     "work": SnapshotWorld.work,
     "runs": SnapshotWorld.app_runs,
     "starts": SnapshotWorld.app_starts,
     "rests": SnapshotWorld.app_rests,
     "goes": SnapshotWorld.app_goes,
-    "made anew": SnapshotWorld.app_is_made_anew,
+    "made anew": SnapshotWorld.app_is_made_again,
     "held": hold,
     "let go": let_go,
     "fork": fork,
@@ -64,7 +64,7 @@ HAPPENINGS: dict[str, Callable[[SnapshotWorld], object]] = {
     "delete and keep": lambda world: world.delete(DeletionPolicy.RETAIN),
 }
 courses = st.lists(
-    st.tuples(st.sampled_from(sorted(HAPPENINGS)), st.one_of(st.none(), st.integers(0, 5)), st.floats(0, 100)),
+    st.tuples(st.sampled_from(sorted(EVENTS)), st.one_of(st.none(), st.integers(0, 5)), st.floats(0, 100)),
     max_size=14,
 )
 """What happens, after how many actions the operator crashes then, and how many seconds pass."""
@@ -91,8 +91,8 @@ def step(world: SnapshotWorld, crash_after: int | None = None) -> SnapshotPlan |
 
 
 def live(world: SnapshotWorld, course: list[tuple[str, int | None, float]]) -> None:
-    for happening, crash_after, seconds in course:
-        HAPPENINGS[happening](world)
+    for event, crash_after, seconds in course:
+        EVENTS[event](world)
         world.now += seconds
         step(world, crash_after)
 
@@ -119,7 +119,7 @@ def test_every_course_of_events_comes_to_rest(course: list[tuple[str, int | None
     if world.app is None or not world.runs:
         world.app_runs()
     settle(world)
-    if any(happening.startswith("delete") for happening, _, _ in course):
+    if any(event.startswith("delete") for event, _, _ in course):
         assert world.snapshot is None
         assert world.pods == {}
     else:
@@ -140,8 +140,8 @@ def test_every_course_of_events_comes_to_rest(course: list[tuple[str, int | None
 @given(courses)
 def test_what_is_kept_for_a_fork_is_whole(course: list[tuple[str, int | None, float]]) -> None:
     world = SnapshotWorld()
-    for happening, crash_after, seconds in course:
-        live(world, [(happening, crash_after, seconds)])
+    for event, crash_after, seconds in course:
+        live(world, [(event, crash_after, seconds)])
         found = world.snapshot
         ready = found.status.condition("Ready") if found is not None else None
         if ready is not None and ready.reason == "NeededByFork" and world.forks:

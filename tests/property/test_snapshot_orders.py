@@ -176,13 +176,13 @@ TestSnapshotOrders = SnapshotOrders.TestCase
 
 MISTAKES = {
     "the catalog is written whatever it is": Mistake(
-        repository.Library,
+        repository.SnapshotRepository,
         "change",
         "encode(after), etag)",
         "encode(after), (self.store.get(self.catalog_key) or [None, None])[1])",
     ),
     "objects are copied before they are referred to": Mistake(
-        file_copies, "_refer", "library.change(transition)", "transition(library.read())"
+        file_copies, "_refer", "repository.change(transition)", "transition(repository.read())"
     ),
     "what others need is condemned": Mistake(
         catalog, "_release_objects", "dropped = frozenset(names) - needed", "dropped = frozenset(names)"
@@ -194,13 +194,13 @@ MISTAKES = {
     "the newest is too old": Mistake(retention, "_judge_ready", "if not later:", "if False:"),
     "one too many is kept": Mistake(retention, "_judge_ready", ">= rule.max_count", "> rule.max_count"),
     "what an upgrade noted is left": Mistake(
-        operations.Carrier, "dispose", "upgrade_pin.forget(library, name)", "pass"
+        operations.Carrier, "dispose", "upgrade_pin.forget(repository, name)", "pass"
     ),
     "what an upgrade noted is noted again": Mistake(
         upgrade_pin,
         "order_of",
-        "found = library.store.get(key)\n    if found is None:",
-        "library.store.delete([key])\n    if True:",
+        "found = repository.store.get(key)\n    if found is None:",
+        "repository.store.delete([key])\n    if True:",
     ),
 }
 
@@ -236,8 +236,8 @@ def recorded(orders: type[SnapshotOrders], once: settings) -> Course | None:
     except (DidNotReproduce, InvalidArgument):
         return None  # the course is one of earlier orders, or of an earlier hypothesis
     except Exception as error:  # however it shows
-        told = re.search(r"@reproduce_failure\('[^']*', b'([^']*)'\)", "\n".join(getattr(error, "__notes__", ())))
-        return told[1] if told else ""
+        reported = re.search(r"@reproduce_failure\('[^']*', b'([^']*)'\)", "\n".join(getattr(error, "__notes__", ())))
+        return reported[1] if reported else ""
     return None
 
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidegate_spark.snapshots import catalog, file_copies, restore
+from tidegate_spark.snapshots import catalog, file_copies, repository, restore
 from tidegate_spark.snapshots import collect as collecting
-from tidegate_spark.snapshots import repository as library
 from tidegate_spark.snapshots import take as taking
 from tidegate_testing.examples import gate_share
 from tidegate_testing.mistakes import Mistake
@@ -24,10 +23,10 @@ from tidegate_testing.store_actors import Actor
 APP = "orders"
 
 
-def wrong_with(choices: Choices, happenings: int) -> list[str]:
+def wrong_with(choices: Choices, events: int) -> list[str]:
     """Return what went wrong in a world in which so much happened, and everybody has ended."""
     story = Story(choices)
-    for _ in range(happenings):
+    for _ in range(events):
         story.go_on()
         if story.world.wrong:
             return story.world.wrong
@@ -36,9 +35,9 @@ def wrong_with(choices: Choices, happenings: int) -> list[str]:
 
 
 @settings(max_examples=gate_share(100), deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data(), happenings=st.integers(5, 40))
-def test_what_is_complete_stays_whole_and_nothing_else_is_left(data: st.DataObject, happenings: int) -> None:
-    assert wrong_with(Choices(lambda low, high: data.draw(st.integers(low, high))), happenings) == []
+@given(data=st.data(), events=st.integers(5, 40))
+def test_what_is_complete_stays_whole_and_nothing_else_is_left(data: st.DataObject, events: int) -> None:
+    assert wrong_with(Choices(lambda low, high: data.draw(st.integers(low, high))), events) == []
 
 
 @pytest.mark.parametrize("seed", range(gate_share(60)))
@@ -46,7 +45,7 @@ def test_long_stories(seed: int) -> None:
     assert wrong_with(Choices(random.Random(seed).randint), 50) == []
 
 
-Happening = Callable[[World], Actor]
+Event = Callable[[World], Actor]
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,9 @@ class Tale:
     """Somebody is overtaken: ``first`` stops after any of its requests, ``then`` happens, and ``first`` goes on, or is
     killed and done again. Before all that the application has three snapshots, o0, o1 and o2."""
 
-    first: Happening
-    then: tuple[Happening, ...]
-    before: tuple[Happening, ...] = ()
+    first: Event
+    then: tuple[Event, ...]
+    before: tuple[Event, ...] = ()
 
     def wrong(self) -> list[str]:
         """Return what goes wrong, wherever it stops."""
@@ -73,14 +72,14 @@ class Tale:
 
     def _world(self, steps: int, goes_on: bool) -> tuple[World, bool]:
         world = beginning().copy()
-        for happening in self.before:
-            world.run(happening(world))
+        for event in self.before:
+            world.run(event(world))
         actor = self.first(world)
         for _ in range(steps):
             world.step(actor)
         ended = actor.ended
-        for happening in self.then:
-            world.run(happening(world))
+        for event in self.then:
+            world.run(event(world))
         if not ended and not goes_on:
             world.kill(actor)
             world.run(self.first(world))
@@ -98,24 +97,24 @@ def beginning() -> World:
     return world
 
 
-def take(name: str, exact: int | None = None) -> Happening:
-    def happening(world: World) -> Actor:
+def take(name: str, exact: int | None = None) -> Event:
+    def event(world: World) -> Actor:
         request = next((known for known in world.requests[APP] if known.id == name), None)
         return world.take(APP, request or world.request(APP, exact=exact))
 
-    return happening
+    return event
 
 
-def dispose(name: str) -> Happening:
+def dispose(name: str) -> Event:
     return lambda world: world.dispose(APP, name)
 
 
-def restore_to(app: str, name: str, keep: bool = False) -> Happening:
-    def happening(world: World) -> Actor:
+def restore_to(app: str, name: str, keep: bool = False) -> Event:
+    def event(world: World) -> Actor:
         known = (asked for asked in world.restores if (asked.target, asked.id) == (app, name))
         return world.restore(next(known, None) or world.ask_restore(APP, name, app, keep))
 
-    return happening
+    return event
 
 
 def batch(world: World) -> Actor:
@@ -128,7 +127,7 @@ def clean(world: World) -> Actor:
 
 def rewrite(world: World) -> Actor:
     world.rewrite(APP)
-    return world.start("nothing", lambda library: None, APP)
+    return world.start("nothing", lambda repository: None, APP)
 
 
 def collect(world: World) -> Actor:
@@ -137,7 +136,7 @@ def collect(world: World) -> Actor:
 
 def retain_one(world: World) -> Actor:
     """Have the operator's retention dispose of all but one; the tale is of the first of those that go."""
-    first, *others = world.retain(APP, Keep(1)) or [world.start("nothing", lambda library: None, APP)]
+    first, *others = world.retain(APP, Keep(1)) or [world.start("nothing", lambda repository: None, APP)]
     for actor in others:
         world.run(actor)
     return first
@@ -196,7 +195,7 @@ MISTAKES = {
     ),
     "the catalog is written whatever it is": (
         Mistake(
-            library.Library,
+            repository.SnapshotRepository,
             "change",
             "encode(after), etag)",
             "encode(after), (self.store.get(self.catalog_key) or [None, None])[1])",
@@ -207,21 +206,21 @@ MISTAKES = {
         Mistake(
             taking,
             "_publish",
-            "library.store.put_if(key, body, None) is not None",
-            "library.store.put(key, body) is None",
+            "repository.store.put_if(key, body, None) is not None",
+            "repository.store.put(key, body) is None",
         ),
         "taken twice",
     ),
     "objects are copied before they are referred to": (
-        Mistake(file_copies, "_refer", "library.change(transition)", "transition(library.read())"),
+        Mistake(file_copies, "_refer", "repository.change(transition)", "transition(repository.read())"),
         "taken, and disposed of meanwhile",
     ),
     "a restore does not hold": (
         Mistake(
             restore,
             "restore",
-            "reentry.hold(origin.library, origin.id, holder)",
-            "catalog.hold(origin.library.read(), origin.id, holder)",
+            "reentry.hold(origin.repository, origin.id, holder)",
+            "catalog.hold(origin.repository.read(), origin.id, holder)",
         ),
         "restored, and disposed of meanwhile",
     ),
@@ -238,10 +237,10 @@ MISTAKES = {
         Mistake(
             collecting,
             "collect",
-            "listing, sparing = _list(library), reentry.Sparing(library)",
-            "old = library.read(); listing, sparing = _list(library), reentry.Sparing(library); "
+            "listing, sparing = _list(repository), reentry.Sparing(repository)",
+            "old = repository.read(); listing, sparing = _list(repository), reentry.Sparing(repository); "
             "strays = listing.objects - old.objects.keys(); "
-            "_delete(library, [library.key(manifest.object_key(name)) for name in strays])",
+            "_delete(repository, [repository.key(manifest.object_key(name)) for name in strays])",
         ),
         "collected while one is taken",
     ),
@@ -250,7 +249,7 @@ MISTAKES = {
         "taken twice",
     ),
     "all beside the manifest is deleted": (
-        Mistake(collecting, "_delete_beside", "*(library.key(file.key) for file in made.files)", ""),
+        Mistake(collecting, "_delete_beside", "*(repository.key(file.key) for file in made.files)", ""),
         "taken twice",
     ),
 }

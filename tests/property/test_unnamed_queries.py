@@ -59,7 +59,7 @@ class World:
         """Run a process of a version: start queries in this order."""
         sole = len(version) == 1
         unnamed = UnnamedQueries(
-            self.scene.lineage, lambda: self.scene.library(watch), lambda site, name: sole, beside=lambda work: None
+            self.scene.lineage, lambda: self.scene.repository(watch), lambda site, name: sole, beside=lambda work: None
         )
         started: dict[str, str] = {}
         for location, commits in zip(order, batches, strict=False):
@@ -87,11 +87,11 @@ class World:
         """Note what a rollback is to restore, as the first process of a new version does before its script runs."""
         if not self.written:
             return None
-        upgrade_pin.order_of(self.scene.library(), name, self.scene.lineage, "", LAYOUT)
+        upgrade_pin.order_of(self.scene.repository(), name, self.scene.lineage, "", LAYOUT)
         return Kept(name, dict(self.written), version)
 
     def complete(self, pin: Kept) -> Kept:
-        order = upgrade_pin.order_of(self.scene.library(), pin.name, self.scene.lineage, "", LAYOUT)
+        order = upgrade_pin.order_of(self.scene.repository(), pin.name, self.scene.lineage, "", LAYOUT)
         self.scene.take(pin.name, exact=order.exact, alone=True)
         return pin
 
@@ -107,8 +107,8 @@ class World:
         self.scene.lineage += 1
         for each in (watch, unwatched):
             try:
-                target = Target(self.scene.library(each), self.scene.lineage)
-                restore(Origin(self.scene.library(), kept.name), target, kept.name)
+                target = Target(self.scene.repository(each), self.scene.lineage)
+                restore(Origin(self.scene.repository(), kept.name), target, kept.name)
                 break
             except ConnectionResetError:
                 continue

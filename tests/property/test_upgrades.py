@@ -18,7 +18,7 @@ STEPS = 120
 LAUNCHED = {UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED}
 """Phases in which a version that is not stable is to run, if one was launched."""
 
-HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
+EVENTS: dict[str, Callable[[UpgradeCluster], object]] = {
     "kubelet": UpgradeCluster.kubelet,
     "commit": UpgradeCluster.commit,
     "commit enough": lambda c: c.commit(5),
@@ -28,7 +28,7 @@ HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
     "no pod": lambda c: c.ask_for_no_pod(True),
     "a pod": lambda c: c.ask_for_no_pod(False),
     "broken": UpgradeCluster.break_version,
-    "mended": UpgradeCluster.mend_version,
+    "mended": UpgradeCluster.fix_version,
     "unreadable": lambda c: setattr(c, "unreadable", True),
     "readable": lambda c: setattr(c, "unreadable", False),
     "crash": UpgradeCluster.crash_driver,
@@ -54,7 +54,7 @@ HAPPENINGS: dict[str, Callable[[UpgradeCluster], object]] = {
     "nonce": UpgradeCluster.change_nonce,
     "delete": UpgradeCluster.delete_app,
 }
-ORDINARY = sorted(HAPPENINGS.keys() - {"stateless", "consent", "delete"})
+ORDINARY = sorted(EVENTS.keys() - {"stateless", "consent", "delete"})
 
 
 def courses(names: list[str], most: float = 400) -> st.SearchStrategy[list[tuple[str, int | None, float]]]:
@@ -116,8 +116,8 @@ def undoes_too_much(cluster: UpgradeCluster, o: Observation, plan: do.Plan) -> b
 
 
 def live(cluster: UpgradeCluster, course: list[tuple[str, int | None, float]]) -> None:
-    for happening, crash_after, seconds in course:
-        HAPPENINGS[happening](cluster)
+    for event, crash_after, seconds in course:
+        EVENTS[event](cluster)
         cluster.now += seconds
         step(cluster, crash_after)
 
@@ -155,8 +155,8 @@ GIVEN_UP_BEFORE_IT_RAN = [
 """A rollback's lineage, before a driver filled it; the version after it fails as well."""
 
 
-@example([(happening, None, 1.0) for happening in GIVEN_UP_BEFORE_IT_RAN])
-@given(courses(sorted(HAPPENINGS)))
+@example([(event, None, 1.0) for event in GIVEN_UP_BEFORE_IT_RAN])
+@given(courses(sorted(EVENTS)))
 def test_every_upgrade_comes_to_an_end(course: list[tuple[str, int | None, float]]) -> None:
     cluster = begin()
     live(cluster, course)
@@ -179,7 +179,7 @@ def test_every_upgrade_comes_to_an_end(course: list[tuple[str, int | None, float
 LOST_LATE = ["version b", *["kubelet"] * 9, "no pod", "an hour", "remove pod", "kubelet"]
 
 
-@example([(happening, None, 0.0) for happening in LOST_LATE])
+@example([(event, None, 0.0) for event in LOST_LATE])
 @given(courses(ORDINARY))
 def test_no_lineage_begins_with_nothing_and_nothing_needed_is_disposed_of(
     course: list[tuple[str, int | None, float]],
@@ -227,7 +227,7 @@ def test_a_version_that_fails_in_its_rehearsal_never_runs_and_the_one_before_is_
     assert "driver" not in cluster.deletions
 
 
-@given(courses(sorted(HAPPENINGS)))
+@given(courses(sorted(EVENTS)))
 def test_no_epoch_is_used_by_two_pods_and_no_lineage_is_gone_back_to(
     course: list[tuple[str, int | None, float]],
 ) -> None:
@@ -302,7 +302,7 @@ def test_an_edit_of_which_no_pod_can_be_made_ends_no_driver(course: list[tuple[s
     assert cluster.trouble == []
 
 
-@given(courses(sorted(HAPPENINGS)))
+@given(courses(sorted(EVENTS)))
 def test_the_same_world_gives_the_same_plan(course: list[tuple[str, int | None, float]]) -> None:
     cluster = begin()
     live(cluster, course)

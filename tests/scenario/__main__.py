@@ -5,8 +5,8 @@ import os
 import sys
 
 from tests.scenario.coverage import add, report
+from tests.scenario.reporting import Reporting, show_log
 from tests.scenario.schedule import Result, run
-from tests.scenario.telling import Telling, show_log
 from tests.scenario.workers import Lost, run_all
 
 
@@ -20,11 +20,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--keep-going", action="store_true", help="do not end at the first failure")
     asked = parser.parse_args(arguments)
     if asked.seed is not None:
-        return tell(asked.seed)
+        return show(asked.seed)
     return run_many(range(asked.first, asked.first + asked.count), asked.processes, asked.keep_going)
 
 
-def tell(seed: int) -> int:
+def show(seed: int) -> int:
     """Run one schedule and print everything that happens in it."""
 
     def note(at: float, who: str, text: str) -> None:
@@ -39,18 +39,18 @@ def tell(seed: int) -> int:
 def run_many(seeds: range, processes: int, keep_going: bool = False) -> int:
     """Run schedules in several processes, with progress; print failing seeds and what was covered."""
     total, failed, lost = Result(-1), list[Result](), list[Lost]()
-    with Telling(len(seeds)) as telling:
+    with Reporting(len(seeds)) as reporting:
         for news in run_all(seeds, processes):
             if isinstance(news, Lost):
                 lost.append(news)
-                telling.say(f"{news}")
+                reporting.say(f"{news}")
                 continue
             for result in news:
                 add(total, result)
                 if result.violations:
                     failed.append(result)
-                    telling.say(f"seed {result.seed}: {result.violations[0]}\n  make scenario SEED={result.seed}")
-            telling.advance(len(news), len(failed))
+                    reporting.say(f"seed {result.seed}: {result.violations[0]}\n  make scenario SEED={result.seed}")
+            reporting.advance(len(news), len(failed))
             if failed and not keep_going:
                 break
     print(report(total))

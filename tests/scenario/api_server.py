@@ -394,8 +394,8 @@ def _with_known_fields(pod: Body, *, strict: bool) -> Body:
     unknown = [name for name in spec if name not in _POD_FIELDS]
     if unknown and strict:
         named = ", ".join(f'unknown field "spec.{name}"' for name in unknown)
-        words = f'Pod in version "v1" cannot be handled as a Pod: strict decoding error: {named}'
-        raise RefusedError(400, "BadRequest", words)
+        message = f'Pod in version "v1" cannot be handled as a Pod: strict decoding error: {named}'
+        raise RefusedError(400, "BadRequest", message)
     return {**pod, "spec": {name: value for name, value in spec.items() if name in _POD_FIELDS}} if unknown else pod
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tests.scenario.api_server import APPS, PODS, ApiServer, Body, Change, RefusedError, time_at
-from tests.scenario.volumes import RETRIES, WITHOUT_VOLUMES, tell_of, unfilled_volume
+from tests.scenario.volumes import RETRIES, WITHOUT_VOLUMES, report_of_volume, unfilled_volume
 
 FIRST_BACK_OFF, LONGEST_BACK_OFF, HEALTHY = 10.0, 300.0, 600.0
 NOT_READY_AFTER, EVICTED_AFTER = 40.0, 300.0
@@ -261,7 +261,7 @@ class Cluster:
         if unfilled is not None:
             container.state = WITHOUT_VOLUMES
             self._report(container)
-            times = tell_of(self._world.api, pod, unfilled, self._world.now())
+            times = report_of_volume(self._world.api, pod, unfilled, self._world.now())
             again = RETRIES[min(times, len(RETRIES)) - 1]
             self._world.later(again, self._sync, container.path, container.uid)
             return

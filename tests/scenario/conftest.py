@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from tests.scenario.telling import quiet
+from tests.scenario.reporting import quiet
 
 
 @pytest.fixture

@@ -317,11 +317,11 @@ class ApiServerContract:
         await api.pod("second")
         await api.patch("Pod", "second", {"status": {"phase": "Running"}}, "/status")
         await api.delete("Pod", "first")
-        told = [await anext(changes) for _ in range(4)]
+        reported = [await anext(changes) for _ in range(4)]
         await changes.aclose()  # type: ignore[attr-defined] # it is an asynchronous generator
-        seen = [(type(change), change.item.metadata.name) for change in told if not isinstance(change, Listed)]
+        seen = [(type(change), change.item.metadata.name) for change in reported if not isinstance(change, Listed)]
         assert seen == [(Changed, "second"), (Changed, "second"), (Changed, "first"), (Removed, "first")]
-        versions = [int(change.item.metadata.resourceVersion) for change in told if not isinstance(change, Listed)]
+        versions = [int(change.item.metadata.resourceVersion) for change in reported if not isinstance(change, Listed)]
         assert versions == sorted(set(versions))
 
     async def test_what_loses_the_label_of_a_watch_is_told_as_removed_and_is_told_as_new_when_it_has_it_again(

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tests.scenario.weather import Crash, Pair
+from tests.scenario.faults import Crash, Pair
 
 if TYPE_CHECKING:
     from tests.scenario.schedule import Result
@@ -39,13 +39,13 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "DeleteRepartition": ("DELETE pods",),
     "CreateSnapshot": ("POST streamsnapshots",),
     "PublishEvent": ("POST events",),
-    "RememberTold": (),
+    "RememberReported": (),
     "WriteMessageStatus": ("PATCH controlmessages status",),
     "GiveMessages": ("POST agent",),
     "MakeSnapshot": ("POST streamsnapshots",),
     "MakeMessage": ("POST controlmessages",),
     "DeleteMessage": ("DELETE controlmessages",),
-    "TellOfMessage": ("POST events",),
+    "PublishMessageEvent": ("POST events",),
 }
 """What each action changes outside of the process; a test compares the names with the closed unions."""
 

@@ -127,7 +127,7 @@ def _runs(w: World, app: Body) -> bool:
     return isinstance(process, DriverProcess) and process.state is DriverState.RUNNING
 
 
-def _word_of_upgrade(status: Body) -> str:
+def _state_of_upgrade(status: Body) -> str:
     """Return what is said of an application whose version is not the spec's, or waits for input to be stable."""
     phase = (status.get("upgrade") or {}).get("phase", "")
     return f"Upgrade{phase}" if phase in ("Gate", "Failed", "Refused", "RolledBack") else "Running"
@@ -142,8 +142,8 @@ def _of_suspended(status: Body, pods: list[Body]) -> Iterator[str]:
 
 def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     metadata, status, name = app["metadata"], app.get("status") or {}, app["metadata"]["name"]
-    words = ("Running", "StatePartitionsKept", _word_of_upgrade(status))
-    if status.get("phase") != "Running" or reason_of(app) not in words:
+    details = ("Running", "StatePartitionsKept", _state_of_upgrade(status))
+    if status.get("phase") != "Running" or reason_of(app) not in details:
         yield f"is {status.get('phase')} because of {reason_of(app)}"
     available = [it["status"] for it in status.get("conditions", ()) if it["type"] == "Available"]
     if available != ["True"]:
@@ -180,15 +180,15 @@ def _of_upgrade(upgrade: Body) -> Iterator[str]:
 
 
 def _of_autoscaling(app: Body) -> Iterator[str]:
-    asked, told = app["spec"].get("autoscaling") or {}, (app.get("status") or {}).get("autoscaling") or {}
+    asked, reported = app["spec"].get("autoscaling") or {}, (app.get("status") or {}).get("autoscaling") or {}
     mode = asked.get("mode", "Off")
-    if told.get("mode", "Off") != mode:
-        yield f"is to be autoscaled in mode {mode}, and its status says {told.get('mode')}"
-    if mode == "Active" and not asked["minExecutors"] <= told.get("target", 0) <= asked["maxExecutors"]:
-        yield f"has the target {told.get('target')}, out of its bounds"
-    if told.get("reason") in ("ScaleUpSoon", "ScaleDownSoon"):
-        yield f"is about to have advice: {told['reason']}"
-    if mode != "Active" and "target" in told:
+    if reported.get("mode", "Off") != mode:
+        yield f"is to be autoscaled in mode {mode}, and its status says {reported.get('mode')}"
+    if mode == "Active" and not asked["minExecutors"] <= reported.get("target", 0) <= asked["maxExecutors"]:
+        yield f"has the target {reported.get('target')}, out of its bounds"
+    if reported.get("reason") in ("ScaleUpSoon", "ScaleDownSoon"):
+        yield f"is about to have advice: {reported['reason']}"
+    if mode != "Active" and "target" in reported:
         yield f"has a target in mode {mode}"
 
 

@@ -35,7 +35,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.driver.agent.agent import Commands
 from tidegate_spark.driver.ending import Budget
-from tidegate_spark.driver.restart_budget import COUNTED, FailureAccount
+from tidegate_spark.driver.restart_budget import COUNTED, RestartBudget
 from tidegate_spark.driver.script.script import outcome_of_behind
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.storage import readiness, s3_client
@@ -44,7 +44,7 @@ from tidegate_spark.storage.claim.fence import Fenced, Held, Holder
 from tidegate_spark.storage.s3_client import FaultError
 
 
-class DiskAccount(FailureAccount):
+class DiskAccount(RestartBudget):
     """The runtime's account of failures, on a disk that is a dictionary."""
 
     def __init__(self, disk: dict[str, str], settings: RestartSettings, clock: Callable[[], float]) -> None:
@@ -145,14 +145,14 @@ class DriverProcess:
         """Return what the agent answers."""
         config = self.config
         query = QueryReport(QUERY, batch_id=self.batch, committed=self._commits)
-        told = (query,) if self.state is DriverState.RUNNING else ()
+        reported = (query,) if self.state is DriverState.RUNNING else ()
         return AgentReport(
             config.app,
             config.uid,
             config.epoch,
             self.state,
             self.fault,
-            told,
+            reported,
             self.executors.wanted,
             self.executors.running(),
             self.notices,
@@ -192,7 +192,7 @@ class DriverProcess:
         outcome = self._account.end(outcome, committed=self._commits > 0)
         self.executors.remove()
         code = EXIT_CODES[outcome.reason]
-        ended(code, "Completed" if code == 0 else "Error", to_json(self._last_words(outcome)))
+        ended(code, "Completed" if code == 0 else "Error", to_json(self._termination(outcome)))
 
     def _is_healthy(self) -> bool:
         return self._commits > 0 and self._world.now() - self._began >= self.config.restart.healthy_seconds
@@ -200,7 +200,7 @@ class DriverProcess:
     def _note_end(self, *, counted: bool, healthy: bool) -> None:
         self._world.ledger.ended(self.holder, self.config.restart, counted=counted, healthy=healthy)
 
-    def _last_words(self, outcome: Outcome) -> Termination:
+    def _termination(self, outcome: Outcome) -> Termination:
         return Termination(
             outcome.reason,
             outcome.message,
@@ -327,7 +327,7 @@ class DriverProcess:
         if self._is_healthy() and not self._proven:
             self._proven = True
             self._world.count("proven healthy")
-        self._failures = self._account.look(committed=True)
+        self._failures = self._account.check(committed=True)
         self.snapshots.clear_left(lambda: fence.check(self._port, held) is None)
         await self._pause(self._some(0.0, 5.0))
         return None

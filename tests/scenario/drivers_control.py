@@ -29,14 +29,14 @@ class DriversControl:
         self._world, self._config = world, config
         self._client: Any = StoreClient(world.store, lambda: container.node.storeless, config.storage.endpoint)
         self._asked: dict[str, ControlOrder] = {}
-        self._told: dict[str, MessageReport] = {}
+        self._reported: dict[str, MessageReport] = {}
 
     def give(self, orders: ControlOrders) -> None:
         """Take messages in, to be appended at the next boundary."""
         for order in orders.messages:
             self._asked.setdefault(order.id, order)
         for name in orders.forget:
-            self._told.pop(name, None)
+            self._reported.pop(name, None)
             self._asked.pop(name, None)
             self._world.count("forgot a message")
 
@@ -53,7 +53,7 @@ class DriversControl:
 
     def report(self) -> ControlReport:
         """Return what the agent tells."""
-        return ControlReport(last=len(self._told), messages=tuple(self._told.values()))
+        return ControlReport(last=len(self._reported), messages=tuple(self._reported.values()))
 
     def _append(self, order: ControlOrder) -> int:
         place = self._config.storage
@@ -80,4 +80,4 @@ class DriversControl:
     def _tell(self, order: ControlOrder, number: int) -> None:
         late = self._entries()[number - 1]["late"]
         state = MessageState.EXPIRED if late else MessageState.DONE
-        self._told[order.id] = MessageReport(order.id, state, number)
+        self._reported[order.id] = MessageReport(order.id, state, number)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.scenario.cluster import Container
-from tests.scenario.lineages import LineageLibrary
+from tests.scenario.lineages import LineageRepository
 from tests.scenario.object_store import StoreClient, root_of
 from tests.scenario.surroundings import Surroundings
 from tidegate_spark.contract.protocol import APP_FILE, OPENS_EMPTY, DriverConfig, Fault, StartFrom
@@ -43,7 +43,7 @@ class DriversSnapshots:
         self._under_way: dict[str, tuple[float, int]] = {}
         """Snapshot -> when its copy is whole, and the batch that it is to be of; -1 for the newest."""
         self._reports: dict[str, SnapshotReport] = {}
-        self._own: Any = LineageLibrary(self._client, config.storage)
+        self._own: Any = LineageRepository(self._client, config.storage)
         self._cleared = False
 
     def begin(self) -> Outcome | None:
@@ -133,7 +133,7 @@ class DriversSnapshots:
 
     def last_batch(self, lineage: int, log: str = "commits") -> int:
         """Return the newest batch in a log of a lineage, -1 if there is none."""
-        return LineageLibrary(self._client, self._config.storage).newest_batch(lineage, QUERY, log)
+        return LineageRepository(self._client, self._config.storage).newest_batch(lineage, QUERY, log)
 
     # --- steps ---
 

@@ -327,11 +327,11 @@ class Invariants:
         if app is None or wishes.ever_lost or app["metadata"]["uid"] != notes[ANNOTATION_APP_UID]:
             return
         upgrade = (app.get("status") or {}).get("upgrade") or {}
-        told = (upgrade.get("phase"), upgrade.get("toSpecHash"), "result" in upgrade.get("rehearsal", {}))
-        if told != ("Rehearsing", notes[ANNOTATION_SPEC_HASH], False) and self.late():
+        reported = (upgrade.get("phase"), upgrade.get("toSpecHash"), "result" in upgrade.get("rehearsal", {}))
+        if reported != ("Rehearsing", notes[ANNOTATION_SPEC_HASH], False) and self.late():
             self.count("a rehearsal begun by a former leader")  # it harms nobody, and goes when the leader sees it
-        elif told != ("Rehearsing", notes[ANNOTATION_SPEC_HASH], False):
-            self.violated(f"{change.place.path} is created, and the status says {told}")
+        elif reported != ("Rehearsing", notes[ANNOTATION_SPEC_HASH], False):
+            self.violated(f"{change.place.path} is created, and the status says {reported}")
         if {LABEL_EPOCH} & change.labels.keys():
             self.violated(f"{change.place.path} has an epoch")
 
@@ -342,10 +342,10 @@ class Invariants:
             return
         status = app.get("status") or {}
         upgrade = status.get("upgrade") or {}
-        told = (upgrade.get("phase"), upgrade.get("repartition", {}).get("epoch"))
-        if told != ("Repartitioning", int(change.labels[LABEL_EPOCH])) and not self.late():
-            self.violated(f"{change.place.path} is created, and the status says {told}")
-        elif told != ("Repartitioning", int(change.labels[LABEL_EPOCH])):
+        reported = (upgrade.get("phase"), upgrade.get("repartition", {}).get("epoch"))
+        if reported != ("Repartitioning", int(change.labels[LABEL_EPOCH])) and not self.late():
+            self.violated(f"{change.place.path} is created, and the status says {reported}")
+        elif reported != ("Repartitioning", int(change.labels[LABEL_EPOCH])):
             self.count("a repartition begun by a former leader")  # it has no fence, or loses it, and writes elsewhere
         if self._has_driver(change, name, notes[ANNOTATION_APP_UID]) and not self.late():
             self.violated(f"{change.place.path} is created, and the driver is there")

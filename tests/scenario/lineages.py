@@ -26,7 +26,7 @@ class Listed:
     key: str
 
 
-class LineageLibrary:
+class LineageRepository:
     """A library and its store at once."""
 
     def __init__(self, client: Any, place: Storage) -> None:

@@ -16,9 +16,9 @@ import msgspec
 
 from tests.scenario.api_server import APPS, ApiServer, Change, RefusedError, place_of
 from tests.scenario.drivers_agent import Answered
-from tests.scenario.weather import Crash, Fault, Weather
-from tests.scenario.wire import FIGURES, Asked, SimulatedAgents, SimulatedClient
-from tidegate.access.act import AccessKeeper
+from tests.scenario.faults import Crash, Fault, FaultInjection
+from tests.scenario.wire import METRICS, Asked, SimulatedAgents, SimulatedClient
+from tidegate.access.act import AccessManager
 from tidegate.access.key_secret import find_keys
 from tidegate.access.keys import KEY_BYTES, OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
@@ -81,7 +81,7 @@ class World:
     """What operators need of the world around them."""
 
     api: ApiServer
-    weather: Weather
+    faults: FaultInjection
 
     def now(self) -> float:
         """Return the time, in seconds since the epoch."""
@@ -130,36 +130,36 @@ class OperatorProcess:
         """Until when a kind's watch is dead without saying so."""
         self.go_on = asyncio.Event()
         self.go_on.set()
-        self.index, self.figures = Index(), FIGURES
+        self.index, self.metrics = Index(), METRICS
         self.leading, self.has_keys = asyncio.Event(), asyncio.Event()
         self.client = SimulatedClient(self)
         steady = asyncio.get_running_loop().time
         self._agents = agents = SimulatedAgents(self, _NO_KEYS)
         events = EventPublisher(self.client)
-        self.queue = WorkQueue(self._work, FIGURES, steady)
-        access = AccessKeeper(self.client, self.index, steady)
+        self.queue = WorkQueue(self._work, METRICS, steady)
+        access = AccessManager(self.client, self.index, steady)
         self._secrets = LaunchSecrets(self.client, _NO_KEYS, PLATFORM)
-        actor = WatchedActor(self.client, agents, self.index, access, self._secrets, events, FIGURES, self.queue.wake)
-        self.poller = AgentPoller(self.index, agents, self.queue, FIGURES, POLLERS, steady, self.clock)
-        teller = InvalidResourceReporter(self.client, events)
-        self.lines = WorkQueue(self._work_on_line, FIGURES, steady)
-        self._control = ControlController(self.client, FIGURES, self.index, self.lines)
-        self.scales = WorkQueue(self._work_on_scale, FIGURES, steady)
+        actor = WatchedActor(self.client, agents, self.index, access, self._secrets, events, METRICS, self.queue.wake)
+        self.poller = AgentPoller(self.index, agents, self.queue, METRICS, POLLERS, steady, self.clock)
+        reporter = InvalidResourceReporter(self.client, events)
+        self.lines = WorkQueue(self._work_on_line, METRICS, steady)
+        self._control = ControlController(self.client, METRICS, self.index, self.lines)
+        self.scales = WorkQueue(self._work_on_scale, METRICS, steady)
         self._autoscaling = AutoscalingController(self.index, self.scales)
         quotas = Quotas(self.client, steady)
         self._scale = AutoscalingReconciler(
-            self.index, quotas, FIGURES.autoscaling, self.queue.wake, self.clock, steady
+            self.index, quotas, METRICS.autoscaling, self.queue.wake, self.clock, steady
         )
         self._reconciler = Reconciler(
-            self.index, PLATFORM, actor, self.poller, FIGURES, teller, self.clock, steady, self._wake_beside
+            self.index, PLATFORM, actor, self.poller, METRICS, reporter, self.clock, steady, self._wake_beside
         )
-        self._reconciler.quotas, self._reconciler.trials = quotas, PodDryRun(self.client, steady, self.index)
-        self._reconciler.executor_trials = ExecutorDryRun(self.client, steady)
+        self._reconciler.quotas, self._reconciler.pod_dry_run = quotas, PodDryRun(self.client, steady, self.index)
+        self._reconciler.executor_dry_run = ExecutorDryRun(self.client, steady)
         self._reconciler.references = ReferenceChecks(self.client, steady)
         self._reconciler.starts = StartEvents(self.client, self.clock, steady)
-        messages = WatchedControlActor(self.client, agents, self.index, events, FIGURES)
+        messages = WatchedControlActor(self.client, agents, self.index, events, METRICS)
         self._line_reconciler = ControlReconciler(
-            self.index, messages, self.poller, FIGURES.control, teller, self._skew_of, self.clock, steady
+            self.index, messages, self.poller, METRICS.control, reporter, self._skew_of, self.clock, steady
         )
         self._line_reconciler.find_snapshot = self.index.of(SnapshotIndex).get
         self.began: dict[Key, int] = {}
@@ -206,8 +206,8 @@ class OperatorProcess:
             known.remove(before.key, before.metadata.uid)
         if now is not None:
             known.put(now)
-        told = now or before
-        self._take_in(set(known.forks(told.key)) if told is not None else set())
+        reported = now or before
+        self._take_in(set(known.forks(reported.key)) if reported is not None else set())
 
     def lead(self) -> None:
         """Begin to work."""
@@ -307,17 +307,17 @@ class OperatorProcess:
         Raises:
             OSError: no answer.
         """
-        weather = self.world.weather
-        await self.world.sleep(weather.latency())
+        faults = self.world.faults
+        await self.world.sleep(faults.latency())
         if not self.go_on.is_set():
             await self.go_on.wait()
-        fault = weather.fault(write)
+        fault = faults.fault(write)
         if self.cut_off or fault in (Fault.DOWN, Fault.UNSENT):
-            await asyncio.sleep(weather.some(0.1, 5.0))
+            await asyncio.sleep(faults.some(0.1, 5.0))
             raise OSError("no connection")
-        crash = weather.crash(self.name, ACTION.get(), what) if write and ACTION.get() else Crash.NONE
+        crash = faults.crash(self.name, ACTION.get(), what) if write and ACTION.get() else Crash.NONE
         if crash is Crash.LATE:
-            asyncio.get_running_loop().call_later(weather.some(0.0, 15.0), _late, act)
+            asyncio.get_running_loop().call_later(faults.some(0.0, 15.0), _late, act)
             await self._die(f"before {ACTION.get()}: {what} takes effect")
         if fault in _REFUSALS:
             return refuse(*_REFUSALS[fault])
@@ -327,8 +327,8 @@ class OperatorProcess:
         if fault is Fault.LOST:
             raise OSError("the answer was lost")
         if write or what in LISTS:
-            longer = 0.0 if write else weather.some(0.0, weather.slow_lists)
-            await self.world.sleep(weather.latency() + longer)
+            longer = 0.0 if write else faults.some(0.0, faults.slow_lists)
+            await self.world.sleep(faults.latency() + longer)
         if not self.go_on.is_set():
             await self.go_on.wait()
         return answer
@@ -381,12 +381,12 @@ class OperatorProcess:
             RefusedError: the version has expired.
             OSError: no connection.
         """
-        if self.cut_off or self.world.weather.down:
+        if self.cut_off or self.world.faults.down:
             raise OSError("no connection")
         self.watches_broken = False
         api = self.world.api
         async for change in api.watch(plural, since, lambda: self.watches_broken or self.cut_off):
-            due = max(change.at + self.world.weather.lag(), self.stalled_until.get(plural, 0.0))
+            due = max(change.at + self.world.faults.lag(), self.stalled_until.get(plural, 0.0))
             wait = due - self.world.now()
             if wait > 0:
                 await self.world.sleep(wait)
@@ -407,15 +407,15 @@ async def _watched(
 ) -> Outcome:
     """Note which action is being carried out; the process may die before and after it."""
     process = cast(OperatorProcess, cast(SimulatedClient, executor._client).process)
-    name, weather = type(action).__name__, process.world.weather
+    name, faults = type(action).__name__, process.world.faults
     ACTION.set(name)
-    if weather.crash(process.name, name, "", Crash.BEFORE) is not Crash.NONE:
+    if faults.crash(process.name, name, "", Crash.BEFORE) is not Crash.NONE:
         await process._die(f"before {name}")
     try:
         outcome = await act()
     finally:
         ACTION.set("")
-    if weather.crash(process.name, name, "", Crash.AFTER) is not Crash.NONE:
+    if faults.crash(process.name, name, "", Crash.AFTER) is not Crash.NONE:
         await process._die(f"after {name}")
     return outcome
 

@@ -77,7 +77,7 @@ class PacedExecutors(DriversExecutors):
             if self._id(pod) in ids:
                 self._end(pod)
 
-    def look(self, now: float) -> frozenset[int]:
+    def check(self, now: float) -> frozenset[int]:
         """Return the numbers of those that have not ended."""
         return frozenset(int(self._id(pod)) for pod in self._alive())
 
@@ -93,7 +93,7 @@ class PacedExecutors(DriversExecutors):
             if self._may_change_pods():
                 self._allocate()
             now = asyncio.get_running_loop().time()
-            count = self._scale.look(self.wanted, now)
+            count = self._scale.check(self.wanted, now)
             self._tell(count.ended, count.held_until - now, count.running)
 
     def _tell(self, ended: int, left: float, running: int) -> None:

@@ -69,9 +69,9 @@ class RehearsalProcess:
             reason, result, what = AWAY
         self._world.count(f"rehearsal {result.value}")
         end = RehearsalEnd(result, what, {"main": 0})
-        told = Termination(reason, "the rehearsal is over", self._config.epoch, rehearsal=end)
+        reported = Termination(reason, "the rehearsal is over", self._config.epoch, rehearsal=end)
         code = EXIT_CODES[reason]
-        ended(code, "Completed" if code == 0 else "Error", to_json(told))
+        ended(code, "Completed" if code == 0 else "Error", to_json(reported))
 
     async def _rehearse(self) -> End:
         rehearsal = self._config.rehearsal

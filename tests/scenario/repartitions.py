@@ -13,7 +13,7 @@ from typing import Any
 from tests.scenario.api_server import Body
 from tests.scenario.cluster import Container, Ended
 from tests.scenario.drivers_snapshots import QUERY
-from tests.scenario.lineages import LineageLibrary
+from tests.scenario.lineages import LineageRepository
 from tests.scenario.object_store import FencePort, StoreClient, root_of
 from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark.contract.protocol import DEPENDENCY_REASONS, Fault, Termination, from_json, to_json
@@ -102,21 +102,21 @@ class RepartitionProcess:
     async def _live(self, ended: Ended) -> None:
         config = self._config
         try:
-            told = await self._make()
+            reported = await self._make()
         except (FencedError, claiming.BehindError) as error:
-            told = end_of(config, Reason.FENCED, str(error))
+            reported = end_of(config, Reason.FENCED, str(error))
         except SnapshotError as error:
-            told = end_of(config, Reason.STATE_UNREADABLE, str(error))
+            reported = end_of(config, Reason.STATE_UNREADABLE, str(error))
         except Exception as error:
             fault = error.fault if isinstance(error, FaultError) else s3_client.fault_of(error, config.storage, "")
             if fault is None:
                 raise
             what = Reason.DEPENDENCY_UNAVAILABLE if fault.reason in DEPENDENCY_REASONS else Reason.STATE_UNREADABLE
-            told = end_of(config, what, fault.message, fault.reason)
-        assert told.repartition is not None
-        self._world.count(f"repartition {told.repartition.what.value or 'done'}")
-        code = 0 if told.reason is Reason.COMPLETED else 1
-        ended(code, "Completed" if code == 0 else "Error", to_json(told))
+            reported = end_of(config, what, fault.message, fault.reason)
+        assert reported.repartition is not None
+        self._world.count(f"repartition {reported.repartition.what.value or 'done'}")
+        code = 0 if reported.reason is Reason.COMPLETED else 1
+        ended(code, "Completed" if code == 0 else "Error", to_json(reported))
 
     async def _make(self) -> Termination:
         config, order = self._config, self.order
@@ -167,7 +167,7 @@ class RepartitionProcess:
         return int(self._own().newest_batch(self.order.of_lineage, QUERY, log))
 
     def _own(self) -> Any:
-        return LineageLibrary(self._client, self._config.storage)
+        return LineageRepository(self._client, self._config.storage)
 
     def _check(self, held: Held) -> None:
         lost = fence.check(self._port, held)

@@ -109,7 +109,7 @@ class RestartRules:
         """
         notes = pod.body["metadata"]["annotations"]
         uid, spec_hash = notes[ANNOTATION_APP_UID], notes[ANNOTATION_SPEC_HASH]
-        told = config_of(pod.body).restart.failures
+        reported = config_of(pod.body).restart.failures
         failed_with, failed_at = self.failed.pop(uid, ("", 0))
         if failed_with:
             self.count("started afresh")
@@ -119,13 +119,13 @@ class RestartRules:
         self.launched[uid] = spec_hash
         if app is None or app["metadata"]["uid"] != uid:
             return
-        if before not in (None, spec_hash) and told:
+        if before not in (None, spec_hash) and reported:
             self.violated(f"{pod.place.path} follows a changed spec and is told of failures before it")
         known = ((app.get("status") or {}).get("restarts") or {}).get("recentFailureTimes", ())
-        if before == spec_hash and told:
+        if before == spec_hash and reported:
             self.count("went on counting failures in a new pod")
-        if before == spec_hash and len(told) < len(known) and not late:
-            self.violated(f"{pod.place.path} is told of {len(told)} failures; the status knows {len(known)}")
+        if before == spec_hash and len(reported) < len(known) and not late:
+            self.violated(f"{pod.place.path} is told of {len(reported)} failures; the status knows {len(known)}")
 
     def wants_failed_pod_gone(self, pod: Body, policies: list[str]) -> bool:
         """Return whether a failed driver pod may be replaced; ``policies`` are those in force since it came."""

@@ -12,16 +12,16 @@ from unittest import mock
 from tests.scenario import happenings
 from tests.scenario.api_server import APPS, Body
 from tests.scenario.desired import NO_PLACE, NO_STATE, OWNED, UNCLAIMED, UNREACHABLE, differences
+from tests.scenario.faults import Pair
 from tests.scenario.happenings.copies import put_newest_back
 from tests.scenario.happenings.people import create_app, make_usable_again
 from tests.scenario.happenings.places import put_back
-from tests.scenario.happenings.registry import Happening
+from tests.scenario.happenings.registry import Event
 from tests.scenario.loop import StuckError, VirtualLoop
 from tests.scenario.restart_rules import FOR_GOOD, reason_of
-from tests.scenario.versions import is_unusable
-from tests.scenario.weather import Pair
+from tests.scenario.versions import is_invalid_version
 from tests.scenario.world import NAMESPACE, World
-from tidegate.engine.rules.pauses import FIGURES_INTERVAL
+from tidegate.engine.rules.pauses import METRICS_INTERVAL
 from tidegate_spark.contract import agent_protocol
 from tidegate_spark.contract.protocol import APP_FILE, FENCE_FILE
 
@@ -31,7 +31,7 @@ GAPS = (0.0, 0.2, 1.0, 3.0, 10.0, 30.0, 60.0, 200.0)
 """Longest seconds between two happenings."""
 PATIENCE = 600.0
 """Seconds of fair weather after which people have fixed every application that fails."""
-LONGEST_SETTLING, LOOK_EVERY, CALM, WATCHED = 1800.0, 20.0, 130.0, 60.0
+LONGEST_SETTLING, CHECK_EVERY, CALM, WATCHED = 1800.0, 20.0, 130.0, 60.0
 
 
 @dataclass
@@ -103,13 +103,13 @@ async def _run(seed: int, course: Course, note: Note | None) -> Result:
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: world.violated(f"unexpected: {context}"))
     await course(world, result)
     result.violations = world.violations
-    result.crashed, result.passed = world.weather.crashed, world.weather.passed
+    result.crashed, result.passed = world.faults.crashed, world.faults.passed
     result.facts = world.facts
     result.batches, result.seconds = world.check.batches, world.loop.time()
     return result
 
 
-def misfortune(choose: Callable[[World], Happening]) -> Course:
+def misfortune(choose: Callable[[World], Event]) -> Course:
     """Return what happens in a world where one thing after the other comes, and then everything comes to rest.
 
     Args:
@@ -124,10 +124,10 @@ def misfortune(choose: Callable[[World], Happening]) -> Course:
     return happens
 
 
-async def _misfortune(world: World, result: Result, choose: Callable[[World], Happening]) -> None:
+async def _misfortune(world: World, result: Result, choose: Callable[[World], Event]) -> None:
     for _ in range(world.replicas):
         world.start_operator()
-    world.weather.crashes = world.rng.choice((0.0, 0.0, 0.01, 0.05))
+    world.faults.crashes = world.rng.choice((0.0, 0.0, 0.01, 0.05))
     for number in range(world.rng.randint(5, 20)):
         function = create_app if number == 0 else choose(world)
         what = function(world)
@@ -166,8 +166,8 @@ async def _settles(world: World, began: float) -> bool:
         if world.loop.time() - began > LONGEST_SETTLING:
             world.violated(f"no rest after {LONGEST_SETTLING:.0f} s: {'; '.join(found)}")
             return False
-        mend(world)
-        if await _passes(world, LOOK_EVERY):
+        fix(world)
+        if await _passes(world, CHECK_EVERY):
             return False
     return not await _passes(world, CALM + _lateness(world)) and not differences(world)
 
@@ -175,7 +175,7 @@ async def _settles(world: World, began: float) -> bool:
 def _lateness(world: World) -> float:
     """Return for how long some process does not see how things are, or takes figures for newer than they are."""
     late = [until - world.now() for each in world.operators for until in each.stalled_until.values()]
-    set_back = FIGURES_INTERVAL if any(each.skew < 0 for each in world.operators) else 0.0
+    set_back = METRICS_INTERVAL if any(each.skew < 0 for each in world.operators) else 0.0
     return max([0.0, *late]) + set_back
 
 
@@ -191,7 +191,7 @@ async def _passes(world: World, seconds: float) -> bool:
 
 def end_misfortune(world: World) -> None:
     """Have fair weather, nodes, storage and at least one operator."""
-    world.weather.clear()
+    world.faults.clear()
     world.input = False
     world.bugs = {uid: bug for uid, bug in world.bugs.items() if world.rng.random() < 0.5}
     world.quota = world.cluster.image_missing = world.store.down = False
@@ -202,7 +202,7 @@ def end_misfortune(world: World) -> None:
         if process.cut_off:
             world.crash(process, "could not renew its lease")
     for app in world.api.all(APPS):
-        if is_unusable(app) and "deletionTimestamp" not in app["metadata"] and world.rng.random() < 0.5:
+        if is_invalid_version(app) and "deletionTimestamp" not in app["metadata"] and world.rng.random() < 0.5:
             make_usable_again(world, app["metadata"]["name"])  # else the stable version is to run
     if not world.operators:
         world.start_operator()
@@ -210,12 +210,12 @@ def end_misfortune(world: World) -> None:
         world.elect()
 
 
-def mend(world: World) -> None:
+def fix(world: World) -> None:
     """Do what only people can do."""
     for app in world.api.all(APPS):
         name = app["metadata"]["name"]
         stays = reason_of(app) in FOR_GOOD or reason_of(app) in NO_STATE
-        if reason_of(app) == "InvalidSpec" or (stays and is_unusable(app)):
+        if reason_of(app) == "InvalidSpec" or (stays and is_invalid_version(app)):
             world.trace("people", make_usable_again(world, name))
         if reason_of(app) in (OWNED, UNCLAIMED):
             _hand_over(world, app)

@@ -10,7 +10,7 @@ from tests.scenario.surroundings import Surroundings, config_of
 from tidegate_spark.contract.configuration_protocol import ConfigurationChangedError
 from tidegate_spark.contract.protocol import Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.driver.startup_failure import last_words
+from tidegate_spark.driver.startup_failure import startup_termination
 from tidegate_spark.snapshots.purge import purge
 from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.s3_client import FaultError
@@ -51,7 +51,7 @@ class RefusingProcess:
     ready = False
 
     def __init__(self, pod: Body, error: ConfigurationChangedError) -> None:
-        self._words = to_json(from_json(Termination, last_words(error, to_json(config_of(pod)))))
+        self._words = to_json(from_json(Termination, startup_termination(error, to_json(config_of(pod)))))
         self._ended: Ended | None = None
 
     def start(self, ended: Ended) -> None:

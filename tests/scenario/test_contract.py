@@ -9,9 +9,9 @@ import pytest
 from tests.scenario.api_server import ApiServer
 from tests.scenario.contract_api import Api, ApiServerContract
 from tests.scenario.contract_store import ObjectStoreContract, Place
+from tests.scenario.faults import FaultInjection
 from tests.scenario.object_store import ObjectStore, StoreClient
 from tests.scenario.operators import OperatorProcess, World
-from tests.scenario.weather import Weather
 from tidegate_spark.contract.protocol import Storage
 
 _numbers = itertools.count(1)
@@ -22,7 +22,7 @@ class Calm(World):
 
     def __init__(self, namespace: str) -> None:
         self.api = ApiServer(time.time, {namespace})
-        self.weather = Weather(random.Random(0), slow=0.0, longest_lag=0.0)
+        self.faults = FaultInjection(random.Random(0), slow=0.0, longest_lag=0.0)
 
     def now(self) -> float:
         return time.time()

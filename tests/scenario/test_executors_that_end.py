@@ -9,10 +9,10 @@ import pytest
 
 from tests.scenario import driver
 from tests.scenario.api_server import PODS, Body
+from tests.scenario.faults import Fault
 from tests.scenario.paced_executors import Illness, PacedExecutors
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Course, Result, run_course
-from tests.scenario.weather import Fault
 from tests.scenario.world import NAMESPACE, ORDERS, World
 from tidegate.app.rules.upgrade import gate
 from tidegate_spark.executors.executor_back_off import LONGEST_PAUSE, BackOff
@@ -41,7 +41,7 @@ def fall_ill(image: str, illness: Illness | None) -> None:
 def begin(w: World, image: str) -> None:
     """Have an operator, bad weather for what it reads, and an application of three executors."""
     w.replicas = 1
-    w.weather.faults = {Fault.ERROR: 0.05, Fault.THROTTLED: 0.05, Fault.UNSENT: 0.02}
+    w.faults.faults = {Fault.ERROR: 0.05, Fault.THROTTLED: 0.05, Fault.UNSENT: 0.02}
     w.start_operator()
     spec: Body = {
         "application": {"image": image, "main": "local:///opt/app/main.py", "runtime": "Image"},
@@ -110,11 +110,13 @@ async def first_start(w: World, result: Result) -> None:
     life = w.some(0.0, 40.0)
     fall_ill(GOOD, Illness(life, 137, "OOMKilled", ""))
     begin(w, GOOD)
-    told = False
+    reported = False
     for _ in range(240):
         for _ in range(30):
             await w.sleep(1.0)
-            told = told or (reason_of(w.app(ORDERS) or {}) == "OutOfMemory" and "requests.memory" in str(status(w)))
+            reported = reported or (
+                reason_of(w.app(ORDERS) or {}) == "OutOfMemory" and "requests.memory" in str(status(w))
+            )
         if w.rng.random() < 0.1 and w.leader is not None:
             w.crash(w.leader, "somebody deletes its pod")
         if not w.operators:
@@ -122,7 +124,7 @@ async def first_start(w: World, result: Result) -> None:
     rounds = 8 + 7200 / LONGEST_PAUSE
     if PacedExecutors.made > 2 * rounds * WANTED:
         w.violated(f"{PacedExecutors.made} executors were made in two hours")
-    if not told:
+    if not reported:
         w.violated(f"nobody says why: {status(w)}")
     fall_ill(GOOD, None)
     await until(w, lambda: "lastStable" in status(w) and runs(w), 900, "the application's run")

@@ -29,7 +29,7 @@ LABELS = misfortune(
         labels.change_labels,
         people.suspend_or_resume,
         people.edit_args,
-        people.divide_stable,
+        people.repartition_stable,
         pods.crash_driver,
         pods.delete_pod,
         operators.crash_operator,

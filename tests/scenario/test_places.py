@@ -34,7 +34,7 @@ PLACES = misfortune(
         places.lose_status,
         places.restore_status,
         people.edit_args,
-        people.begin_anew,
+        people.start_over,
         people.break_next_version,
         people.suspend_or_resume,
     )

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.scenario.api_server import PODS, Body
+from tests.scenario.faults import Fault
 from tests.scenario.happenings.people import edit
 from tests.scenario.restart_rules import reason_of
 from tests.scenario.schedule import Course, Result, run_course
-from tests.scenario.weather import Fault
 from tests.scenario.world import NAMESPACE, ORDERS, World
 from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.app.observation import CheckedReferences, Observation
@@ -60,7 +60,7 @@ def create(w: World, driver: Body) -> None:
 def begin(w: World, driver: Body) -> None:
     """Have one operator, bad weather for what it reads, and an application."""
     w.replicas = 1
-    w.weather.faults = {Fault.ERROR: 0.05, Fault.THROTTLED: 0.05, Fault.UNSENT: 0.02}
+    w.faults.faults = {Fault.ERROR: 0.05, Fault.THROTTLED: 0.05, Fault.UNSENT: 0.02}
     w.start_operator()
     create(w, driver)
 
@@ -78,7 +78,7 @@ class Watcher:
     async def passes(self, seconds: float) -> None:
         for _ in range(int(seconds)):
             await self.world.sleep(1.0)
-            self.look()
+            self.check()
 
     async def until(self, reached: Any, seconds: float) -> float:
         """Return after how many seconds something is so; it is a violation if it is not in time."""
@@ -89,7 +89,7 @@ class Watcher:
         self.world.violated(f"not within {seconds} s: {reached.__name__}, {self.world.app(ORDERS)}")
         return seconds
 
-    def look(self) -> None:
+    def check(self) -> None:
         now, app = self.world.now(), self.world.app(ORDERS) or {}
         for pod in self.world.api.all(PODS):
             uid, lacks = pod["metadata"]["uid"], "ContainerCreating" in str(pod["status"])
@@ -106,9 +106,11 @@ class Watcher:
 
 def is_explained(app: Body) -> bool:
     conditions = (app.get("status") or {}).get("conditions", ())
-    told = [each for each in conditions if each["type"] == "Ready"]
+    reported = [each for each in conditions if each["type"] == "Ready"]
     upgrade = (app.get("status") or {}).get("upgrade") or {}
-    return any(each["reason"] in CAUSES for each in told) and "ConfigMap rules does not exist" in str((told, upgrade))
+    return any(each["reason"] in CAUSES for each in reported) and "ConfigMap rules does not exist" in str(
+        (reported, upgrade)
+    )
 
 
 def runs_ready(w: World) -> bool:
@@ -223,7 +225,7 @@ async def _check_nothing(self: ReferenceChecks, o: Observation) -> CheckedRefere
 
 @pytest.mark.usefixtures("quiet_log")
 def test_an_operator_that_does_not_check_what_an_edit_names_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ReferenceChecks, "look", _check_nothing)
+    monkeypatch.setattr(ReferenceChecks, "check", _check_nothing)
     assert any("was stopped for an edit" in text for text in run_course(0, named).violations)
 
 
@@ -233,14 +235,14 @@ def test_an_operator_that_asks_once_for_what_is_missing_is_noticed(monkeypatch: 
     assert any("is_under_way" in text for text in run_course(0, named).violations)
 
 
-async def _never_look(self: StartEvents, pods: Any, patience: float) -> Delays:
+async def _never_check(self: StartEvents, pods: Any, patience: float) -> Delays:
     return Delays()
 
 
 @pytest.mark.usefixtures("quiet_log")
 @pytest.mark.parametrize("course", COURSES)
 def test_an_operator_that_reads_no_events_is_noticed(course: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StartEvents, "look", _never_look)
+    monkeypatch.setattr(StartEvents, "check", _never_check)
     assert any("nobody says so" in text for text in run_course(0, COURSES[course]).violations)
 
 

@@ -43,9 +43,9 @@ def scenario(*arguments: str, hash_seed: str = "random") -> subprocess.Completed
 
 
 def test_every_schedule_comes_to_rest_and_breaks_no_rule() -> None:
-    told = scenario("--count", str(SCHEDULES), "--keep-going")
-    print(told.stdout)
-    assert told.returncode == 0, told.stdout + told.stderr
+    reported = scenario("--count", str(SCHEDULES), "--keep-going")
+    print(reported.stdout)
+    assert reported.returncode == 0, reported.stdout + reported.stderr
 
 
 @pytest.mark.usefixtures("quiet_log")
@@ -58,9 +58,9 @@ def test_a_schedule_that_has_failed_does_so_no_more(seed: int) -> None:
 def test_schedules_that_nobody_has_seen_come_to_rest_too() -> None:
     """What fails is printed with the command that runs it again."""
     first = random.SystemRandom().randrange(SCHEDULES, 10**9)
-    told = scenario("--count", str(FRESH_SCHEDULES), "--first", str(first), "--keep-going")
-    print(told.stdout)
-    assert told.returncode == 0, told.stdout + told.stderr
+    reported = scenario("--count", str(FRESH_SCHEDULES), "--first", str(first), "--keep-going")
+    print(reported.stdout)
+    assert reported.returncode == 0, reported.stdout + reported.stderr
 
 
 def test_a_schedule_that_fails_is_named_with_the_command_that_runs_it_again(
@@ -68,10 +68,10 @@ def test_a_schedule_that_fails_is_named_with_the_command_that_runs_it_again(
 ) -> None:
     monkeypatch.setattr(command, "run_all", lambda seeds, processes: iter([[Result(7), Result(8, ["two drivers"])]]))
     assert command.main(["--first", "7", "--count", "2"]) == 1
-    told = capsys.readouterr().out
-    assert "seed 8: two drivers\n  make scenario SEED=8\n" in told
-    assert "SEED=7" not in told
-    assert "failing seeds: 8\n" in told
+    reported = capsys.readouterr().out
+    assert "seed 8: two drivers\n  make scenario SEED=8\n" in reported
+    assert "SEED=7" not in reported
+    assert "failing seeds: 8\n" in reported
 
 
 @pytest.mark.parametrize("seed", WAKE_SEVERAL)

@@ -20,9 +20,9 @@ def create_both(w: World) -> str | None:
     """Somebody creates the two whose places overlap, in a store each."""
     if w.app(ORDERS) is not None or w.app(INNER) is not None:
         return None
-    told = people.create(w, ORDERS), people.create(w, INNER)
+    reported = people.create(w, ORDERS), people.create(w, INNER)
     moved = people.edit(w, INNER, {"storage": {"endpoint": places.OTHER_STORE}})
-    return "; ".join((*told, moved))
+    return "; ".join((*reported, moved))
 
 
 def name_the_others_store(w: World) -> str | None:

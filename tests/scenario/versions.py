@@ -12,7 +12,7 @@ UNUSABLE = {"spark.driver.memory": "64g"}
 """Spark settings of a spec of which no pod can be made: its container is smaller."""
 
 
-def is_unusable(app: Body) -> bool:
+def is_invalid_version(app: Body) -> bool:
     """Return whether no pod can be made of an application's spec."""
     return bool(UNUSABLE.items() <= (app["spec"].get("sparkConf") or {}).items())
 
@@ -22,7 +22,7 @@ def version_in_force(app: Body, wanted: str) -> str:
     status = app.get("status") or {}
     upgrade, stable = status.get("upgrade") or {}, status.get("lastStable") or {}
     under_test = upgrade.get("phase") in ("Stopping", "Repartitioning", "Gate", "Failed")
-    if under_test and "toSpec" in upgrade and is_unusable(app) and wanted != stable.get("specHash"):
+    if under_test and "toSpec" in upgrade and is_invalid_version(app) and wanted != stable.get("specHash"):
         return str(upgrade["toSpecHash"])
     held = (
         upgrade.get("phase") in ("Copying", "Rehearsing", "Refused", "RolledBack")
@@ -86,7 +86,7 @@ def _may_have_outlasted(spec: Body, status: Body, now: float) -> bool:
 def went_on_beside_an_edit(app: Body) -> bool:
     """Return whether another version is to run because no pod can be built from the spec."""
     upgrade = (app.get("status") or {}).get("upgrade") or {}
-    beside = upgrade.get("phase") == "Gate" and is_unusable(app)
+    beside = upgrade.get("phase") == "Gate" and is_invalid_version(app)
     return beside or (upgrade.get("reason") == "InvalidSpec" and upgrade["phase"] in ("Refused", "RollingBack"))
 
 

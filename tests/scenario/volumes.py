@@ -23,7 +23,7 @@ def unfilled_volume(api: ApiServer, pod: Body) -> tuple[str, str] | None:
     return None
 
 
-def tell_of(api: ApiServer, pod: Body, unfilled: tuple[str, str], now: float) -> int:
+def report_of_volume(api: ApiServer, pod: Body, unfilled: tuple[str, str], now: float) -> int:
     """Write the event that a volume cannot be mounted, or count one more; returns how often it was written."""
     volume, source = unfilled
     about = pod["metadata"]

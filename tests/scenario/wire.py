@@ -17,23 +17,25 @@ from tidegate.kube.client import KubeClient, require
 from tidegate.kube.connection import Connection
 from tidegate.kube.failures import Failure, Unavailable, failure_from_response
 from tidegate.pods.records.record import PodRecord
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 
 T = TypeVar("T")
 Asked = tuple[str, str, bytes, str]
 """Method, path, body and the header Authorization."""
 
 
-def quiet_figures() -> Figures:
+def quiet_metrics() -> OperatorMetrics:
     """Return figures that count nothing: a tenth of a schedule's time would go there."""
-    figures = Figures()
-    silent = {name: lambda *_, **__: None for name, of in vars(Figures).items() if callable(of) and name[0] != "_"}
+    metrics = OperatorMetrics()
+    silent = {
+        name: lambda *_, **__: None for name, of in vars(OperatorMetrics).items() if callable(of) and name[0] != "_"
+    }
     for name, function in silent.items():
-        setattr(figures, name, function)
-    figures.queue_depth = cast(Any, _Nothing())
-    figures.upgrades = cast(Any, _Nothing())
-    figures.control = cast(Any, _Nothing())
-    return figures
+        setattr(metrics, name, function)
+    metrics.queue_depth = cast(Any, _Nothing())
+    metrics.upgrades = cast(Any, _Nothing())
+    metrics.control = cast(Any, _Nothing())
+    return metrics
 
 
 class _Nothing:
@@ -53,7 +55,7 @@ class _Nothing:
         """Show nothing."""
 
 
-FIGURES = quiet_figures()
+METRICS = quiet_metrics()
 """What the operator counts does not steer it."""
 
 
@@ -90,7 +92,7 @@ class SimulatedClient(KubeClient):
     """The real client, up to where bytes would go onto the wire."""
 
     def __init__(self, process: Network) -> None:
-        super().__init__(cast(Connection, _Nowhere()), FIGURES, guard=process.holds)
+        super().__init__(cast(Connection, _Nowhere()), METRICS, guard=process.holds)
         self.process = process
 
     @property
@@ -212,13 +214,13 @@ class _Connection:
         api = self._process.api
         try:
             async for change in self._process.stream(self._plural, self._since):
-                told = self._told(change)
-                if told is not None:
-                    yield b'{"type":"%s","object":%s}\n' % (told[0].encode(), api.encoded(told[1]))
+                reported = self._reported(change)
+                if reported is not None:
+                    yield b'{"type":"%s","object":%s}\n' % (reported[0].encode(), api.encoded(reported[1]))
         except RefusedError as refused:
             yield b'{"type":"ERROR","object":%s}\n' % refused.body()
 
-    def _told(self, change: Change) -> tuple[str, Body] | None:
+    def _reported(self, change: Change) -> tuple[str, Body] | None:
         """Return as what a change is told. What loses the label is removed, as it was before, in a later version."""
         before, is_chosen = change.before, self._chooses(change.body)
         if change.type != "MODIFIED" or before is None or is_chosen == self._chooses(before):

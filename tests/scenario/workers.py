@@ -7,8 +7,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
+from tests.scenario.reporting import quiet
 from tests.scenario.schedule import Result, run
-from tests.scenario.telling import quiet
 
 BLOCK = 50
 """Schedules that a process runs before it tells of them."""

@@ -11,6 +11,7 @@ from tests.scenario.api_server import APPS, MESSAGES, PODS, ApiServer, Body, Cha
 from tests.scenario.cluster import Cluster, Container, Process
 from tests.scenario.driver import DriverProcess
 from tests.scenario.drivers_agent import Answered
+from tests.scenario.faults import FaultInjection
 from tests.scenario.invariants import Invariants
 from tests.scenario.loop import VirtualLoop
 from tests.scenario.object_store import ObjectStore
@@ -20,7 +21,6 @@ from tests.scenario.rehearsals import PLACES, RehearsalProcess
 from tests.scenario.repartitions import RepartitionProcess, is_of_nobody
 from tests.scenario.small_processes import ExecutorProcess, PurgeProcess, RefusingProcess
 from tests.scenario.surroundings import Ledger, config_of
-from tests.scenario.weather import Weather
 from tests.scenario.wire import Asked
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import API_VERSION
@@ -57,7 +57,7 @@ class World(OperatorsWorld):
         self.violations: list[str] = []
         self.facts: Counter[str] = Counter()
         self.violation_found = asyncio.Event()
-        self.weather = Weather(self.rng)
+        self.faults = FaultInjection(self.rng)
         self.api = ApiServer(self.now, {NAMESPACE, SYSTEM}, self._admit)
         self.check = Invariants(self.api, self.violated, ACTION.get, self._decided_at, self.count, self._is_late)
         self.ledger: Ledger = self.check

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.bench.telling import since_now
+from tests.bench.reporting import since_now
 from tests.gate.record import note, of_this_machine
 from tests.walks import acts, count, report
 from tests.walks.world import World

@@ -60,9 +60,9 @@ def spark_command(*arguments: str) -> list[str]:
         '. "$SPARK_HOME/bin/load-spark-env.sh" && java -cp "$SPARK_HOME/jars/*" org.apache.spark.launcher.Main "$@"'
     )
     submit = ["bash", "-c", launch, "launcher", "org.apache.spark.deploy.SparkSubmit", *arguments]
-    told = subprocess.run(submit, check=True, stdout=subprocess.PIPE, text=True)
+    reported = subprocess.run(submit, check=True, stdout=subprocess.PIPE, text=True)
     # A null character on a line of its own comes first, then the arguments, each ended by one.
-    return told.stdout.partition("\0\n")[2].strip("\0").split("\0")
+    return reported.stdout.partition("\0\n")[2].strip("\0").split("\0")
 
 
 if __name__ == "__main__":

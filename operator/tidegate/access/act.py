@@ -65,7 +65,7 @@ class _Object(msgspec.Struct):
         return same_owner and all(found[part] == manifest.get(part) for part in found)
 
 
-class AccessKeeper:
+class AccessManager:
     """Makes an application's access objects; one application at a time, so that two makings never cross.
 
     Nobody here removes them: they have their application for owner, and go with it.
@@ -93,7 +93,7 @@ class AccessKeeper:
             if age < ACCESS_AGE:
                 return None
             # Read first where they should exist, created first where nothing is known: mostly one request for each.
-            have = self._make if age == float("inf") else self._mend
+            have = self._make if age == float("inf") else self._fix
             account, *grants = build_access(app)
             # The launch waits for this. The Role comes before the binding, which is refused to an operator that may
             # not bind, but holds what the Role grants: the API server looks into it for that.
@@ -129,10 +129,10 @@ class AccessKeeper:
     async def _make(self, manifest: dict[str, Any]) -> Failure | Taken | None:
         answer = await self._client.create(collection_of(manifest), manifest, msgspec.Raw)
         if isinstance(answer, AlreadyExists):
-            return await self._mend(manifest)
+            return await self._fix(manifest)
         return answer if isinstance(answer, FAILURES) else None
 
-    async def _mend(self, manifest: dict[str, Any]) -> Failure | Taken | None:
+    async def _fix(self, manifest: dict[str, Any]) -> Failure | Taken | None:
         found = await self._client.get(path_of(manifest), _Object)
         if isinstance(found, NotFound):
             log.info("access put back", reason="AccessMissing", object=path_of(manifest))

@@ -38,14 +38,14 @@ async def find_keys(client: KubeClient, namespace: str, name: str) -> OperatorKe
         namespace: the operator's own.
         name: of the Secret.
     """
-    told = ""
+    reported = ""
     while True:
         found = await _read_or_make(client, namespace, name)
         if isinstance(found, OperatorKeys):
             return found
-        if found != told:
+        if found != reported:
             log.warning("no key for the agents", secret=f"{namespace}/{name}", problem=found)
-            told = found
+            reported = found
         await asyncio.sleep(PAUSE_SECONDS)
 
 

@@ -32,7 +32,7 @@ class OperatorKeys:
         """Return what tells this key from others, and nothing of the key; names of Secrets are made of it."""
         return self._derive("id", b"").hex()[:32]
 
-    def look_token(self, launch: Launch) -> str:
+    def inspection_token(self, launch: Launch) -> str:
         """Return the token with which one can look, and of an older runtime do everything."""
         return self._derive("looks", launch.text).hex()
 

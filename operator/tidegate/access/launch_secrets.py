@@ -38,7 +38,7 @@ class LaunchSecrets:
         """
         metadata = app.metadata
         launch = Launch(metadata.namespace, metadata.name, metadata.uid, epoch)
-        token, number = self._keys.look_token(launch), self._keys.number(launch)
+        token, number = self._keys.inspection_token(launch), self._keys.number(launch)
         made = await asyncio.gather(
             self._make(build_agent_secret(app, epoch, self._platform, token, number)),
             self._make(build_spark_secret(app, epoch, self._platform, self._keys.spark_secret(launch))),

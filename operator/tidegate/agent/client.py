@@ -171,7 +171,7 @@ class AgentClient:
         if isinstance(answer, Unanswered):
             return answer
         if answer.status in _WITHOUT_GREETING and not pod.signs:
-            met: Session | TokenOnly = TokenOnly(process, self._keys.look_token(launch))
+            met: Session | TokenOnly = TokenOnly(process, self._keys.inspection_token(launch))
         elif not answer.is_good:
             return _unusable(answer, trusted=False)
         else:
@@ -252,10 +252,10 @@ def _unusable(answer: Answer, *, trusted: bool) -> Unanswered:
 def _why_refused(status: int, body: bytes | None) -> str:
     """Return what an agent refuses a request with, in a form and of a length that a status can hold."""
     try:
-        told = msgspec.json.decode(body or b"", type=_Error).error
+        reported = msgspec.json.decode(body or b"", type=_Error).error
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
         return f"HTTP {status}"
-    text = "".join(each if each.isprintable() else " " for each in told[:_LONGEST_REFUSAL])
+    text = "".join(each if each.isprintable() else " " for each in reported[:_LONGEST_REFUSAL])
     return messages.refused(status, without_shapes(text))
 
 

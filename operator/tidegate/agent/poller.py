@@ -22,7 +22,7 @@ from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.process_state import TimedReport
 from tidegate.cache.reports import REPORT_AGE
 from tidegate.engine.resource_key import Key
-from tidegate.engine.rules.pauses import FIGURES_INTERVAL
+from tidegate.engine.rules.pauses import METRICS_INTERVAL
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.pods.records.record import PodRecord
@@ -81,7 +81,7 @@ class AgentPoller:
     _index: Index
     _agents: AgentClient
     _queue: WorkQueue
-    _figures: PollCounter
+    _metrics: PollCounter
     workers: int
     """How many run :meth:`run_worker`."""
     _clock: Callable[[], float] = time.monotonic
@@ -198,12 +198,12 @@ class AgentPoller:
         if self._followed.get(key) is not followed:
             return  # another driver took its place meanwhile
         if isinstance(answer, Unanswered):
-            self._figures.count_poll("silent")
+            self._metrics.count_poll("silent")
             followed.unanswered = followed.unanswered + 1 if driver.ready else 0
             self._note_silence(key, followed, answer)
             pace = "silent"
         else:
-            self._figures.count_poll("answered")
+            self._metrics.count_poll("answered")
             self._take_in(key, followed, answer)
             pace = "running" if answer.state is DriverState.RUNNING and answer.ready else "starting"
         if pace != followed.pace:
@@ -213,7 +213,7 @@ class AgentPoller:
             followed.interval = min(followed.interval * growth, longest)
         if isinstance(answer, AgentReport) and _moves(before.report if before is not None else None, answer):
             followed.interval = min(followed.interval, QUICK_INTERVAL)
-        if isinstance(answer, AgentReport) and _is_looked_at(self._index.app(key)):
+        if isinstance(answer, AgentReport) and _is_polled(self._index.app(key)):
             followed.interval = min(followed.interval, AUTOSCALED_INTERVAL)
         if isinstance(answer, AgentReport) and answer.executors_leaving:
             followed.interval = min(followed.interval, LEAVING_INTERVAL)
@@ -241,7 +241,7 @@ class AgentPoller:
             self._queue.wake(key)
         elif known is not None and _commits(known.report) != _commits(report):
             since = self._time() - self._index.memory(key).status_written_at
-            self._queue.wake_after(key, FIGURES_INTERVAL - max(0.0, since))
+            self._queue.wake_after(key, METRICS_INTERVAL - max(0.0, since))
 
     def _note_silence(self, key: Key, followed: _Followed, answer: Unanswered) -> None:
         if followed.unanswered >= SILENT_QUESTIONS and key not in self._index.silences:
@@ -253,7 +253,7 @@ class AgentPoller:
             self._queue.wake(key)
 
 
-def _is_looked_at(known: KnownApp | UnreadableApp | None) -> bool:
+def _is_polled(known: KnownApp | UnreadableApp | None) -> bool:
     """Return whether an application's figures are looked at for the number of its executors."""
     spec = known.app.spec.autoscaling if isinstance(known, KnownApp) else None
     return spec is not None and spec.is_on

@@ -21,7 +21,7 @@ from tidegate_spark.contract.agent_protocol import (
     Launch,
     SignedRequest,
     digest_of,
-    is_word,
+    is_token,
     prove,
     same,
 )
@@ -75,7 +75,7 @@ class Session:
     def is_answer(self, request: SignedRequest, answer: Answer) -> bool:
         """Return whether an answer is this process's, to this very request; its next challenge is then noted."""
         challenge, signature = answer.headers.get(CHALLENGE_HEADER, ""), answer.headers.get(SIGNATURE_HEADER, "")
-        if answer.body is None or not is_word(challenge) or not is_word(signature):
+        if answer.body is None or not is_token(challenge) or not is_token(signature):
             return False
         if not same(request.answer_signature(self.key, answer.status, answer.body, challenge), signature):
             return False
@@ -108,8 +108,8 @@ def begin(keys: OperatorKeys, launch: Launch, process: str, nonce: str, body: by
     """
     try:
         said = _greetings.decode(body)
-        proof = prove(keys.look_token(launch), launch, said.number, said.challenge, nonce)
-        if not same(proof, said.proof) or not is_word(said.challenge):
+        proof = prove(keys.inspection_token(launch), launch, said.number, said.challenge, nonce)
+        if not same(proof, said.proof) or not is_token(said.challenge):
             raise UntrustedError(messages.NOT_THIS_LAUNCH)
         return Session(process, keys.order_key(launch, said.number), said.challenge)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from tidegate.access.act import AccessKeeper, Taken
+from tidegate.access.act import AccessManager, Taken
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import StreamSnapshot, owner_uid
@@ -23,7 +23,7 @@ from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.process_state import SnapshotRefusal
 from tidegate.engine.events import EventPublisher
-from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, carry_out_in_order, must
+from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order, must
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.status_patch import merge_difference
@@ -40,7 +40,7 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 
 QUICK = 600.0
 """Seconds a driver must have lived for its loss not to count as another one in quick succession."""
-_BOOKKEEPING = (do.WriteStatus, PublishEvent, do.RememberTold)
+_BOOKKEEPING = (do.WriteStatus, PublishEvent, do.RememberReported)
 log = structlog.get_logger()
 
 
@@ -51,10 +51,10 @@ class ActionExecutor:
     _client: KubeClient
     _agents: AgentClient
     _index: Index
-    _access: AccessKeeper
+    _access: AccessManager
     _secrets: LaunchSecrets
     _events: EventPublisher
-    _figures: ActionCounter
+    _metrics: ActionCounter
     _wake: Callable[[Key], None]
 
     async def carry_out(self, app: StreamingApp, plan: do.Plan, now: float) -> Outcome:
@@ -66,13 +66,13 @@ class ActionExecutor:
             now: seconds since the epoch; the time of the decision.
 
         Returns:
-            LookAgain if the plan was given up half way, else None.
+            ObserveAgain if the plan was given up half way, else None.
 
         Raises:
             RetryLaterError: the API server cannot or does not want to; the reason is in the text.
         """
         run = PlanRun(self._index, app, now, plan.spec_hash)
-        return await carry_out_in_order(plan.actions, partial(self._carry_out_one, run), self._figures, _BOOKKEEPING)
+        return await carry_out_in_order(plan.actions, partial(self._carry_out_one, run), self._metrics, _BOOKKEEPING)
 
     async def _carry_out_one(self, run: PlanRun, action: do.Action) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one arm each
         structlog.contextvars.bind_contextvars(epoch=run.app.status.epoch)
@@ -102,8 +102,8 @@ class ActionExecutor:
                 return await self._create_snapshot(run, manifest)
             case PublishEvent():
                 return await self._publish(run, action)
-            case do.RememberTold(epoch=epoch, sequence=sequence):
-                run.remember(told=(epoch, sequence))
+            case do.RememberReported(epoch=epoch, sequence=sequence):
+                run.remember(reported=(epoch, sequence))
                 return None
             case _:  # actions on pods: the type checker finds any other
                 return await PodActions(self._client, self._secrets).carry_out(run, action)
@@ -141,7 +141,7 @@ class ActionExecutor:
         storage = run.app.spec.storage
         in_specs_store = status.store == store_identity(storage.endpoint, storage.region)
         if in_specs_store and (rival := self._index.rival(run.app)):
-            return LookAgain(refusal_messages.storage_taken(rival))
+            return ObserveAgain(refusal_messages.storage_taken(rival))
         # Two applications must not both take the place: the one whose record starts first has it.
         self._index.launching.add(run.key)
         recorded = False
@@ -175,10 +175,10 @@ class ActionExecutor:
     async def _patch_app(self, run: PlanRun, path: str, change: Any, kind: type[Any] = StreamingApp) -> Outcome:
         answer = await self._client.merge_patch(path, change, kind)
         if isinstance(answer, Conflict):
-            return await self._read_app_anew(run)
+            return await self._read_app_again(run)
         if isinstance(answer, NotFound):
             self._forget(run)
-            return LookAgain("the application is gone")
+            return ObserveAgain("the application is gone")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"write to the application: {answer}")
         if kind is StreamingApp:
@@ -188,11 +188,11 @@ class ActionExecutor:
 
     async def _confirm_record(self, run: PlanRun) -> Outcome:
         seen = run.app.metadata.resource_version
-        changed = await self._read_app_anew(run)
+        changed = await self._read_app_again(run)
         known = self._index.app(run.key)
         return None if isinstance(known, KnownApp) and known.metadata.resource_version == seen else changed
 
-    async def _read_app_anew(self, run: PlanRun) -> Outcome:
+    async def _read_app_again(self, run: PlanRun) -> Outcome:
         answer = await self._client.get(item("StreamingApp", *run.key), StreamingApp)
         if isinstance(answer, NotFound):
             self._forget(run)
@@ -200,7 +200,7 @@ class ActionExecutor:
             raise RetryLaterError(f"read of the application: {answer}")
         else:
             self.wake_all(self._index.put_app(answer) - {run.key})
-        return LookAgain("the application has changed")
+        return ObserveAgain("the application has changed")
 
     # --- the driver's access ---
 
@@ -229,7 +229,7 @@ class ActionExecutor:
             log.warning(message, reason=reason)
             return None
         run.refuse(name, reason, message, recorded=False)
-        return LookAgain(message)
+        return ObserveAgain(message)
 
     # --- snapshots of a schedule ---
 
@@ -257,7 +257,7 @@ class ActionExecutor:
     async def _refuse_snapshot(self, run: PlanRun, name: str, reason: Reason, message: str) -> Outcome:
         run.remember(snapshot_refusal=SnapshotRefusal(name, reason, message, run.now))
         await self._events.publish(run.app.metadata, PublishEvent(reason, message, True, name), run.now)
-        return LookAgain(message)
+        return ObserveAgain(message)
 
     # --- the driver's agent ---
 

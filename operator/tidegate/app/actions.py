@@ -174,7 +174,7 @@ class CreateSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class RememberTold:
+class RememberReported:
     """Remember which of the agent's notices were told."""
 
     epoch: int
@@ -210,7 +210,7 @@ Action: TypeAlias = (
     | DeleteRepartition
     | CreateSnapshot
     | PublishEvent
-    | RememberTold
+    | RememberReported
 )
 
 

@@ -24,7 +24,7 @@ class PodRejection:
 
     role: str
     """Whose pod it is: the driver's, an executor's, or the one's that is to repartition the state."""
-    words: str
+    server_message: str
     """The API server's."""
     missing: str = ""
     """The object that does not exist, with its kind, if that is all that is wrong: it may come without another edit."""
@@ -84,7 +84,7 @@ class Observation:
     """For how many executors the namespace has room; looked up where pods of executors are missing, else None."""
     executor_refused: str = ""
     """The API server's words about a pod like an executor's; asked where such pods are missing, else empty."""
-    unfit: PodRejection | None = None
+    rejection: PodRejection | None = None
     """What is wrong with the pods of a version that was not launched yet; asked before anything is stopped for it."""
     references: CheckedReferences = CheckedReferences()
     """What such a version refers to, and does not exist; likewise."""
@@ -103,7 +103,7 @@ def has_other_key(o: Observation, driver: PodRecord) -> bool:
     return driver.agent_secret != agent_secret_name(driver.app, driver.app_uid, driver.epoch, o.platform.key_id)
 
 
-def is_told(ended: Exit, status: StreamingAppStatus) -> bool:
+def is_reported(ended: Exit, status: StreamingAppStatus) -> bool:
     """Return whether the status tells of this end."""
     return status.last_exit is not None and status.last_exit.completion_time == time_from_seconds(ended.completion_time)
 

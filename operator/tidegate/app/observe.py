@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import StreamingApp
-from tidegate.app.observation import Observation, is_told
+from tidegate.app.observation import Observation, is_reported
 from tidegate.autoscaling.index import AutoscalingIndex
 from tidegate.cache.access_age import access_ready
 from tidegate.cache.index import Index
@@ -77,7 +77,7 @@ def _parted(index: Index, app: StreamingApp) -> PodRecord | None:
         return None
     # Once the status knows no driver, or a later one, its absence has been judged.
     its_own = driver.app_uid == app.metadata.uid and driver.epoch >= status.epoch and status.driver is not None
-    return driver if its_own and not is_told(driver.ended, status) else None
+    return driver if its_own and not is_reported(driver.ended, status) else None
 
 
 def _origin(index: Index, known: KnownApp) -> StreamSnapshot | None:

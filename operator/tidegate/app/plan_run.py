@@ -43,7 +43,7 @@ class PlanRun:
         message: str,
         *,
         recorded: bool,
-        words: str = "",
+        server_message: str = "",
         holds_end: bool = False,
         at_once: bool = False,
     ) -> None:
@@ -63,7 +63,7 @@ class PlanRun:
             at=self.now,
             attempts=0 if at_once else attempts,
             recorded=recorded,
-            words=words,
+            server_message=server_message,
             holds_end=holds_end,
         )
         self.remember(refusal=refusal)

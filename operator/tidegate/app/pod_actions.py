@@ -12,7 +12,7 @@ from tidegate.app.plan_run import PlanRun
 from tidegate.cache import refusal_messages
 from tidegate.cache.pods.act import delete_pod, restore_labels
 from tidegate.cache.pods.limit_ranges import learn_floors
-from tidegate.engine.outcome import LookAgain, Outcome, must
+from tidegate.engine.outcome import ObserveAgain, Outcome, must
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, AlreadyExists, Forbidden, Invalid, NotFound, is_about_object
@@ -32,7 +32,7 @@ class PodActions:
         """Carry out one action.
 
         Returns:
-            LookAgain if the world is not the observed one, else None.
+            ObserveAgain if the world is not the observed one, else None.
 
         Raises:
             RetryLaterError: the API server cannot or does not want to; the reason is in the text.
@@ -67,7 +67,7 @@ class PodActions:
         answer = await self._client.create(collection_of(manifest), manifest, Pod, strict=strict)
         name = manifest["metadata"]["name"]
         if isinstance(answer, AlreadyExists):
-            return await self._look_at_occupant(run, name)
+            return await self._inspect_occupant(run, name)
         if isinstance(answer, Invalid | Forbidden | NotFound):
             return await self._take_in_refusal(run, manifest, answer)
         # Whatever else was said, the pod is there or may be: whoever tries again is another launch, of another epoch.
@@ -90,30 +90,32 @@ class PodActions:
         else:
             # What a LimitRange demands is known now: the next pod has it, so nobody believes this refusal.
             learned = await learn_floors(self._client, run.index, namespace, answer) is not None
-            words = answer.message if is_about_object(answer) and not learned else ""
+            server_message = answer.message if is_about_object(answer) and not learned else ""
             message = refusal_messages.pod_refused(manifest, answer, run.index.floors_of(namespace))
-            run.refuse(name, Reason.LAUNCH_REFUSED, message, recorded=True, words=words, at_once=learned)
-        return LookAgain("the pod was refused")
+            run.refuse(
+                name, Reason.LAUNCH_REFUSED, message, recorded=True, server_message=server_message, at_once=learned
+            )
+        return ObserveAgain("the pod was refused")
 
-    async def _look_at_occupant(self, run: PlanRun, name: str) -> Outcome:
+    async def _inspect_occupant(self, run: PlanRun, name: str) -> Outcome:
         answer = await self._client.get(item("Pod", run.key[0], name), Pod)
         if isinstance(answer, FAILURES):
             run.remember(refusal=None)  # it may be, or have been, ours
             if isinstance(answer, NotFound):
-                return LookAgain("the pod was there a moment ago")
+                return ObserveAgain("the pod was there a moment ago")
             raise RetryLaterError(f"read of pod {name}: {answer}")
         return _take_in_found(run, answer, recorded=True)
 
     async def _provide_configuration(self, run: PlanRun, action: do.ProvideConfiguration) -> Outcome:
         pod = next((each for each in run.index.pods(run.key) if each.name == action.pod_name), None)
         if pod is None:
-            return LookAgain("the pod is gone")
+            return ObserveAgain("the pod is gone")
         failure = await self._secrets.provide(secret_for(action.secret, pod.name, pod.uid), replace=action.replace)
         if isinstance(failure, Invalid | Forbidden):
             # Nothing of the pod has begun: without the Secret the kubelet starts no container of it.
             message = refusal_messages.refused(refusal_messages.CONFIGURATION, failure.message)
             run.refuse(pod.name, Reason.LAUNCH_REFUSED, message, recorded=False)
-            return await delete_pod(self._client, run.index, pod) or LookAgain(message)
+            return await delete_pod(self._client, run.index, pod) or ObserveAgain(message)
         must(failure, f"creation of {refusal_messages.CONFIGURATION}")
         return None
 
@@ -125,7 +127,7 @@ def _judge_foreign_at_end(run: PlanRun, pod: Pod) -> Outcome:
         return None
     message = refusal_messages.driver_disowned(pod.metadata.name)
     run.refuse(pod.metadata.name, Reason.POD_NAME_TAKEN, message, recorded=False, holds_end=True)
-    return LookAgain(message)
+    return ObserveAgain(message)
 
 
 def _take_in_found(run: PlanRun, pod: Pod, *, recorded: bool) -> Outcome:
@@ -133,7 +135,7 @@ def _take_in_found(run: PlanRun, pod: Pod, *, recorded: bool) -> Outcome:
     if record.app != run.key[1]:
         message = refusal_messages.pod_name_taken(record.name)
         run.refuse(record.name, Reason.POD_NAME_TAKEN, message, recorded=recorded)
-        return LookAgain(message)
+        return ObserveAgain(message)
     run.remember(refusal=None)
     run.index.put_pod(record)
-    return LookAgain("the pod is there")
+    return ObserveAgain("the pod is there")

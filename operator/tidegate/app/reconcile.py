@@ -16,7 +16,7 @@ from tidegate.app.actions import OrderSnapshots, Plan, SetExecutors
 from tidegate.app.dry_runs.executor_dry_run import ExecutorDryRun
 from tidegate.app.dry_runs.pod_dry_run import MISSING_LASTS, PodDryRun
 from tidegate.app.dry_runs.reference_checks import ReferenceChecks
-from tidegate.app.metrics.apps import AppFigures
+from tidegate.app.metrics.apps import AppMetrics
 from tidegate.app.metrics.lifecycle import restarts_between
 from tidegate.app.observation import Observation, pods_of, with_pods
 from tidegate.app.observe import observe
@@ -49,7 +49,7 @@ class Reconciler:
     platform: Platform
     actor: ActionExecutor
     poller: AgentPoller
-    figures: AppFigures
+    metrics: AppMetrics
     unreadable: InvalidResourceReporter
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
@@ -60,9 +60,9 @@ class Reconciler:
     """Has a pod asked how far it is, or none."""
     quotas: Quotas | None = None
     """Asked where pods of executors are missing."""
-    executor_trials: ExecutorDryRun | None = None
+    executor_dry_run: ExecutorDryRun | None = None
     """Asked there, too: why the API server refuses them."""
-    trials: PodDryRun | None = None
+    pod_dry_run: PodDryRun | None = None
     """Has the API server look at the pods of a version that was not launched yet."""
     references: ReferenceChecks | None = None
     """Asked whether what such a version refers to exists."""
@@ -90,13 +90,13 @@ class Reconciler:
         if self.quotas is not None and lacks_pods(observation, now):
             wanted = wanted_executors(observation)
             quota = await self.quotas.room(observation.app, observation.executors, observation.driver, wanted)
-            refused = await self.executor_trials.look(observation) if self.executor_trials is not None else ""
+            refused = await self.executor_dry_run.check(observation) if self.executor_dry_run is not None else ""
             observation = dataclasses.replace(observation, quota=quota, executor_refused=refused)
-        unfit = await self.trials.look(observation) if self.trials is not None else None
-        if unfit is not None:
-            observation = dataclasses.replace(observation, unfit=unfit)
+        rejection = await self.pod_dry_run.check(observation) if self.pod_dry_run is not None else None
+        if rejection is not None:
+            observation = dataclasses.replace(observation, rejection=rejection)
         if self.references is not None:
-            references = await self.references.look(observation)
+            references = await self.references.check(observation)
             observation = dataclasses.replace(observation, references=references)
         observation = await self._explained(observation)
         plan = decide(observation, now)
@@ -114,19 +114,19 @@ class Reconciler:
         if outcome is None:
             self._looks.forget(key)
             gone = observation.driver is not None and (after is None or after.driver is None)
-            return 0.0 if gone else earliest(plan.wake_after, self._look_again_in(after, observation))
+            return 0.0 if gone else earliest(plan.wake_after, self._observe_again_in(after, observation))
         return self._looks.again(key, outcome.reason)
 
     async def _explained(self, o: Observation) -> Observation:
         """Return an observation with what keeps its pods from beginning."""
         if self.starts is None:
             return o
-        delays = await self.starts.look(pods_of(o), o.app.spec.pod_start_timeout_seconds)
+        delays = await self.starts.check(pods_of(o), o.app.spec.pod_start_timeout_seconds)
         return with_pods(o, delays.of) if delays.by_uid else o
 
-    def _look_again_in(self, after: Observation | None, asked: Observation) -> float | None:
+    def _observe_again_in(self, after: Observation | None, asked: Observation) -> float | None:
         """Return in how many seconds something is to be asked that nobody tells, None if nothing is."""
-        by_admission = asked.unfit is not None and asked.unfit.missing
+        by_admission = asked.rejection is not None and asked.rejection.missing
         waits = by_admission or asked.references.missing or asked.references.unanswered
         missing = MISSING_LASTS if waits else None
         if self.starts is None or after is None:
@@ -139,14 +139,14 @@ class Reconciler:
             return
         status = known.app.status
         if known.app.metadata.uid == before.metadata.uid:
-            self.figures.count_restarts(key, restarts_between(before.status, status))
-            self.figures.upgrades.show(key, before.status, status)
-            self.figures.rehearsals.show(key, before.status, status)
-            self.figures.repartitions.show(key, before.status, status)
+            self.metrics.count_restarts(key, restarts_between(before.status, status))
+            self.metrics.upgrades.show(key, before.status, status)
+            self.metrics.rehearsals.show(key, before.status, status)
+            self.metrics.repartitions.show(key, before.status, status)
         if status.phase is None:
             return
         true = next((c for c in status.conditions if c.status == "True"), None)
-        self.figures.show_app(
+        self.metrics.show_app(
             key,
             phase=status.phase.value,
             health=true.type if true else "",
@@ -167,7 +167,7 @@ class Reconciler:
         self._looks.forget(key)
         self.poller.forget(key)
         self.follow_repartition(key, None)
-        self.figures.forget_app(*key)
+        self.metrics.forget_app(*key)
         return None
 
     async def _treat_unreadable(self, known: UnreadableApp, now: float) -> float | None:
@@ -177,8 +177,8 @@ class Reconciler:
             self.actor.wake_all(woken - {known.key})
             return 0.0 if woken else None
         if known.metadata.deletion_timestamp is None:
-            self.figures.show_health(known.key, health=Health.STALLED.value, reason=Reason.INVALID_SPEC)
-            await self.unreadable.tell(known, now)
+            self.metrics.show_health(known.key, health=Health.STALLED.value, reason=Reason.INVALID_SPEC)
+            await self.unreadable.report(known, now)
             return None
         observation = observe_unreadable(self.index, known, self.platform)
         plan = release_unreadable(observation, known.problem, now)

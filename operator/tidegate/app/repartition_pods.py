@@ -17,7 +17,7 @@ class RepartitionPods(PodsAtWork):
 
     def _keep(self, key: Key, progress: PodProgress) -> bool:
         memory = self._index.memory(key)
-        if memory.dividing == progress or not isinstance(self._index.app(key), KnownApp):
+        if memory.repartitioning == progress or not isinstance(self._index.app(key), KnownApp):
             return False
-        self._index.memories[key] = dataclasses.replace(memory, dividing=progress)
+        self._index.memories[key] = dataclasses.replace(memory, repartitioning=progress)
         return True

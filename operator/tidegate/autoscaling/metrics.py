@@ -16,7 +16,7 @@ App = tuple[str, str]
 """Namespace and name of an application."""
 
 
-class AutoscalingFigures:
+class AutoscalerMetrics:
     """What the autoscaler recommends, why, and what it did since the operator began."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -19,7 +19,7 @@ from tidegate.autoscaling.algorithm.recommend import Advice, recommend
 from tidegate.autoscaling.algorithm.samples import History
 from tidegate.autoscaling.algorithm.settings import PERIOD, Settings
 from tidegate.autoscaling.index import AutoscalingIndex, Watched
-from tidegate.autoscaling.metrics import AutoscalingFigures
+from tidegate.autoscaling.metrics import AutoscalerMetrics
 from tidegate.autoscaling.observe import see
 from tidegate.autoscaling.quotas import Quotas
 from tidegate.autoscaling.rules.inputs import basis_of, past_of, settings_of
@@ -40,7 +40,7 @@ class AutoscalingReconciler:
 
     index: Index
     quotas: Quotas
-    figures: AutoscalingFigures
+    metrics: AutoscalerMetrics
     wake_app: Callable[[Key], None]
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
@@ -56,22 +56,22 @@ class AutoscalingReconciler:
         spec = app.spec.autoscaling if app is not None and app.metadata.deletion_timestamp is None else None
         if app is None or spec is None or not spec.is_on:
             self.index.of(AutoscalingIndex).forget_app(key)
-            self.figures.forget(key)
+            self.metrics.forget(key)
             return None
         before = self.index.of(AutoscalingIndex).get(app)
-        watched = await self._look(app, settings_of(spec), before)
+        watched = await self._check(app, settings_of(spec), before)
         if watched is None:
             return PERIOD
         self.index.of(AutoscalingIndex).put(key, watched)
         basis = basis_of(app)
-        self.figures.show(key, watched.advice, ignores_instances=basis is not None and basis.ignored is not None)
+        self.metrics.show(key, watched.advice, ignores_instances=basis is not None and basis.ignored is not None)
         if before is None or _news(before.advice) != _news(watched.advice):
             self.wake_app(key)
         if watched.advice.evaluation.due and spec.mode is AutoscalingMode.ACTIVE:
             log.info(watched.advice.message, step=watched.advice.evaluation.step.value)
         return PERIOD
 
-    async def _look(self, app: StreamingApp, settings: Settings, before: Watched | None) -> Watched | None:
+    async def _check(self, app: StreamingApp, settings: Settings, before: Watched | None) -> Watched | None:
         key = (app.metadata.namespace, app.metadata.name)
         sight = see(self.index, key, self.clock(), self.steady())
         if sight is None:

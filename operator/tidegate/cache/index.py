@@ -336,12 +336,12 @@ class Index:
             and namespace in ("", pod.namespace)
             and version_number(pod.resource_version) <= version_number(version)
         ]
-        told = [*map(self.miss_pod, gone), *map(self.put_pod, pods)]
+        reported = [*map(self.miss_pod, gone), *map(self.put_pod, pods)]
         for pod in gone:
             if self._known_pod(pod) is None:
                 self._gone.note(pod.uid, version_number(version))
         self.first_lists.note_pods(namespace)
-        return {key for key in told if key is not None}
+        return {key for key in reported if key is not None}
 
     # --- what this process remembers ---
 

@@ -41,7 +41,7 @@ class InitialSync:
     def note_pods(self, namespace: str) -> None:
         """Note that the pods of a namespace are known."""
         self._without_pods.discard(namespace)
-        self._look()
+        self._check()
 
     def note_apps(self, namespace: str, unknown: Collection[str]) -> None:
         """Note which of the applications that a whole list of a namespace names are not known; by uid."""
@@ -49,7 +49,7 @@ class InitialSync:
             return
         self._without_apps.discard(namespace)
         self._awaited[namespace] = set(unknown)
-        self._look()
+        self._check()
 
     def note_app(self, uid: str) -> None:
         """Note that an application is known, or gone."""
@@ -57,9 +57,9 @@ class InitialSync:
             return
         for uids in self._awaited.values():
             uids.discard(uid)
-        self._look()
+        self._check()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if not (self._without_pods or self._without_apps or any(self._awaited.values())):
             self._awaited.clear()
             self.complete.set()

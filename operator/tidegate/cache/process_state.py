@@ -43,7 +43,7 @@ class Refusal:
     """0: the next pod is another one, and is tried at once."""
     recorded: bool = True
     """The epoch was recorded for this very launch, so the next attempt may use it."""
-    words: str = ""
+    server_message: str = ""
     """The API server's own, if it finds something wrong with the pod whatever else there is."""
     holds_end: bool = False
     """What is in the way may write to the storage, so that the application does not go before it."""
@@ -71,7 +71,7 @@ class ProcessState:
     not_created: str = ""
     """The API server's words, if it answered the last creation of a pod with a fault of its own, or the client's, if it
     gave no answer."""
-    told: tuple[int, int] = (0, 0)
+    reported: tuple[int, int] = (0, 0)
     """Epoch and sequence of the last notice of the agent that became an event."""
     orders_given: tuple[float, str] = (0.0, "")
     """When the last orders about snapshots were given, in seconds since the epoch, and to which driver process."""
@@ -80,5 +80,5 @@ class ProcessState:
     orders_refused: tuple[str, str] = ("", "")
     """The same of the last orders about snapshots."""
     snapshot_refusal: SnapshotRefusal | None = None
-    dividing: PodProgress | None = None
+    repartitioning: PodProgress | None = None
     """What the pod told that repartitions the state."""

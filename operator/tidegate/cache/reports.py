@@ -28,11 +28,11 @@ def valid_report(
     """
     if report is None or driver is None or now - report.taken_at > REPORT_AGE:
         return None
-    told = report.report
+    reported = report.report
     fits = (
         report.driver_uid == driver.uid
         and report.restarts == driver.restarts
-        and told.epoch == driver.epoch
-        and told.uid == known.app.metadata.uid
+        and reported.epoch == driver.epoch
+        and reported.uid == known.app.metadata.uid
     )
     return report if fits else None

@@ -14,9 +14,9 @@ from tidegate.cache import refusal_messages
 from tidegate.cache.index import Index
 from tidegate.control import actions as do
 from tidegate.control.index import ControlIndex
-from tidegate.control.metrics import ControlFigures
+from tidegate.control.metrics import ControlMetrics
 from tidegate.engine.events import EventPublisher
-from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, carry_out_in_order
+from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.status_patch import merge_difference
 from tidegate.engine.workqueue import RetryLaterError
@@ -25,14 +25,14 @@ from tidegate.kube.failures import FAILURES, AlreadyExists, Conflict, Invalid, N
 from tidegate.kube.paths import collection_of, item
 from tidegate.pods.records.record import process_of
 
-_BOOKKEEPING = (do.WriteMessageStatus, do.TellOfMessage)
+_BOOKKEEPING = (do.WriteMessageStatus, do.PublishMessageEvent)
 
 
-class ControlActorFigures(ActionCounter, Protocol):
+class ControlActorMetrics(ActionCounter, Protocol):
     """Where actions are counted, and what became of messages."""
 
     @property
-    def control(self) -> ControlFigures:
+    def control(self) -> ControlMetrics:
         """Those of control messages."""
 
 
@@ -44,7 +44,7 @@ class ControlActionExecutor:
     _agents: AgentClient
     _index: Index
     _events: EventPublisher
-    _figures: ControlActorFigures
+    _metrics: ControlActorMetrics
 
     async def carry_out(self, app: Key, plan: do.ControlPlan, now: float) -> Outcome:
         """Carry out the plan's actions in order.
@@ -55,7 +55,7 @@ class ControlActionExecutor:
             now: seconds since the epoch; the time of the decision.
 
         Returns:
-            LookAgain if the plan was given up half way, else None.
+            ObserveAgain if the plan was given up half way, else None.
 
         Raises:
             RetryLaterError: the API server cannot or does not want to; the reason is in the text.
@@ -64,7 +64,7 @@ class ControlActionExecutor:
         def carry_out_one(action: do.ControlAction) -> Awaitable[Outcome]:
             return self._carry_out_one(app, action, now)
 
-        return await carry_out_in_order(plan.actions, carry_out_one, self._figures, _BOOKKEEPING)
+        return await carry_out_in_order(plan.actions, carry_out_one, self._metrics, _BOOKKEEPING)
 
     async def _carry_out_one(self, app: Key, action: do.ControlAction, now: float) -> Outcome:
         match action:
@@ -78,7 +78,7 @@ class ControlActionExecutor:
                 return await self._make_message(app, dict(manifest))
             case do.DeleteMessage(message=message):
                 return await self._delete(message)
-            case do.TellOfMessage(message=message, event=event):
+            case do.PublishMessageEvent(message=message, event=event):
                 await self._events.publish(message.metadata, event, now, CONTROL_KIND)
                 return None
             case _:
@@ -93,14 +93,14 @@ class ControlActionExecutor:
         change = {"metadata": {"resourceVersion": metadata.resource_version}, "status": difference}
         answer = await self._client.merge_patch(item(CONTROL_KIND, *message.key) + "/status", change, ControlMessage)
         if isinstance(answer, Conflict):
-            return await self._read_anew(message)
+            return await self._read_again(message)
         if isinstance(answer, NotFound):
             self._index.of(ControlIndex).remove(message.key, metadata.uid)
-            return LookAgain(f"message {metadata.name} is gone")
+            return ObserveAgain(f"message {metadata.name} is gone")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"write to message {metadata.name}: {answer}")
         self._index.of(ControlIndex).put(answer)
-        self._figures.control.count(message, answer)
+        self._metrics.control.count(message, answer)
         if action.is_progress:
             self._remember(app, progress_written_at=now)
         return None
@@ -115,10 +115,10 @@ class ControlActionExecutor:
             ordered_to=process_of(action.pod),
             ordered=frozenset(order.id for order in orders.messages),
             forgotten=frozenset(orders.forget),
-            told=frozenset(end.id for end in orders.ended),
+            reported=frozenset(end.id for end in orders.ended),
             not_taken=not_taken,
         )
-        return LookAgain(f"the messages were not taken: {not_taken}") if not_taken else None
+        return ObserveAgain(f"the messages were not taken: {not_taken}") if not_taken else None
 
     async def _make_snapshot(self, app: Key, message: ControlMessage, manifest: dict[str, Any]) -> Outcome:
         answer = await self._client.create(collection_of(manifest), manifest, StreamSnapshot)
@@ -126,7 +126,7 @@ class ControlActionExecutor:
         if isinstance(answer, Invalid):
             refused = {**self._index.of(ControlIndex).memory(app).refused, uid: answer.message}
             self._remember(app, refused=refused)
-            return LookAgain(f"StreamSnapshot {name} is refused: {answer.message}")
+            return ObserveAgain(f"StreamSnapshot {name} is refused: {answer.message}")
         # The watch tells of it, and wakes whom it concerns; until then it is made again, which makes nothing.
         if isinstance(answer, FAILURES) and not isinstance(answer, AlreadyExists):
             raise RetryLaterError(f"creation of StreamSnapshot {name}: {answer}")
@@ -148,23 +148,23 @@ class ControlActionExecutor:
         self._index.of(ControlIndex).put(answer)
         return None
 
-    def _refuse(self, app: Key, name: str, words: str) -> Outcome:
-        self._remember(app, refused={**self._index.of(ControlIndex).memory(app).refused, name: words})
-        return LookAgain(f"a ControlMessage is refused: {words}")
+    def _refuse(self, app: Key, name: str, message: str) -> Outcome:
+        self._remember(app, refused={**self._index.of(ControlIndex).memory(app).refused, name: message})
+        return ObserveAgain(f"a ControlMessage is refused: {message}")
 
     async def _delete(self, message: ControlMessage) -> Outcome:
         metadata = message.metadata
         path = item(CONTROL_KIND, *message.key)
         answer = await self._client.delete(path, metadata.uid, metadata.resource_version)
         if isinstance(answer, Conflict):
-            return await self._read_anew(message)
+            return await self._read_again(message)
         if isinstance(answer, FAILURES) and not isinstance(answer, NotFound):
             raise RetryLaterError(f"deletion of message {metadata.name}: {answer}")
         # At once: until the watch tells of it, each look would delete it again.
         self._index.of(ControlIndex).remove(message.key, metadata.uid)
         return None
 
-    async def _read_anew(self, message: ControlMessage) -> Outcome:
+    async def _read_again(self, message: ControlMessage) -> Outcome:
         answer = await self._client.get(item(CONTROL_KIND, *message.key), ControlMessage)
         if isinstance(answer, NotFound):
             self._index.of(ControlIndex).remove(message.key, message.metadata.uid)
@@ -172,7 +172,7 @@ class ControlActionExecutor:
             raise RetryLaterError(f"read of message {message.metadata.name}: {answer}")
         else:
             self._index.of(ControlIndex).put(answer)
-        return LookAgain(f"message {message.metadata.name} has changed")
+        return ObserveAgain(f"message {message.metadata.name} has changed")
 
     def _remember(self, app: Key, **changes: Any) -> None:
         self._index.of(ControlIndex).memories[app] = dataclasses.replace(

@@ -53,7 +53,7 @@ class MakeMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class TellOfMessage:
+class PublishMessageEvent:
     """Publish an event about a message."""
 
     message: ControlMessage
@@ -61,7 +61,7 @@ class TellOfMessage:
 
 
 ControlAction: TypeAlias = (
-    WriteMessageStatus | GiveMessages | MakeSnapshot | MakeMessage | DeleteMessage | TellOfMessage
+    WriteMessageStatus | GiveMessages | MakeSnapshot | MakeMessage | DeleteMessage | PublishMessageEvent
 )
 
 

@@ -23,7 +23,7 @@ class ControlController:
     """Brings ControlMessages into the index and wakes the applications' lines of them."""
 
     client: KubeClient
-    figures: EventCounter
+    metrics: EventCounter
     index: Index
     queue: WorkQueue
 
@@ -42,7 +42,7 @@ class ControlController:
     async def watch(self, namespace: str) -> None:
         """Keep the index's messages up to date, for ever."""
         index = self.index.of(ControlIndex)
-        await follow(self.client, self.figures, CONTROL_KIND, namespace, index, decode_message, self._wake)
+        await follow(self.client, self.metrics, CONTROL_KIND, namespace, index, decode_message, self._wake)
 
     def running(self, concurrency: int) -> list[Running]:
         """Return what the leader runs."""
@@ -55,8 +55,8 @@ class ControlController:
     def wake_for(self, app: Key) -> None:
         """Have the messages to an application looked at, if there are any, or its driver still tells of some."""
         report = self.index.reports.get(app)
-        told = report is not None and bool(report.report.control.messages or report.report.control.asked)
-        if told or self.index.of(ControlIndex).has_messages(app):
+        reported = report is not None and bool(report.report.control.messages or report.report.control.asked)
+        if reported or self.index.of(ControlIndex).has_messages(app):
             self.queue.wake(app)
 
     def _wake(self, message: Stored) -> None:

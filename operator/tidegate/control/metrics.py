@@ -41,7 +41,7 @@ OTHER = "Other"
 """Reason of what the application gave a reason of its own: there may be any number of those."""
 
 
-class ControlFigures:
+class ControlMetrics:
     """Numbers of messages, and of what became of them since the operator began."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -22,7 +22,7 @@ class ControlMemory:
     """Uid of the driver pod and number of its restarts: another process has to be told again."""
     ordered: frozenset[str] = frozenset()
     forgotten: frozenset[str] = frozenset()
-    told: frozenset[str] = frozenset()
+    reported: frozenset[str] = frozenset()
     """Ids in the last orders: of what is to be published, of what need not be reported any more, and of messages from
     a channel that have ended."""
     not_taken: str = ""

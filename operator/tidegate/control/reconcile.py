@@ -15,7 +15,7 @@ from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.control.act import ControlActionExecutor
 from tidegate.control.actions import ControlPlan, GiveMessages
 from tidegate.control.index import ControlIndex
-from tidegate.control.metrics import ControlFigures
+from tidegate.control.metrics import ControlMetrics
 from tidegate.control.observe import FindSnapshot, observe_control
 from tidegate.control.rules.plan import decide_control
 from tidegate.engine.resource_key import Key
@@ -33,7 +33,7 @@ class ControlReconciler:
     index: Index
     actor: ControlActionExecutor
     poller: AgentPoller
-    figures: ControlFigures
+    metrics: ControlMetrics
     unreadable: InvalidResourceReporter
     clock_skew: Callable[[], float] = lambda: 0.0
     """Seconds by which our clock is ahead of the API server's."""
@@ -51,7 +51,7 @@ class ControlReconciler:
         """
         now = self.clock()
         if app[1] == NO_APP:
-            await self.unreadable.tell_all(self.index.of(ControlIndex).unreadable_in(app[0]), now, CONTROL_KIND)
+            await self.unreadable.report_all(self.index.of(ControlIndex).unreadable_in(app[0]), now, CONTROL_KIND)
             return None
         observation = observe_control(self.index, app, self.steady(), self.clock_skew(), self.find_snapshot)
         plan = decide_control(observation, now)
@@ -61,7 +61,7 @@ class ControlReconciler:
             outcome = await self.actor.carry_out(app, plan, now)
         finally:
             # Of a plan that ended half way, too: what it has written is what the next look starts with.
-            self.figures.show(app, self.index.of(ControlIndex).phases(app))
+            self.metrics.show(app, self.index.of(ControlIndex).phases(app))
         self._hurry(app, plan)
         if not observation.messages and not plan.actions:
             self.index.of(ControlIndex).memories.pop(app, None)

@@ -23,13 +23,13 @@ class ActionCounter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LookAgain:
+class ObserveAgain:
     """The world is not the observed one: the rest of the plan is void, and the key is observed again at once."""
 
     reason: str
 
 
-Outcome: TypeAlias = LookAgain | None
+Outcome: TypeAlias = ObserveAgain | None
 
 
 async def carry_out_in_order(
@@ -48,7 +48,7 @@ async def carry_out_in_order(
             little else.
 
     Returns:
-        LookAgain if the plan was given up half way, else None.
+        ObserveAgain if the plan was given up half way, else None.
 
     Raises:
         RetryLaterError: the API server cannot or does not want to; the reason is in the text.

@@ -62,19 +62,19 @@ class WorkQueue:
     """Keys that want to be looked at, now or later."""
 
     def __init__(
-        self, work: Work, figures: QueueMetrics, clock: Callable[[], float] = time.monotonic, subject: str = "app"
+        self, work: Work, metrics: QueueMetrics, clock: Callable[[], float] = time.monotonic, subject: str = "app"
     ) -> None:
         """Prepare a queue; :meth:`run_worker` makes it move.
 
         Args:
             work: called with one key; an exception means: again later, with a pause that doubles up to a cap.
-            figures: depth and latency are shown there.
+            metrics: depth and latency are shown there.
             clock: seconds, monotonic.
             subject: what a key names, in the log.
         """
         self._subject = subject
         self._work = work
-        self._figures = figures
+        self._metrics = metrics
         self._clock = clock
         self._waiting: deque[Key] = deque()
         self._since: dict[Key, float] = {}
@@ -93,7 +93,7 @@ class WorkQueue:
         elif key not in self._since:
             self._since[key] = self._clock()
             self._waiting.append(key)
-            self._figures.queue_depth.inc()
+            self._metrics.queue_depth.inc()
             self._some.set()
 
     def wake_after(self, key: Key, seconds: float) -> None:
@@ -143,8 +143,8 @@ class WorkQueue:
                 await self._some.wait()
                 continue
             key = self._waiting.popleft()
-            self._figures.queue_depth.dec()
-            self._figures.observe_queue_latency(self._clock() - self._since.pop(key))
+            self._metrics.queue_depth.dec()
+            self._metrics.observe_queue_latency(self._clock() - self._since.pop(key))
             self._busy[key] = False
             self._due.pop(key, None)
             try:
@@ -168,16 +168,16 @@ class WorkQueue:
         except RetryLaterError as error:
             pause = self._pause(key)
             log.warning("tried again later", again_after=pause, why=str(error))
-            self._figures.count_reconcile(REPEAT, self._clock() - started)
+            self._metrics.count_reconcile(REPEAT, self._clock() - started)
             return pause
         except Exception:
             # One resource must not end the operator; its back-off keeps it from using up a core.
             pause = self._pause(key)
             log.exception("reconcile failed", again_after=pause)
-            self._figures.count_reconcile(ERROR, self._clock() - started)
+            self._metrics.count_reconcile(ERROR, self._clock() - started)
             return pause
         self._failures.pop(key, None)
-        self._figures.count_reconcile(DONE, self._clock() - started)
+        self._metrics.count_reconcile(DONE, self._clock() - started)
         return again
 
     def _pause(self, key: Key) -> float:

@@ -98,19 +98,19 @@ class KubeClient:
     """
 
     def __init__(
-        self, connection: Connection, figures: RequestCounter, connections: int = 32, guard: Guard = always
+        self, connection: Connection, metrics: RequestCounter, connections: int = 32, guard: Guard = always
     ) -> None:
         """Prepare a client.
 
         Args:
             connection: where and who.
-            figures: where requests are counted.
+            metrics: where requests are counted.
             connections: how many requests may be under way at once; watches are not counted.
             guard: asked right before each attempt of a request that changes something is sent.
         """
         self._guard = guard
         self._connection = connection
-        self._figures = figures
+        self._metrics = metrics
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
@@ -148,7 +148,7 @@ class KubeClient:
 
     def count_watch(self, status: int) -> None:
         """Count a watch that the API server answered."""
-        self._figures.count_request("WATCH", str(status))
+        self._metrics.count_request("WATCH", str(status))
 
     async def get(self, path: str, kind: type[T], accept: str = JSON, *, longest: int = 0) -> T | Failure:
         """Read one object, or a list with its query in ``path``, as ``kind``.
@@ -270,9 +270,9 @@ class KubeClient:
         # Parsing each answer's date would cost too much.
         if not date or time.monotonic() - self._compared_at < _COMPARED_AGAIN_AFTER:
             return
-        told = _seconds_of(date)
-        if told is not None:
-            self._clock_skew, self._compared_at = time.time() - told, time.monotonic()
+        reported = _seconds_of(date)
+        if reported is not None:
+            self._clock_skew, self._compared_at = time.time() - reported, time.monotonic()
 
     async def _exchange(  # noqa: PLR0913, PLR0917 - what differs between requests
         self,
@@ -291,11 +291,11 @@ class KubeClient:
             async with session.request(method, url, data=body, headers=headers, timeout=limits) as response:
                 text = await read_body(response, longest)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            self._figures.count_request(method, "none", time.monotonic() - started)
+            self._metrics.count_request(method, "none", time.monotonic() - started)
             if isinstance(error.__cause__, NotLeadingError):
                 raise error.__cause__ from None  # aiohttp takes what the body raises for an error of the connection
             return Unavailable(f"{type(error).__name__}: {error}")
-        self._figures.count_request(method, str(response.status), time.monotonic() - started)
+        self._metrics.count_request(method, str(response.status), time.monotonic() - started)
         if text is None:
             return TooLong(messages.answer_too_long(longest))
         self._compare_clocks(response.headers.get("Date", ""))

@@ -84,7 +84,7 @@ class Leadership:
         self._namespace, self._name = place
         self._changed = changed
         self._clock = clock
-        self._told = (False, "")
+        self._reported = (False, "")
         self.problem = messages.LEASE_NOT_READ
         """Why the last answer said nothing about the Lease; empty if it did."""
 
@@ -120,7 +120,7 @@ class Leadership:
 
     def _tell(self) -> None:
         leads, leader = self.holds(), self._candidate.leader
-        led, known = self._told
+        led, known = self._reported
         if leader != known:
             log.info("lease observed", lease=self._lease_name(), holder=leader, identity=self._candidate.identity)
         if leads != led:
@@ -129,7 +129,7 @@ class Leadership:
             log.info("leading", lease=self._lease_name(), identity=self._candidate.identity)
         if self._candidate.ended:
             log.info("leading no more" if led else "candidature ended", reason=self._candidate.ended)
-        self._told = (leads, leader)
+        self._reported = (leads, leader)
 
     async def _send(self, request: Request, patience: float) -> Answer:
         path, once = item("Lease", self._namespace, self._name), self._client.send_beside

@@ -10,7 +10,7 @@ from typing import Any, Protocol, assert_never
 import msgspec
 import structlog
 
-from tidegate.access.act import AccessKeeper, Taken
+from tidegate.access.act import AccessManager, Taken
 from tidegate.agent.client import AgentClient, Unanswered
 from tidegate.api.stream_snapshot import (
     ANNOTATION_KEEP,
@@ -26,7 +26,7 @@ from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.pods.act import delete_pod
 from tidegate.cache.pods.limit_ranges import learn_floors
 from tidegate.engine.events import EventPublisher
-from tidegate.engine.outcome import ActionCounter, LookAgain, Outcome, carry_out_in_order, must
+from tidegate.engine.outcome import ActionCounter, ObserveAgain, Outcome, carry_out_in_order, must
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import AddFinalizer, EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.status_patch import merge_difference
@@ -39,7 +39,7 @@ from tidegate.pods.records.read_pods import Pod, build_record
 from tidegate.pods.records.record import process_of
 from tidegate.snapshots import actions as about_snapshots
 from tidegate.snapshots.index import SnapshotIndex
-from tidegate.snapshots.metrics import SnapshotFigures
+from tidegate.snapshots.metrics import SnapshotMetrics
 from tidegate.snapshots.observation import PodRefusal
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.reasons import Reason
@@ -66,11 +66,11 @@ class _Run:
         return item(SNAPSHOT_KIND, *self.snapshot.key)
 
 
-class SnapshotActorFigures(ActionCounter, Protocol):
+class SnapshotActorMetrics(ActionCounter, Protocol):
     """Where actions are counted, and what became of snapshots."""
 
     @property
-    def snapshots(self) -> SnapshotFigures:
+    def snapshots(self) -> SnapshotMetrics:
         """Those of snapshots."""
 
 
@@ -81,9 +81,9 @@ class SnapshotActionExecutor:
     _client: KubeClient
     _agents: AgentClient
     _index: Index
-    _access: AccessKeeper
+    _access: AccessManager
     _events: EventPublisher
-    _figures: SnapshotActorFigures
+    _metrics: SnapshotActorMetrics
 
     async def carry_out(self, snapshot: StreamSnapshot, plan: about_snapshots.SnapshotPlan, now: float) -> Outcome:
         """Carry out the plan's actions in order.
@@ -94,14 +94,14 @@ class SnapshotActionExecutor:
             now: seconds since the epoch; the time of the decision.
 
         Returns:
-            LookAgain if the plan was given up half way, else None.
+            ObserveAgain if the plan was given up half way, else None.
 
         Raises:
             RetryLaterError: the API server cannot or does not want to; the reason is in the text.
         """
         made = (action.manifest for action in plan.actions if isinstance(action, about_snapshots.CreateSnapshotPod))
         run = _Run(snapshot, now, next((manifest["metadata"]["name"] for manifest in made), ""))
-        return await carry_out_in_order(plan.actions, partial(self._carry_out_one, run), self._figures, _BOOKKEEPING)
+        return await carry_out_in_order(plan.actions, partial(self._carry_out_one, run), self._metrics, _BOOKKEEPING)
 
     async def let_go(self, unreadable: UnreadableResource, now: float) -> None:
         """Let a deleted resource go that cannot be read; its files stay, because nobody knows what was asked for.
@@ -113,8 +113,8 @@ class SnapshotActionExecutor:
         if SNAPSHOT_FINALIZER not in metadata.finalizers:
             return
         message = refusal_messages.files_retained(unreadable.problem)
-        told = PublishEvent(Reason.SNAPSHOT_RETAINED, message, True, "kept")
-        await self._events.publish(metadata, told, now, SNAPSHOT_KIND)
+        events = PublishEvent(Reason.SNAPSHOT_RETAINED, message, True, "kept")
+        await self._events.publish(metadata, events, now, SNAPSHOT_KIND)
         left = [name for name in metadata.finalizers if name != SNAPSHOT_FINALIZER]
         change = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": left}}
         # The answer is not decoded: it cannot be read either.
@@ -164,11 +164,11 @@ class SnapshotActionExecutor:
     def _count(self, app: Key, what: about_snapshots.Counting) -> None:
         match what:
             case about_snapshots.CountVerification(result=result):
-                self._figures.snapshots.count_verified(app, result)
+                self._metrics.snapshots.count_verified(app, result)
             case about_snapshots.CountExport(complete=complete):
-                self._figures.snapshots.count_exported(app, complete)
+                self._metrics.snapshots.count_exported(app, complete)
             case about_snapshots.CountTakenByPod(seconds=seconds, copied=copied, shared=shared):
-                self._figures.snapshots.count_taken_by_pod(app, seconds, copied=copied, shared=shared)
+                self._metrics.snapshots.count_taken_by_pod(app, seconds, copied=copied, shared=shared)
             case _:
                 assert_never(what)
 
@@ -188,10 +188,10 @@ class SnapshotActionExecutor:
     async def _patch(self, run: _Run, change: dict[str, Any], part: str = "") -> Outcome:
         answer = await self._client.merge_patch(run.path + part, change, StreamSnapshot)
         if isinstance(answer, Conflict):
-            return await self._read_anew(run)
+            return await self._read_again(run)
         if isinstance(answer, NotFound):
             self._index.of(SnapshotIndex).remove(run.key, run.snapshot.metadata.uid)
-            return LookAgain("the snapshot is gone")
+            return ObserveAgain("the snapshot is gone")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"write to the snapshot: {answer}")
         # The watch reports a resource that is gone with its last finalizer.
@@ -203,13 +203,13 @@ class SnapshotActionExecutor:
         metadata = snapshot.metadata
         answer = await self._client.delete(run.path, metadata.uid, metadata.resource_version)
         if isinstance(answer, NotFound | Conflict):
-            return await self._read_anew(run)
+            return await self._read_again(run)
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"deletion of the snapshot: {answer}")
-        self._figures.snapshots.count_expired(run.snapshot.app_key)
+        self._metrics.snapshots.count_expired(run.snapshot.app_key)
         return None
 
-    async def _read_anew(self, run: _Run) -> Outcome:
+    async def _read_again(self, run: _Run) -> Outcome:
         answer = await self._client.get(run.path, StreamSnapshot)
         if isinstance(answer, NotFound):
             self._index.of(SnapshotIndex).remove(run.key, run.snapshot.metadata.uid)
@@ -217,7 +217,7 @@ class SnapshotActionExecutor:
             raise RetryLaterError(f"read of the snapshot: {answer}")
         else:
             self._index.of(SnapshotIndex).put(answer)
-        return LookAgain("the snapshot has changed")
+        return ObserveAgain("the snapshot has changed")
 
     # --- the driver's agent ---
 
@@ -225,20 +225,20 @@ class SnapshotActionExecutor:
         answer = await self._agents.order_snapshots(run.snapshot.app_key, action.pod, action.orders)
         not_taken = answer.reason if isinstance(answer, Unanswered) else ""
         self._remember(run.key, ordered_at=run.now, ordered_to=process_of(action.pod), not_taken=not_taken)
-        return LookAgain(f"the order was not taken: {not_taken}") if not_taken else None
+        return ObserveAgain(f"the order was not taken: {not_taken}") if not_taken else None
 
     # --- pods ---
 
     async def _ensure_access(self, run: _Run) -> Outcome:
         known = self._index.app(run.snapshot.app_key)
         if not isinstance(known, KnownApp):
-            return LookAgain("the application has gone")
+            return ObserveAgain("the application has gone")
         answer = await self._access.ensure(known.app)
         if isinstance(answer, Taken):
             message = refusal_messages.access_name_taken(answer.kind, access_name(known.app.metadata.name))
             return self._refuse(run, Reason.ACCESS_NAME_TAKEN, message)
         if isinstance(answer, Invalid | Forbidden):
-            return self._refuse_as_told(
+            return self._refuse_as_reported(
                 run, answer, refusal_messages.refused(refusal_messages.DRIVERS_ACCESS, answer.message)
             )
         must(answer, "creation of the driver's access")
@@ -248,22 +248,22 @@ class SnapshotActionExecutor:
         answer = await self._client.create(collection_of(manifest), manifest, Pod)
         name = manifest["metadata"]["name"]
         if isinstance(answer, AlreadyExists):
-            return await self._look_at_occupant(run, name)
+            return await self._inspect_occupant(run, name)
         if isinstance(answer, Invalid | Forbidden | NotFound):
             # The cause may be a deleted ServiceAccount: check the access again.
             self._index.checked_access.discard(run.snapshot.app_key)
             learned = await learn_floors(self._client, self._index, run.key[0], answer) is not None
             message = refusal_messages.pod_refused(manifest, answer, self._index.floors_of(run.key[0]))
-            return self._refuse_as_told(run, answer, message, at_once=learned)
+            return self._refuse_as_reported(run, answer, message, at_once=learned)
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"creation of pod {name}: {answer}")
         self._index.put_pod(build_record(answer))
         return None
 
-    async def _look_at_occupant(self, run: _Run, name: str) -> Outcome:
+    async def _inspect_occupant(self, run: _Run, name: str) -> Outcome:
         answer = await self._client.get(item("Pod", run.key[0], name), Pod)
         if isinstance(answer, NotFound):
-            return LookAgain("the pod was there a moment ago")
+            return ObserveAgain("the pod was there a moment ago")
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of pod {name}: {answer}")
         record = build_record(answer)
@@ -272,22 +272,22 @@ class SnapshotActionExecutor:
             return self._refuse(run, Reason.POD_NAME_TAKEN, message)
         if not record.labelled or record.app != run.snapshot.app_key[1]:
             log.warning("the pod lost the labels by which it is watched, and goes", pod=name)
-            return await delete_pod(self._client, self._index, record) or LookAgain("the pod goes")
+            return await delete_pod(self._client, self._index, record) or ObserveAgain("the pod goes")
         self._index.put_pod(record)
-        return LookAgain("the pod is there")
+        return ObserveAgain("the pod is there")
 
-    def _refuse_as_told(self, run: _Run, answer: Failure, told: str, *, at_once: bool = False) -> Outcome:
+    def _refuse_as_reported(self, run: _Run, answer: Failure, reported: str, *, at_once: bool = False) -> Outcome:
         if isinstance(answer, Forbidden) and answer.namespace_terminating:
             message = refusal_messages.namespace_terminating(run.key[0])
             return self._refuse(run, Reason.NAMESPACE_TERMINATING, message)
-        return self._refuse(run, Reason.LAUNCH_REFUSED, told, at_once=at_once)
+        return self._refuse(run, Reason.LAUNCH_REFUSED, reported, at_once=at_once)
 
     def _refuse(self, run: _Run, reason: Reason, message: str, *, at_once: bool = False) -> Outcome:
         known = self._index.of(SnapshotIndex).memory(run.key).refusal
         attempts = known.attempts + 1 if known is not None and known.pod_name == run.pod_name else 1
         attempts = 0 if at_once else attempts
         self._remember(run.key, refusal=PodRefusal(run.pod_name, reason, message, run.now, attempts))
-        return LookAgain(message)
+        return ObserveAgain(message)
 
     def _remember(self, key: Key, **changes: Any) -> None:
         if self._index.of(SnapshotIndex).get(key) is not None:

@@ -25,7 +25,7 @@ class SnapshotController:
     """Brings StreamSnapshots into the index and wakes them, and the applications to which they matter."""
 
     client: KubeClient
-    figures: EventCounter
+    metrics: EventCounter
     index: Index
     queue: WorkQueue
     pods: SnapshotPods
@@ -49,7 +49,7 @@ class SnapshotController:
     async def watch(self, namespace: str) -> None:
         """Keep the index's snapshots up to date, for ever."""
         index = self.index.of(SnapshotIndex)
-        await follow(self.client, self.figures, SNAPSHOT_KIND, namespace, index, decode_snapshot, self._wake)
+        await follow(self.client, self.metrics, SNAPSHOT_KIND, namespace, index, decode_snapshot, self._wake)
 
     def running(self, concurrency: int) -> list[Running]:
         """Return what the leader runs."""
@@ -64,8 +64,8 @@ class SnapshotController:
     def wake_for(self, app: Key) -> None:
         """Have the snapshots looked at for which it matters what an application does."""
         known = self.index.reports.get(app)
-        told = known.report.snapshots if known is not None else ()
-        damaged = {report.id for report in told if report.reason is Reason.SNAPSHOT_DAMAGED}
+        reported = known.report.snapshots if known is not None else ()
+        damaged = {report.id for report in reported if report.reason is Reason.SNAPSHOT_DAMAGED}
         for key in sorted(self.index.of(SnapshotIndex).waiting_for(app, damaged)):
             self.queue.wake(key)
 

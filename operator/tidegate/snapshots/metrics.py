@@ -19,7 +19,7 @@ _Group = tuple[str, str, str]
 _SECONDS = (5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 1800, 3600, 7200)
 
 
-class SnapshotFigures:
+class SnapshotMetrics:
     """Numbers of snapshots, and of failures since the operator began."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

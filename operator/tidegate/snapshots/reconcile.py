@@ -20,7 +20,7 @@ from tidegate.pods.records.platform import Platform
 from tidegate.snapshots.act import SnapshotActionExecutor
 from tidegate.snapshots.actions import GiveOrders, SnapshotPlan
 from tidegate.snapshots.index import SnapshotIndex
-from tidegate.snapshots.metrics import SnapshotFigures
+from tidegate.snapshots.metrics import SnapshotMetrics
 from tidegate.snapshots.observation import SnapshotObservation, pods_of, start_timeout, with_pods
 from tidegate.snapshots.observe import observe_snapshot
 from tidegate.snapshots.pods_at_work import SnapshotPods
@@ -38,7 +38,7 @@ class SnapshotReconciler:
     actor: SnapshotActionExecutor
     poller: AgentPoller
     pods: SnapshotPods
-    figures: SnapshotFigures
+    metrics: SnapshotMetrics
     unreadable: InvalidResourceReporter
     wake_app: Callable[[Key], None]
     """Has an application looked at to which the snapshot matters."""
@@ -62,7 +62,7 @@ class SnapshotReconciler:
         observation = observe_snapshot(self.index, key, self.platform, self.steady(), self.clock_skew())
         if observation is None:
             self._looks.forget(key)
-            self.figures.forget(key)
+            self.metrics.forget(key)
             self.pods.follow(key, None)
             await self._let_go(key, now)
             return None
@@ -79,17 +79,17 @@ class SnapshotReconciler:
         self.pods.follow(key, observation.taking or observation.verifying or observation.exporting)
         if outcome is None:
             self._looks.forget(key)
-            return earliest(plan.wake_after, self._look_again_in(key))
+            return earliest(plan.wake_after, self._observe_again_in(key))
         return self._looks.again(key, outcome.reason)
 
     async def _explained(self, o: SnapshotObservation) -> SnapshotObservation:
         """Return an observation with what keeps its pods from beginning."""
         if self.starts is None:
             return o
-        delays = await self.starts.look(pods_of(o), start_timeout(o))
+        delays = await self.starts.check(pods_of(o), start_timeout(o))
         return with_pods(o, delays.of) if delays.by_uid else o
 
-    def _look_again_in(self, key: Key) -> float | None:
+    def _observe_again_in(self, key: Key) -> float | None:
         """Return in how many seconds events are to be read of the pods that there are now; None: of none."""
         after = observe_snapshot(self.index, key, self.platform, self.steady(), self.clock_skew())
         if self.starts is None or after is None:
@@ -99,7 +99,7 @@ class SnapshotReconciler:
     async def _let_go(self, key: Key, now: float) -> None:
         unreadable = self.index.of(SnapshotIndex).unreadable(key)
         if unreadable is not None and unreadable.metadata.deletion_timestamp is None:
-            await self.unreadable.tell(unreadable, now, SNAPSHOT_KIND)
+            await self.unreadable.report(unreadable, now, SNAPSHOT_KIND)
             return
         if unreadable is not None:
             await self.actor.let_go(unreadable, now)
@@ -108,7 +108,7 @@ class SnapshotReconciler:
         after = self.index.of(SnapshotIndex).get(key)
         if after is None:
             return
-        self.figures.show(before, after)
+        self.metrics.show(before, after)
         if after.metadata.resource_version != before.metadata.resource_version:
             # The watch brings no news of what we wrote ourselves.
             if after.is_final != before.is_final:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from tidegate.access.act import AccessKeeper
+from tidegate.access.act import AccessManager
 from tidegate.access.keys import OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
@@ -38,7 +38,7 @@ from tidegate.snapshots.controller import SnapshotController
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate.snapshots.reconcile import SnapshotReconciler
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate.wiring.running_operator import Operator
 
 
@@ -48,12 +48,12 @@ def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share
     client: KubeClient,
     agents: AgentClient,
     keys: OperatorKeys,
-    figures: Figures,
+    metrics: OperatorMetrics,
 ) -> Operator:
     """Return an operator that has all its parts, none of which runs yet."""
     large = LargeApps(settings.large_apps_of_namespace_mib * MIB, settings.large_apps_mib * MIB)
     index = Index(settings.watch_namespaces or ("",), large)
-    access, events = AccessKeeper(client, index), EventPublisher(client)
+    access, events = AccessManager(client, index), EventPublisher(client)
 
     async def work(key: tuple[str, str]) -> float | None:
         return await reconciler.reconcile(key)
@@ -72,47 +72,47 @@ def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share
         control.wake_for(key)
         autoscaling.wake_for(key)
 
-    queue = WorkQueue(work, figures)
-    snapshot_queue = WorkQueue(work_on_snapshot, figures, subject="snapshot")
+    queue = WorkQueue(work, metrics)
+    snapshot_queue = WorkQueue(work_on_snapshot, metrics, subject="snapshot")
     pods = SnapshotPods(index, agents, snapshot_queue.wake)
-    dividing = RepartitionPods(index, agents, queue.wake)
-    beside: tuple[Running, ...] = ((1, "repartitions pods", dividing.run),)
-    part = SnapshotController(client, figures, index, snapshot_queue, pods, queue.wake, beside)
-    control = ControlController(client, figures, index, WorkQueue(work_on_messages, figures))
-    autoscaling = AutoscalingController(index, WorkQueue(work_on_scale, figures))
+    repartitioning = RepartitionPods(index, agents, queue.wake)
+    beside: tuple[Running, ...] = ((1, "repartitions pods", repartitioning.run),)
+    part = SnapshotController(client, metrics, index, snapshot_queue, pods, queue.wake, beside)
+    control = ControlController(client, metrics, index, WorkQueue(work_on_messages, metrics))
+    autoscaling = AutoscalingController(index, WorkQueue(work_on_scale, metrics))
     quotas = Quotas(client)
-    scale = AutoscalingReconciler(index, quotas, figures.autoscaling, queue.wake)
+    scale = AutoscalingReconciler(index, quotas, metrics.autoscaling, queue.wake)
     platform = Platform(
         settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format, keys.id
     )
     secrets = LaunchSecrets(client, keys, platform)
-    actor = ActionExecutor(client, agents, index, access, secrets, events, figures, queue.wake)
-    poller = AgentPoller(index, agents, queue, figures, settings.agent_concurrency)
-    teller = InvalidResourceReporter(client, events)
-    reconciler = Reconciler(index, platform, actor, poller, figures, teller, wake_beside=wake_beside)
-    reconciler.follow_repartition, reconciler.quotas, reconciler.trials = (
-        dividing.follow,
+    actor = ActionExecutor(client, agents, index, access, secrets, events, metrics, queue.wake)
+    poller = AgentPoller(index, agents, queue, metrics, settings.agent_concurrency)
+    reporter = InvalidResourceReporter(client, events)
+    reconciler = Reconciler(index, platform, actor, poller, metrics, reporter, wake_beside=wake_beside)
+    reconciler.follow_repartition, reconciler.quotas, reconciler.pod_dry_run = (
+        repartitioning.follow,
         quotas,
         PodDryRun(client, index=index),
     )
-    reconciler.executor_trials, reconciler.references = ExecutorDryRun(client), ReferenceChecks(client)
+    reconciler.executor_dry_run, reconciler.references = ExecutorDryRun(client), ReferenceChecks(client)
     starts = StartEvents(client, lambda: time.time() - client.clock_skew())
-    snapshot_actor = SnapshotActionExecutor(client, agents, index, access, events, figures)
+    snapshot_actor = SnapshotActionExecutor(client, agents, index, access, events, metrics)
     snapshots = SnapshotReconciler(
         index,
         platform,
         snapshot_actor,
         poller,
         part.pods,
-        figures.snapshots,
-        teller,
+        metrics.snapshots,
+        reporter,
         queue.wake,
         part.wake_beside,
         client.clock_skew,
     )
     reconciler.starts = snapshots.starts = starts
-    control_actor = ControlActionExecutor(client, agents, index, events, figures)
-    messages = ControlReconciler(index, control_actor, poller, figures.control, teller, client.clock_skew)
+    control_actor = ControlActionExecutor(client, agents, index, events, metrics)
+    messages = ControlReconciler(index, control_actor, poller, metrics.control, reporter, client.clock_skew)
     messages.find_snapshot = index.of(SnapshotIndex).get
     parts, leads = (part, control, autoscaling), asyncio.Event()
-    return Operator(settings, connection, client, figures, index, queue, poller, leads, parts=parts, events=events)
+    return Operator(settings, connection, client, metrics, index, queue, poller, leads, parts=parts, events=events)

@@ -18,19 +18,21 @@ from tidegate.cache.large_apps import LargeApp
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.bounded_response import Names, bounded_by
 from tidegate.kube.connection import Connection
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 
 _WATCH_SECONDS = 540
 _PAGE = 10
 """Applications that are listed at a time."""
 
 
-def build_registry(connection: Connection, index: Index, queue: WorkQueue, figures: Figures) -> kopf.OperatorRegistry:
+def build_registry(
+    connection: Connection, index: Index, queue: WorkQueue, metrics: OperatorMetrics
+) -> kopf.OperatorRegistry:
     """Return kopf's registry with our two handlers."""
     registry = kopf.OperatorRegistry()
 
     def count(request: aiohttp.ClientRequest, status: int) -> None:
-        figures.count_request("WATCH" if "watch" in request.url.query else request.method, str(status))
+        metrics.count_request("WATCH" if "watch" in request.url.query else request.method, str(status))
 
     def admits(names: Names, size: int) -> bool:
         key = (names.namespace, names.name)
@@ -43,7 +45,7 @@ def build_registry(connection: Connection, index: Index, queue: WorkQueue, figur
 
     def is_news(event: kopf.RawEvent, **_: Any) -> bool:
         # kopf asks once for each event; what it does to call a handler is half of what an event costs.
-        figures.count_event(PLURAL)
+        metrics.count_event(PLURAL)
         return event["type"] == "DELETED" or index.is_news(event["object"]) or index.large.has_changes
 
     @kopf.on.event(GROUP, VERSION, PLURAL, when=is_news, registry=registry)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 
 EVERY = 0.25
 """Seconds between two looks: what holds the loop up for less than this is seen in part."""
@@ -18,14 +18,14 @@ log = structlog.get_logger()
 
 
 async def measure_delay(
-    figures: Figures,
+    metrics: OperatorMetrics,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
     """Measure for ever by how much the loop wakes somebody too late.
 
     Args:
-        figures: take in each delay.
+        metrics: take in each delay.
         clock: seconds, monotonic.
         sleep: waits for so many seconds, or longer if the loop is held up.
     """
@@ -33,6 +33,6 @@ async def measure_delay(
         began = clock()
         await sleep(EVERY)
         late = max(0.0, clock() - began - EVERY)
-        figures.observe_loop_delay(late)
+        metrics.observe_loop_delay(late)
         if late >= LONG:
             log.warning("the event loop was held up", seconds=round(late, 3))

@@ -10,11 +10,11 @@ import functools
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.process_collector import ProcessCollector
 
-from tidegate.app.metrics.apps import AppFigures
-from tidegate.autoscaling.metrics import AutoscalingFigures
-from tidegate.control.metrics import ControlFigures
+from tidegate.app.metrics.apps import AppMetrics
+from tidegate.autoscaling.metrics import AutoscalerMetrics
+from tidegate.control.metrics import ControlMetrics
 from tidegate.engine.workqueue import RESULTS
-from tidegate.snapshots.metrics import SnapshotFigures
+from tidegate.snapshots.metrics import SnapshotMetrics
 
 # A time of creation beside every counter and histogram would double the number of series and tell nothing.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -22,18 +22,18 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Figures(AppFigures):
+class OperatorMetrics(AppMetrics):
     """Counters, histograms and gauges on a registry of their own."""
 
     def __init__(self) -> None:
         """Register everything."""
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._make_figures_of_the_process(registry)
+        self._make_process_metrics(registry)
         super().__init__(registry)
-        self.snapshots = SnapshotFigures(registry)
-        self.control = ControlFigures(registry)
-        self.autoscaling = AutoscalingFigures(registry)
+        self.snapshots = SnapshotMetrics(registry)
+        self.control = ControlMetrics(registry)
+        self.autoscaling = AutoscalerMetrics(registry)
         # Looking a series up costs more than counting. Only series that are never removed may be kept like this.
         self._requests_of = functools.cache(self._requests.labels)
         self._request_seconds_of = functools.cache(self._request_seconds.labels)
@@ -42,7 +42,7 @@ class Figures(AppFigures):
         self._polls_of = functools.cache(self._polls.labels)
         self._events_of = functools.cache(self._events.labels)
 
-    def _make_figures_of_the_process(self, registry: CollectorRegistry) -> None:
+    def _make_process_metrics(self, registry: CollectorRegistry) -> None:
         self._reconciles = Counter("tidegate_reconciles", "Reconciles by result.", ("result",), registry=registry)
         self._reconcile_seconds = Histogram(
             "tidegate_reconcile_duration_seconds", "Duration of a reconcile.", buckets=_SECONDS, registry=registry

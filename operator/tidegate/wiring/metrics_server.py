@@ -7,14 +7,14 @@ from collections.abc import Callable
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 
 
-async def serve_metrics(figures: Figures, port: int, ready: Callable[[], str]) -> web.AppRunner:
+async def serve_metrics(operator_metrics: OperatorMetrics, port: int, ready: Callable[[], str]) -> web.AppRunner:
     """Start the server and return it; the caller cleans it up.
 
     Args:
-        figures: what /metrics shows.
+        operator_metrics: what /metrics shows.
         port: on all addresses of the pod, because kubelet and Prometheus come from outside of it.
         ready: returns what is still missing before the operator can work, or an empty string.
 
@@ -23,7 +23,9 @@ async def serve_metrics(figures: Figures, port: int, ready: Callable[[], str]) -
     """
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(figures.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return web.Response(
+            body=generate_latest(operator_metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
+        )
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")

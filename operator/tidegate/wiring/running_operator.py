@@ -26,7 +26,7 @@ from tidegate.kube.paths import collection
 from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
 from tidegate.settings import Settings
 from tidegate.wiring.loop_delay import measure_delay
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 
 DRAIN_SECONDS = 10.0
 log = structlog.get_logger()
@@ -39,7 +39,7 @@ class Operator:
     settings: Settings
     connection: Connection
     client: KubeClient
-    figures: Figures
+    metrics: OperatorMetrics
     index: Index
     queue: WorkQueue
     poller: AgentPoller
@@ -66,7 +66,7 @@ class Operator:
 
     async def watch_pods(self, namespace: str) -> None:
         """Keep the index's pods up to date, for ever."""
-        await watch_pods(self.client, self.figures, self.index, self.queue.wake, namespace)
+        await watch_pods(self.client, self.metrics, self.index, self.queue.wake, namespace)
 
     async def watch_ends(self, namespace: str) -> None:
         """Have the index forget applications that are gone, for ever: kopf tells only of those it was watching."""
@@ -102,7 +102,7 @@ class Operator:
 
     def note_leading(self, leads: bool) -> None:
         """Begin, or show that it is over: the guard of all requests needs no telling."""
-        self.figures.show_leader(leads)
+        self.metrics.show_leader(leads)
         if leads:
             self.queue.begin()
             for part in self.parts:
@@ -150,7 +150,7 @@ def start_parts(operator: Operator) -> list[asyncio.Task[None]]:
     if operator.leadership is not None:
         tasks.append(supervise(partial(operator.stand, operator.leadership), "leadership"))
     tasks.append(supervise(operator.connection.renew_tokens, "tokens"))
-    tasks.append(supervise(partial(measure_delay, operator.figures), "loop delay"))
+    tasks.append(supervise(partial(measure_delay, operator.metrics), "loop delay"))
     return tasks
 
 

@@ -111,7 +111,7 @@ def read_header(header: str, method: str, target: str) -> tuple[SignedRequest, s
     return SignedRequest(method, target, digest, challenge, nonce), signature
 
 
-def is_word(text: str) -> bool:
+def is_token(text: str) -> bool:
     """Return whether a text can be a nonce or a challenge."""
     return _WORD.fullmatch(text) is not None
 

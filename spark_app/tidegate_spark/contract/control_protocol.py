@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate_spark.contract.json_form import Word
+from tidegate_spark.contract.json_form import OpenEnum
 
 CONTROL_COMMAND = "/v1/control"
 """POST, bearer token, body :class:`ControlOrders`: 202 means that each will be in the log, in this order."""
@@ -78,7 +78,7 @@ class ControlOrder:
     """Who sent it, for people: ``namespace/name`` of the resource."""
 
 
-class MessageState(Word):
+class MessageState(OpenEnum):
     """How far one message is."""
 
     LOGGED = "Logged"

@@ -19,14 +19,14 @@ _LONGEST_SHOWN = 100
 """Characters of a value or a name in a message: whoever may write a form may put a megabyte there."""
 
 
-class Word(str, Enum):
+class OpenEnum(str, Enum):
     """A word that a runtime reports: a newer one may know more, and the rest of its report is to be read all the same.
 
     Whoever reads a stored form refuses such a word (:func:`from_stored`): it would be lost when the form is written.
     """
 
     @classmethod
-    def _missing_(cls, value: object) -> Word | None:
+    def _missing_(cls, value: object) -> OpenEnum | None:
         return cls.__members__.get(UNKNOWN) if isinstance(value, str) else None
 
 
@@ -146,7 +146,7 @@ def _object_of(kind: type, text: str | bytes) -> dict[str, Any]:
 class _Reader:
     """Reads values by their type hints; ``where`` names the place in messages."""
 
-    unknown_words: bool = False
+    unknown_values: bool = False
     """Read a word that is not known as the member ``UNKNOWN`` of its kind, if that has one."""
     unknown_fields: bool = True
     """Ignore fields that are not known."""
@@ -173,19 +173,19 @@ class _Reader:
         if kind is Any:
             return value
         if issubclass(kind, Enum):
-            return self._read_word(kind, value, where)
+            return self._read_open_enum(kind, value, where)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             return _float_of(value, where)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise ValueError(f"{where}: expected {kind.__name__}, got {type(value).__name__}")
         return value
 
-    def _read_word(self, kind: type[Enum], value: Any, where: str) -> Enum:
+    def _read_open_enum(self, kind: type[Enum], value: Any, where: str) -> Enum:
         try:
             word = kind(value)
         except (ValueError, TypeError):
             word = None
-        if word is None or (word.name == UNKNOWN and word.value != value and not self.unknown_words):
+        if word is None or (word.name == UNKNOWN and word.value != value and not self.unknown_values):
             kind_of_error = ValueError if self.unknown_fields else NewerOrderError
             raise kind_of_error(f"{where}: {value!r:.{_LONGEST_SHOWN}} is not a known {kind.__name__}")
         return word
@@ -213,13 +213,13 @@ def _float_of(value: int, where: str) -> float:
         raise ValueError(f"{where}: the number is too large") from error
 
 
-_EXACT, _TOLERANT, _WHOLE = _Reader(), _Reader(unknown_words=True), _Reader(unknown_fields=False)
+_EXACT, _TOLERANT, _WHOLE = _Reader(), _Reader(unknown_values=True), _Reader(unknown_fields=False)
 
 
 def _without_defaults(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
-        told = (f for f in dataclasses.fields(value) if getattr(value, f.name) != _default_of(f))
-        return {f.name: _without_defaults(getattr(value, f.name)) for f in told}
+        reported = (f for f in dataclasses.fields(value) if getattr(value, f.name) != _default_of(f))
+        return {f.name: _without_defaults(getattr(value, f.name)) for f in reported}
     if isinstance(value, tuple):
         return [_without_defaults(each) for each in value]
     return {name: _without_defaults(each) for name, each in value.items()} if isinstance(value, dict) else value

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate_spark.contract.control_protocol import ChannelSettings, ControlReport, ControlSettings
-from tidegate_spark.contract.json_form import Word
+from tidegate_spark.contract.json_form import OpenEnum
 from tidegate_spark.contract.json_form import from_json as from_json  # noqa: PLC0414 - said so that importers may take it
 from tidegate_spark.contract.json_form import from_order as from_order  # noqa: PLC0414 - likewise
 from tidegate_spark.contract.json_form import from_report as from_report  # noqa: PLC0414 - likewise
@@ -345,7 +345,7 @@ DEPENDENCY_REASONS = frozenset(
 """Faults outside the application: waited for and retried for ever, and not the application's failures."""
 
 
-class DriverState(Word):
+class DriverState(OpenEnum):
     """What the driver process is doing."""
 
     STARTING = "Starting"

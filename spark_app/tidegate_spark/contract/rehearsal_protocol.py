@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from tidegate_spark.contract.json_form import Word
+from tidegate_spark.contract.json_form import OpenEnum
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.contract.reasons import Reason
 
@@ -39,7 +39,7 @@ class Rehearsal:
     """Those of the previous version: as long as there is time, the new one is waited for to start them, too."""
 
 
-class RehearsalResult(Word):
+class RehearsalResult(OpenEnum):
     """What a rehearsal says of the version."""
 
     PASSED = "Passed"

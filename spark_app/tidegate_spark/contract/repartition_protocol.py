@@ -99,7 +99,7 @@ class RepartitionEnd:
 
 
 @dataclass(frozen=True)
-class Unfit:
+class RepartitionObstacle:
     """Why state cannot be repartitioned, and what to do about it."""
 
     what: Reason
@@ -114,15 +114,15 @@ def without_last(end: RepartitionEnd, number: int) -> RepartitionEnd:
 
 def needs_repartition(queries: Mapping[str, StateFacts], partitions: int) -> bool:
     """Return whether any query's state has another number of partitions; pure."""
-    return any(is_divided_otherwise(facts, partitions) for facts in queries.values())
+    return any(has_other_partitions(facts, partitions) for facts in queries.values())
 
 
-def is_divided_otherwise(facts: StateFacts, partitions: int) -> bool:
+def has_other_partitions(facts: StateFacts, partitions: int) -> bool:
     """Return whether a query's state has another number of partitions; one without state has none. Pure."""
     return bool(facts.operators) and facts.partitions != partitions
 
 
-def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version: str) -> Unfit | None:
+def find_obstacle(queries: Mapping[str, StateFacts], partitions: int, spark_version: str) -> RepartitionObstacle | None:
     """Return why Spark cannot repartition this state, None if nothing is known against it. Pure.
 
     Args:
@@ -130,16 +130,16 @@ def why_unfit(queries: Mapping[str, StateFacts], partitions: int, spark_version:
         partitions: into so many.
         spark_version: of the image that it would be done in; empty if that is not known.
     """
-    concerned = {name: facts for name, facts in sorted(queries.items()) if is_divided_otherwise(facts, partitions)}
+    concerned = {name: facts for name, facts in sorted(queries.items()) if has_other_partitions(facts, partitions)}
     if not concerned:
         return None
     release = _RELEASE.match(spark_version)
     if release is not None and (int(release[1]), int(release[2])) < FIRST_SPARK:
         first = ".".join(map(str, FIRST_SPARK))
         message = messages.spark_too_old(spark_version, first, BACK, second_way(queries, partitions))
-        return Unfit(Reason.SPARK_TOO_OLD, message)
-    found = (_why_query_unfit(name, facts) for name, facts in concerned.items())
-    return next((unfit for unfit in found if unfit is not None), None)
+        return RepartitionObstacle(Reason.SPARK_TOO_OLD, message)
+    found = (_find_query_obstacle(name, facts) for name, facts in concerned.items())
+    return next((obstacle for obstacle in found if obstacle is not None), None)
 
 
 def second_way(queries: Mapping[str, StateFacts], partitions: int) -> str:
@@ -151,21 +151,21 @@ def second_way(queries: Mapping[str, StateFacts], partitions: int) -> str:
         queries: what is known of each query's state.
         partitions: into so many.
     """
-    concerned = [facts for facts in queries.values() if is_divided_otherwise(facts, partitions)]
+    concerned = [facts for facts in queries.values() if has_other_partitions(facts, partitions)]
     if not concerned or not all(name.startswith(WITH_STATE) for facts in concerned for name in facts.operators):
         return ""
     return messages.SECOND_WAY
 
 
-def _why_query_unfit(name: str, facts: StateFacts) -> Unfit | None:
+def _find_query_obstacle(name: str, facts: StateFacts) -> RepartitionObstacle | None:
     if facts.provider != ROCKSDB:
         message = messages.other_provider(name, facts.provider or "of an unknown name", ROCKSDB, BACK)
-        return Unfit(Reason.UNSUPPORTED_PROVIDER, message)
+        return RepartitionObstacle(Reason.UNSUPPORTED_PROVIDER, message)
     unknown = sorted(set(facts.operators) - OPERATORS)
     if unknown:
         message = messages.unknown_operators(name, ", ".join(unknown), BACK)
-        return Unfit(Reason.UNSUPPORTED_OPERATOR, message)
+        return RepartitionObstacle(Reason.UNSUPPORTED_OPERATOR, message)
     if facts.one_place:
         message = messages.no_key(name, BACK)
-        return Unfit(Reason.STATE_IN_ONE_PLACE, message)
+        return RepartitionObstacle(Reason.STATE_IN_ONE_PLACE, message)
     return None

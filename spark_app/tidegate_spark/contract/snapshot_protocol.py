@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tidegate_spark.contract.json_form import Word
+from tidegate_spark.contract.json_form import OpenEnum
 from tidegate_spark.contract.reasons import Reason
 
 ORDERS_VARIABLE = "TIDEGATE_SNAPSHOT_ORDERS"
@@ -140,7 +140,7 @@ class SnapshotOrders:
     export: tuple[ExportOrder, ...] = ()
 
 
-class SnapshotState(Word):
+class SnapshotState(OpenEnum):
     """What became of an order."""
 
     WAITING = "Waiting"

@@ -33,12 +33,12 @@ class Base:
 class LogObjects:
     """All of one application's. Every method may raise what the store's client raises."""
 
-    library: AppObjects
+    repository: AppObjects
 
     @property
     def place(self) -> str:
         """Where they are, for messages."""
-        return self.library.key(PREFIX)
+        return self.repository.key(PREFIX)
 
     def segment(self, first: int) -> tuple[Entry, ...]:
         """Return the entries of a segment.
@@ -55,18 +55,18 @@ class LogObjects:
     def segment_if_there(self, first: int) -> tuple[Entry, ...] | None:
         """Return the entries of a segment, None if it is not there; raises ControlLogError if it is none."""
         key = self._key(SEGMENTS, first)
-        found = self.library.store.get(key)
+        found = self.repository.store.get(key)
         return decode(found[0], key) if found is not None else None
 
     def put_segment(self, entries: Sequence[Entry]) -> bool:
         """Write entries together; return False if there is such a segment, which may be of an earlier attempt."""
         key = self._key(SEGMENTS, entries[0].sequence)
-        return self.library.store.put_if(key, encode(entries), None) is not None
+        return self.repository.store.put_if(key, encode(entries), None) is not None
 
     def base(self, position: int) -> Base:
         """Return a base; raises as :meth:`segment`."""
         key = self._key(BASES, position)
-        found = self.library.store.get(key)
+        found = self.repository.store.get(key)
         if found is None:
             raise LostError(f"{key} is gone")
         try:
@@ -76,17 +76,17 @@ class LogObjects:
 
     def put_base(self, base: Base) -> None:
         """Write a base, unless there is one: that says the same of what is in force."""
-        self.library.store.put_if(self._key(BASES, base.state.position), to_json(base).encode(), None)
+        self.repository.store.put_if(self._key(BASES, base.state.position), to_json(base).encode(), None)
 
     def numbers(self, directory: str) -> list[int]:
         """Return the numbers in the names of a directory's objects, the lowest first."""
-        prefix = self.library.key(directory) + "/"
-        names = (entry.key[len(prefix) :].removesuffix(".json") for entry in self.library.store.list(prefix))
+        prefix = self.repository.key(directory) + "/"
+        names = (entry.key[len(prefix) :].removesuffix(".json") for entry in self.repository.store.list(prefix))
         return sorted(int(name) for name in names if name.isdigit())
 
     def delete(self, directory: str, numbers: Iterable[int]) -> None:
         """Remove objects of a directory."""
-        self.library.store.delete([self._key(directory, number) for number in numbers])
+        self.repository.store.delete([self._key(directory, number) for number in numbers])
 
     def _key(self, directory: str, number: int) -> str:
-        return self.library.key(directory, f"{number:012d}.json")
+        return self.repository.key(directory, f"{number:012d}.json")

@@ -28,9 +28,9 @@ class LogReader:
     what cannot be understood; it can be called again then.
     """
 
-    def __init__(self, library: AppObjects, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, repository: AppObjects, clock: Callable[[], float] = time.time) -> None:
         """Look at the log in the application's storage; nothing is read before :meth:`load`."""
-        self._objects, self._clock, self._lock = LogObjects(library), clock, threading.RLock()
+        self._objects, self._clock, self._lock = LogObjects(repository), clock, threading.RLock()
         self._entries: dict[int, Entry] = {}
         self._taken = Taken()
         self._bases: dict[int, Base | None] = {}
@@ -45,9 +45,9 @@ class LogReader:
         self._opened = self._since
         """How many segments came after the newest base, and since when it is the newest."""
 
-    def use(self, library: AppObjects) -> None:
+    def use(self, repository: AppObjects) -> None:
         """Reach the storage by another client from now on; without I/O."""
-        self._objects = LogObjects(library)
+        self._objects = LogObjects(repository)
 
     @property
     def last(self) -> int:

@@ -75,7 +75,7 @@ class Positions:
         self._listed: dict[str, list[int]] = {}
         self._lock = threading.Lock()
 
-    def of(self, library: AppObjects, query: str, batch: int) -> int | None:
+    def of(self, repository: AppObjects, query: str, batch: int) -> int | None:
         """Return the position of a batch, None if it has none; raises what the store's client raises.
 
         Raises:
@@ -85,7 +85,7 @@ class Positions:
         with self._lock:
             if key in self._known:
                 return self._known[key]
-        found = library.store.get(self._directory(library, query, OFFSETS, str(batch)))
+        found = repository.store.get(self._directory(repository, query, OFFSETS, str(batch)))
         if found is None:
             raise LookupError(f"query {query!r} has no batch {batch} in its offset log")
         return self._remember(key, position_in(found[0].decode()))
@@ -106,73 +106,75 @@ class Positions:
                 self._known.popitem(last=False)
         return position
 
-    def newest_text(self, library: AppObjects, query: str) -> str | None:
+    def newest_text(self, repository: AppObjects, query: str) -> str | None:
         """Return the newest entry of a query's offset log, None if there is none."""
-        batches = self._numbers(library, query, OFFSETS)
-        found = library.store.get(self._directory(library, query, OFFSETS, str(max(batches)))) if batches else None
+        batches = self._numbers(repository, query, OFFSETS)
+        found = (
+            repository.store.get(self._directory(repository, query, OFFSETS, str(max(batches)))) if batches else None
+        )
         return found[0].decode() if found is not None else None
 
-    def newest(self, library: AppObjects, query: str) -> int | None:
+    def newest(self, repository: AppObjects, query: str) -> int | None:
         """Return the position of a query's newest committed batch, None if there is none, or it has none."""
-        batches = self._batches(library, query)
-        return self.of(library, query, batches[-1]) if batches else None
+        batches = self._batches(repository, query)
+        return self.of(repository, query, batches[-1]) if batches else None
 
-    def newest_batch(self, library: AppObjects, query: str) -> int:
+    def newest_batch(self, repository: AppObjects, query: str) -> int:
         """Return a query's newest committed batch, -1 if there is none."""
-        return max(self._batches(library, query), default=-1)
+        return max(self._batches(repository, query), default=-1)
 
-    def batch_of(self, library: AppObjects, query: str, sequence: int) -> int | None:
+    def batch_of(self, repository: AppObjects, query: str, sequence: int) -> int | None:
         """Return the first committed batch with a position of ``sequence`` or more, as far as there are any."""
         found = None
         # Asked for many messages at a time: what was listed before tells of most of them.
         with contextlib.suppress(LookupError):
-            found = self._first(library, query, self._listed.get(self._directory_of(query), []), sequence)
+            found = self._first(repository, query, self._listed.get(self._directory_of(query), []), sequence)
         if found is None:
-            listed = self._listed[self._directory_of(query)] = self._batches(library, query)
-            found = self._first(library, query, listed, sequence)
+            listed = self._listed[self._directory_of(query)] = self._batches(repository, query)
+            found = self._first(repository, query, listed, sequence)
         return found
 
-    def _first(self, library: AppObjects, query: str, batches: Sequence[int], sequence: int) -> int | None:
+    def _first(self, repository: AppObjects, query: str, batches: Sequence[int], sequence: int) -> int | None:
         low, high = 0, len(batches)
         while low < high:
             middle = (low + high) // 2
-            position = self.of(library, query, batches[middle])
+            position = self.of(repository, query, batches[middle])
             if position is not None and position >= sequence:
                 high = middle
             else:
                 low = middle + 1
         return batches[low] if low < len(batches) else None
 
-    def oldest(self, library: AppObjects) -> int | None:
+    def oldest(self, repository: AppObjects) -> int | None:
         """Return the lowest position of any batch of the lineage that is there, None if none has one."""
-        found = [self.of(library, query, min(batches)) for query, batches in self._planned(library).items()]
+        found = [self.of(repository, query, min(batches)) for query, batches in self._planned(repository).items()]
         return min((position for position in found if position is not None), default=None)
 
-    def asked(self, library: AppObjects) -> frozenset[str]:
+    def asked(self, repository: AppObjects) -> frozenset[str]:
         """Return the checkpoints' directories of the lineage's queries whose newest batch has a position."""
-        planned = self._planned(library).items()
-        return frozenset(query for query, batches in planned if self.of(library, query, max(batches)) is not None)
+        planned = self._planned(repository).items()
+        return frozenset(query for query, batches in planned if self.of(repository, query, max(batches)) is not None)
 
-    def _planned(self, library: AppObjects) -> dict[str, list[int]]:
+    def _planned(self, repository: AppObjects) -> dict[str, list[int]]:
         """Return the batches of which there are offsets, by the directory of the query's checkpoint."""
-        root = library.lineage_key(self._lineage) + "/"
+        root = repository.lineage_key(self._lineage) + "/"
         found: dict[str, list[int]] = {}
-        for entry in library.store.list(root):
+        for entry in repository.store.list(root):
             query, _, path = entry.key[len(root) :].partition("/")
             directory, _, name = path.partition("/")
             if directory == OFFSETS and name.isdigit():
                 found.setdefault(query, []).append(int(name))
         return found
 
-    def _batches(self, library: AppObjects, query: str) -> list[int]:
+    def _batches(self, repository: AppObjects, query: str) -> list[int]:
         """Return the committed batches of which there are offsets, the lowest first."""
-        listed = [self._numbers(library, query, log) for log in (OFFSETS, COMMITS)]
+        listed = [self._numbers(repository, query, log) for log in (OFFSETS, COMMITS)]
         return sorted(listed[0] & listed[1])
 
-    def _numbers(self, library: AppObjects, query: str, log: str) -> set[int]:
-        prefix = self._directory(library, query, log) + "/"
-        names = (entry.key[len(prefix) :] for entry in library.store.list(prefix))
+    def _numbers(self, repository: AppObjects, query: str, log: str) -> set[int]:
+        prefix = self._directory(repository, query, log) + "/"
+        names = (entry.key[len(prefix) :] for entry in repository.store.list(prefix))
         return {int(name) for name in names if name.isdigit()}
 
-    def _directory(self, library: AppObjects, query: str, *parts: str) -> str:
-        return library.lineage_key(self._lineage, self._directory_of(query), *parts)
+    def _directory(self, repository: AppObjects, query: str, *parts: str) -> str:
+        return repository.lineage_key(self._lineage, self._directory_of(query), *parts)

@@ -30,11 +30,11 @@ class Kept:
     """From there to the highest."""
 
 
-def kept_at(library: AppObjects, offsets: Mapping[str, str]) -> Kept | None:
+def kept_at(repository: AppObjects, offsets: Mapping[str, str]) -> Kept | None:
     """Return what is to be kept of the log, None if no query takes part.
 
     Args:
-        library: the application's.
+        repository: the application's.
         offsets: query -> content of ``offsets/<batch>``.
 
     Raises:
@@ -46,16 +46,16 @@ def kept_at(library: AppObjects, offsets: Mapping[str, str]) -> Kept | None:
     if not positions:
         return None
     lowest, highest = min(positions.values()), max(positions.values())
-    log = ControlLog(library)
+    log = ControlLog(repository)
     log.load()
     return Kept(positions, log.state_at(lowest), log.entries(lowest, highest))
 
 
-def begin_with(library: AppObjects, kept: Kept | None, lineage: int, *, own: bool) -> None:
+def begin_with(repository: AppObjects, kept: Kept | None, lineage: int, *, own: bool) -> None:
     """Have the application's log go on where a lineage does that starts from a snapshot. Can be done again.
 
     Args:
-        library: the application's.
+        repository: the application's.
         kept: of the snapshot; None: nothing.
         lineage: which begins.
         own: whether the snapshot is of the same application: what came after it is rolled back. Otherwise the log
@@ -67,7 +67,7 @@ def begin_with(library: AppObjects, kept: Kept | None, lineage: int, *, own: boo
     """
     if kept is None:
         return
-    log = ControlLog(library)
+    log = ControlLog(repository)
     log.load()
     if own:
         log.roll_back(kept.state, kept.entries, lineage)
@@ -79,5 +79,5 @@ def _taken_along(entry: Entry) -> Entry:
     """Return an entry as it stands in another application's log: its number and its place in a topic stay."""
     if entry.kind is not Kind.MESSAGE or entry.type not in OF_THE_ORIGINAL:
         return entry
-    words = messages.SENT_TO_ORIGIN
-    return replace(entry, kind=Kind.REJECTED, payload="null", reason=Reason.NOT_SENT_HERE, message=words)
+    message = messages.SENT_TO_ORIGIN
+    return replace(entry, kind=Kind.REJECTED, payload="null", reason=Reason.NOT_SENT_HERE, message=message)

@@ -135,12 +135,12 @@ def _credentials(folder: str | None) -> Credentials | None:
     return found
 
 
-def _print(told: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+def _print(reported: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(reported, ensure_ascii=False) + "\n")
 
 
-def _fail(code: int, words: str) -> int:
-    sys.stderr.write(f"{words}\n")
+def _fail(code: int, message: str) -> int:
+    sys.stderr.write(f"{message}\n")
     return code
 
 

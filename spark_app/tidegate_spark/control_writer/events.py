@@ -43,8 +43,8 @@ def event_of(  # noqa: PLR0913 - the parts of one message
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidMessageError(Reason.INVALID_PAYLOAD, messages.payload_not_json(error)) from error
     if len(body) > LARGEST_EVENT:
-        words = messages.message_too_long(len(body), LARGEST_EVENT)
-        raise InvalidMessageError(Reason.EVENT_TOO_LARGE, words)
+        message = messages.message_too_long(len(body), LARGEST_EVENT)
+        raise InvalidMessageError(Reason.EVENT_TOO_LARGE, message)
     entry = entry_of(Received("", body))
     if entry.kind is not Kind.MESSAGE:
         raise InvalidMessageError(entry.reason, entry.message)
@@ -62,8 +62,8 @@ def _moment_of(expires: Expires, now: float) -> float:
         return expires.timestamp()
     seconds = expires.total_seconds() if isinstance(expires, datetime.timedelta) else expires
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
-        words = messages.expiry_of_other_kind(expires)
-        raise InvalidMessageError(Reason.INVALID_EXPIRES, words)
+        message = messages.expiry_of_other_kind(expires)
+        raise InvalidMessageError(Reason.INVALID_EXPIRES, message)
     return now + seconds
 
 

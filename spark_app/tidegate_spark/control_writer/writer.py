@@ -144,10 +144,10 @@ class ControlWriter:
         name = id or str(uuid.uuid4())
         body = event_of(self._source, name, type, payload, expires=expires, now=time.time())
         with self._changed:
-            self._look_whether_open()
+            self._check_whether_open()
             if not self._changed.wait_for(lambda: self._is_over or self._outbox.has_room(len(body)), wait_seconds):
                 raise BufferFullError(messages.buffer_full(len(self._outbox.ids), self._trouble))
-            self._look_whether_open()
+            self._check_whether_open()
             self._numbers.setdefault(name, self._outbox.add(name, body, time.monotonic()))
             while len(self._numbers) > MOST_REMEMBERED:
                 self._numbers.popitem(last=False)
@@ -169,7 +169,7 @@ class ControlWriter:
                 return
             if not done:
                 raise NotWrittenError(messages.not_written(timeout, self._trouble), self._outbox.ids)
-            self._look_whether_open()
+            self._check_whether_open()
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
         """Wait until everything is written, at most so many seconds, and write nothing more after that.
@@ -204,15 +204,15 @@ class ControlWriter:
         while True:
             try:
                 found = self._store.get(key)
-                told = reply_in(found[0], self._source, id) if found is not None else None
+                reported = reply_in(found[0], self._source, id) if found is not None else None
                 trouble = ""
             except Exception as error:  # who may not list a bucket may not know either that there is no reply yet
-                told, trouble = None, messages.at_store(error)
-            if told is not None:
-                return outcome_of(told)
+                reported, trouble = None, messages.at_store(error)
+            if reported is not None:
+                return outcome_of(reported)
             left = end - time.monotonic()
             if left <= 0:
-                raise NoOutcomeError(_nothing_told(id, self._place.uri, timeout, trouble))
+                raise NoOutcomeError(_nothing_reported(id, self._place.uri, timeout, trouble))
             time.sleep(min(pause, left))
             pause = min(1.5 * pause, 2.0)
 
@@ -222,7 +222,7 @@ class ControlWriter:
     def _is_over(self) -> bool:
         return self._closing or self._refused is not None
 
-    def _look_whether_open(self) -> None:
+    def _check_whether_open(self) -> None:
         if self._refused is not None:
             raise NotWrittenError(messages.refused_for_good(self._refused), self._outbox.ids) from self._refused
         if self._closing:
@@ -294,5 +294,5 @@ def _reach(place: Storage, credentials: Credentials | None) -> ObjectStore:
     return S3Store(connect(place, credentials, REQUEST_SECONDS), place.bucket)
 
 
-def _nothing_told(name: str, uri: str, timeout: float, trouble: str) -> str:
+def _nothing_reported(name: str, uri: str, timeout: float, trouble: str) -> str:
     return messages.no_reply(name, timeout, uri, trouble)

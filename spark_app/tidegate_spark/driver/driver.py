@@ -24,7 +24,7 @@ from tidegate_spark.driver.ending import Budget, Ending
 from tidegate_spark.driver.first_process import StopLine
 from tidegate_spark.driver.launch_storage import LaunchStorage
 from tidegate_spark.driver.mounted_main import kept_main
-from tidegate_spark.driver.restart_budget import FailureAccount
+from tidegate_spark.driver.restart_budget import RestartBudget
 from tidegate_spark.driver.script import own_ports
 from tidegate_spark.driver.script.query_setup import QuerySetup
 from tidegate_spark.driver.script.script import CONNECTION_LOST, judge, outcome_of_behind, outcome_of_exit, run_script
@@ -63,9 +63,9 @@ from tidegate_spark.rehearsal import sink_suppression
 from tidegate_spark.rehearsal.rehearsal_run import rehearsing_of
 from tidegate_spark.repartition.cleanup import Clearing
 from tidegate_spark.snapshots.reach import connector
-from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.snapshots.service.service import desk_of
-from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotFigures
+from tidegate_spark.snapshots.repository import SnapshotRepository
+from tidegate_spark.snapshots.service.service import service_of
+from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotMetrics
 from tidegate_spark.storage import readiness
 from tidegate_spark.storage.claim import claiming, fencing
 from tidegate_spark.storage.claim.fence import Fenced
@@ -108,24 +108,24 @@ class Driver:
         self._end_ahead: Callable[[], None] = ahead.end if ahead is not None else lambda: None
         self._progress = progress = Progress(config)
         self._queries = queries = Queries(lineage_uri(config), config.state_partitions, self._progress)
-        self._account = FailureAccount(environment.work_directory, config.restart, time.time, time.monotonic)
+        self._account = RestartBudget(environment.work_directory, config.restart, time.time, time.monotonic)
         self._ending = Ending(config, self._progress, self._queries, self._account, self._conclude)
         self._rehearsing = rehearsing_of(config, self._progress, self._ending.request)
         self._queries.on_refusal = lambda reason, message: self._ending.request(Outcome(reason, message))
-        registry, figures = metrics.build_registry(config, self._progress), SnapshotFigures(config)
-        registry.register(figures)
-        self._snapshots = desk_of(config, environment, pyspark.__version__, figures, make_export)
+        registry, operator_metrics = metrics.build_registry(config, self._progress), SnapshotMetrics(config)
+        registry.register(operator_metrics)
+        self._snapshots = service_of(config, environment, pyspark.__version__, operator_metrics, make_export)
         self._progress.snapshots = self._snapshots.reports
         self._control = Control(config, environment, progress=progress, queries=queries, snapshots=self._snapshots)
-        self._control.tell(registry, output.secrets)
+        self._control.notify(registry, output.secrets)
         self._ending.before_stop = self._control.let_stop
         if environment.on_kubernetes:
             self._ending.has_executors = progress.has_executors
-        self._control.desk.on_newer = lambda message: self._ending.request(Outcome(Reason.NEWER_FORMAT, message))
+        self._control.service.on_newer = lambda message: self._ending.request(Outcome(Reason.NEWER_FORMAT, message))
         ends = self._ending.requested
         self._inside = Inside(config, self._queries, lambda: None if ends.is_set() else self._session, output.secrets)
-        give_messages, look = self._control.desk.give, self._inside.reply
-        commands = Commands(self._stop, self._set_executors, self._snapshots.give, give_messages, look)
+        give_messages, check = self._control.service.give, self._inside.reply
+        commands = Commands(self._stop, self._set_executors, self._snapshots.give, give_messages, check)
         self._agent = Agent(environment, progress, registry, commands, output.secrets, gate_of(config, environment))
         self._session: SparkSession | None = None
         self._sessions = Sessions(self._listen)
@@ -178,7 +178,7 @@ class Driver:
         if pinned.take:
             self._snapshots.give(pinned)
         self._snapshots.start()
-        self._control.desk.start()
+        self._control.service.start()
         process = spark_session.Process(self._process_name, held, leftovers_gone, self._ahead)
         in_image = main.path == preflight.local_path(
             config.main
@@ -213,7 +213,7 @@ class Driver:
         fence = self._storage.fence
         if outcome.reason in {Reason.FENCED, Reason.APPLICATION_FAILED} and fence is not None:
             # A script may hide FencedException behind another exception, and a lost race for a file raises another.
-            lost = fence.look()
+            lost = fence.check()
             if lost is not None or outcome.reason is Reason.FENCED:
                 return fencing.lost_while_running(lost or Fenced(), self._config)
         if outcome.reason not in faults.PROBED:
@@ -252,7 +252,7 @@ class Driver:
         if not self._ending.requested.is_set():
             self._progress.enter(DriverState.RUNNING)
 
-    def _begin_watch(self, session: SparkSession, connect: Callable[[], Library]) -> None:
+    def _begin_watch(self, session: SparkSession, connect: Callable[[], SnapshotRepository]) -> None:
         timeout = self._config.restart.stall_timeout_seconds
         stalls = StallWatch(session, self._queries, self._progress, timeout, self._dependencies_up)
         self._watch = watch.Watch(
@@ -267,17 +267,17 @@ class Driver:
         assert fence is not None
         clearing = Clearing(self._config.lineage, connect, fence.is_held, self._ending.requested)
 
-        def look() -> None:
-            epochs.look(self._queries.active())
-            self._progress.failures = self._account.look(self._progress.commits > 0)
-            stalls.look()
-            self._control.log_level.tell_new_executors()
+        def check() -> None:
+            epochs.check(self._queries.active())
+            self._progress.failures = self._account.check(self._progress.commits > 0)
+            stalls.check()
+            self._control.log_level.notify_new_executors()
             if self._rehearsing is not None:
-                self._rehearsing.look()
+                self._rehearsing.check()
             elif self._progress.commits > 0:
                 clearing.begin()
 
-        self._watch.look_further = look
+        self._watch.check_further = check
         if self._wanted is not None:
             self._watch.want_executors(self._wanted)
         self._watch.start()
@@ -352,7 +352,7 @@ class Driver:
     def _conclude(self, termination: Termination) -> NoReturn:
         try:
             if self._rehearsing is not None:
-                termination = self._rehearsing.told(termination, spark_session.jvm_exit_code())
+                termination = self._rehearsing.reported(termination, spark_session.jvm_exit_code())
             self._finish(termination)
         except BaseException:  # this is the last thread that could end the process
             log.exception("stopping: something is left undone")
@@ -373,8 +373,8 @@ class Driver:
             # Removes the executors; without it their pods stay behind in state Error.
             began = time.monotonic()
             stopped = logs.within(budget.session, context.stop)
-            words = "stopped in" if stopped else "did not stop within"
-            log.info("stopping: the session %s %.1f s", words, time.monotonic() - began)
+            message = "stopped in" if stopped else "did not stop within"
+            log.info("stopping: the session %s %.1f s", message, time.monotonic() - began)
         flush_output()
         if self._rehearsing is not None and self._storage.claimed:
             # What is left of it goes with the snapshot.

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate_spark.contract.protocol import DriverConfig, DriverState, Termination
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.driver.restart_budget import FailureAccount
+from tidegate_spark.driver.restart_budget import RestartBudget
 from tidegate_spark.process import signals
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.logs import within
@@ -62,7 +62,7 @@ class Ending:
         config: DriverConfig,
         progress: Progress,
         queries: Queries,
-        account: FailureAccount,
+        account: RestartBudget,
         conclude: Callable[[Termination], None],
     ) -> None:
         """``conclude`` is called once, at the end, and does not return."""
@@ -125,15 +125,15 @@ class Ending:
             known = self._read_last_commits()
         log.info("stopping: no query runs after %.1f s", time.monotonic() - self._began, extra=extra)
         runs = self.script_started.is_set() and not self.script_returned.is_set()
-        told = runs and signals.tell_script()
-        if told:
+        reported = runs and signals.signal_script()
+        if reported:
             log.info("stopping: the script's own handler of SIGTERM is called", extra=extra)
         self.queries_stopped.set()
         if self.script_started.is_set():
             left = self._began + Budget.of(self._config.stop_grace_seconds).batch - time.monotonic()
             ended = self.script_ended.wait(min(SCRIPT_END_SECONDS, max(left, 0.5)))
-            words = "has ended" if ended else "goes on and is ended"
-            log.info("stopping: the script %s after %.1f s", words, time.monotonic() - self._began, extra=extra)
+            message = "has ended" if ended else "goes on and is ended"
+            log.info("stopping: the script %s after %.1f s", message, time.monotonic() - self._began, extra=extra)
         self._conclude(self._termination(outcome, stopped, known))
 
     def _stop_queries(self) -> list[Stopped]:

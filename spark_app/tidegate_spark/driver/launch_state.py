@@ -15,7 +15,7 @@ from tidegate_spark.process import start_messages as messages
 from tidegate_spark.queries.sinks import output_registry
 from tidegate_spark.queries.sinks.outputs import Outputs
 from tidegate_spark.snapshots.lineages import lineage_mark, upgrade_pin
-from tidegate_spark.snapshots.reach import reach_library
+from tidegate_spark.snapshots.reach import reach_repository
 from tidegate_spark.storage import s3_client as store
 from tidegate_spark.storage.location_notes import DamagedNotesError
 from tidegate_spark.storage.s3_client import Credentials, FaultError
@@ -38,11 +38,14 @@ def find_pin(config: DriverConfig, credentials: Credentials | None, work_directo
     """
     if config.pin is None:
         return SnapshotOrders()
-    library, seen = reach_library(config.storage, credentials), Path(work_directory) / f"{config.pin.snapshot}.pin"
+    repository, seen = (
+        reach_repository(config.storage, credentials),
+        Path(work_directory) / f"{config.pin.snapshot}.pin",
+    )
     try:
-        if seen.exists() and not upgrade_pin.is_noted(library, config.pin.snapshot):
+        if seen.exists() and not upgrade_pin.is_noted(repository, config.pin.snapshot):
             return SnapshotOrders()
-        order = upgrade_pin.order_of(library, config.pin.snapshot, config.lineage, config.pin.image)
+        order = upgrade_pin.order_of(repository, config.pin.snapshot, config.lineage, config.pin.image)
     except DamagedNotesError as error:
         raise as_fault(config, error) from error
     except SnapshotError as error:
@@ -65,7 +68,7 @@ def find_original(config: DriverConfig, credentials: Credentials | None) -> Outp
     if not config.apart or config.rehearsal is not None:
         return None
     try:
-        return output_registry.read_outputs(reach_library(config.storage, credentials), output_registry.ORIGIN_FILE)
+        return output_registry.read_outputs(reach_repository(config.storage, credentials), output_registry.ORIGIN_FILE)
     except Exception as error:
         raise as_fault(config, error) from error
 
@@ -76,7 +79,7 @@ def batches_without_output(config: DriverConfig, credentials: Credentials | None
     Raises:
         Exception: what the store's client raises.
     """
-    mark = lineage_mark.read(reach_library(config.storage, credentials), config.lineage)
+    mark = lineage_mark.read(reach_repository(config.storage, credentials), config.lineage)
     found = mark.get(lineage_mark.WITHOUT_OUTPUT)
     return {str(query): int(batch) for query, batch in found.items()} if isinstance(found, dict) else {}
 

@@ -45,7 +45,7 @@ class LaunchStorage:
         self.claimed = False
         """It is known to be the application's."""
         self.credentials: Credentials | None = None
-        self.fence: fencing.FenceKeeper | None = None
+        self.fence: fencing.FenceMonitor | None = None
         self.original: Outputs | None = None
         """Where those write whose snapshot the application began with, if it may not write there."""
 
@@ -98,7 +98,7 @@ class LaunchStorage:
             credentials = s3_client.read_credentials(directory, config.credentials_secret)
             return fencing.FenceObject(s3_client.connect(place, credentials), place)
 
-        self.fence = fencing.FenceKeeper(
+        self.fence = fencing.FenceMonitor(
             connect,
             held,
             lambda: self._progress.commits,

@@ -51,7 +51,7 @@ class Failures:
         return Failures((*self.times, now), what)
 
 
-class FailureAccount:
+class RestartBudget:
     """The account of one pod's processes."""
 
     def __init__(
@@ -90,7 +90,7 @@ class FailureAccount:
         self._put(MARK, str(os.getpid()))
         return None
 
-    def look(self, committed: bool) -> tuple[float, ...]:
+    def check(self, committed: bool) -> tuple[float, ...]:
         """Clear the account once this process has proven healthy; return when the application failed in the window.
 
         Not only at the end: a process that is killed after hours of work has no say then, and what came before it must

@@ -37,8 +37,8 @@ from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
 from tidegate_spark.snapshots.lineages import attempts, lineage_mark, upgrade_pin
 from tidegate_spark.snapshots.manifest import Manifest
-from tidegate_spark.snapshots.reach import reach_library
-from tidegate_spark.snapshots.repository import CatalogContendedError, Library
+from tidegate_spark.snapshots.reach import reach_repository
+from tidegate_spark.snapshots.repository import CatalogContendedError, SnapshotRepository
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_spark.storage import s3_client as store
@@ -64,8 +64,8 @@ class Filler:
 
     config: DriverConfig
     start_from: StartFrom
-    own: Library
-    origin: Library
+    own: SnapshotRepository
+    origin: SnapshotRepository
     stopping: threading.Event
     notice: Callable[[str, str], None]
     """Tells the user something once: reason and message."""
@@ -164,8 +164,8 @@ class Filler:
                 raise StoppedError
             if time.monotonic() - logged >= LOG_SECONDS:
                 logged = time.monotonic()
-                words = (progress.files, progress.of_files, progress.bytes, progress.of_bytes)
-                log.info("filling: %d of %d files, %d of %d bytes", *words, extra={"action": "fill"})
+                details = (progress.files, progress.of_files, progress.bytes, progress.of_bytes)
+                log.info("filling: %d of %d files, %d of %d bytes", *details, extra={"action": "fill"})
 
         if self.start_from.lineage:
             # Who comes next may not have been told: the operator's record can be lost, and the fence is taken.
@@ -267,7 +267,7 @@ class Filler:
         return store.fault_of(error, self.config.storage, secret)
 
 
-def what_there_is(own: Library, start_from: StartFrom) -> StartFrom:
+def what_there_is(own: SnapshotRepository, start_from: StartFrom) -> StartFrom:
     """Return what a lineage is to start from: no pin of one that nobody filled, but what that was to start from.
 
     A rollback may be followed by another version before a process of it began. That version's own rollback would begin
@@ -284,8 +284,8 @@ def what_there_is(own: Library, start_from: StartFrom) -> StartFrom:
     for earlier in start_from.otherwise:
         if lineage_mark.read(own, of.lineage):
             break
-        words = (of.lineage, of.snapshot, earlier.snapshot)
-        log.info("lineage %d was never filled: instead of its pin %s it is %s", *words, extra={"action": "fill"})
+        details = (of.lineage, of.snapshot, earlier.snapshot)
+        log.info("lineage %d was never filled: instead of its pin %s it is %s", *details, extra={"action": "fill"})
         of = dataclasses.replace(of, snapshot=earlier.snapshot, holder=earlier.holder, lineage=earlier.lineage)
     return of
 
@@ -306,7 +306,7 @@ def fill_lineage(
     start_from = config.start_from or find_left_to_fill(config, credentials)
     if start_from is None:
         return
-    config, own = dataclasses.replace(config, start_from=start_from), reach_library(config.storage, credentials)
+    config, own = dataclasses.replace(config, start_from=start_from), reach_repository(config.storage, credentials)
     try:
         reaching = credentials_of_origin(start_from, credentials)
     except FaultError:
@@ -314,23 +314,23 @@ def fill_lineage(
             raise
         # Nothing is needed of the snapshot any more, and its Secret may go.
         return
-    origin = reach_library(start_from.storage, reaching, apart=is_apart(credentials, reaching))
+    origin = reach_repository(start_from.storage, reaching, apart=is_apart(credentials, reaching))
     filler = Filler(config, start_from, own, origin, stopping, notice, spark_version=spark_version)
     dataclasses.replace(filler, forgotten=forgotten).fill()
 
 
-def _was_filled(own: Library, config: DriverConfig) -> bool:
+def _was_filled(own: SnapshotRepository, config: DriverConfig) -> bool:
     try:
         return lineage_mark.is_there(own, config.lineage)
     except Exception as error:
         raise as_fault(config, error) from error
 
 
-def _intent_key(own: Library, lineage: int) -> str:
+def _intent_key(own: SnapshotRepository, lineage: int) -> str:
     return own.key(LINEAGE_PREFIX, f"{lineage}.begin")
 
 
-def left_to_fill(own: Library, lineage: int) -> StartFrom | None:
+def left_to_fill(own: SnapshotRepository, lineage: int) -> StartFrom | None:
     """Return what a lineage is to start with and was not filled with, None if there is no such thing.
 
     By the claim, which says so with the number itself, or else by what a rollback wrote down when it began to fill it.
@@ -362,7 +362,7 @@ def find_left_to_fill(config: DriverConfig, credentials: Credentials | None) -> 
     Raises:
         FaultError: SNAPSHOT_UNUSABLE, or what is wrong with the storage.
     """
-    own = reach_library(config.storage, credentials)
+    own = reach_repository(config.storage, credentials)
     try:
         if config.opening == OPENS_EMPTY:
             attempts.clear(own, config.lineage)

@@ -14,7 +14,7 @@ LONGEST_MESSAGE = 500
 """Characters; as JSON escapes they still fit into a termination message."""
 
 
-def last_words(error: BaseException, config_text: str) -> str:
+def startup_termination(error: BaseException, config_text: str) -> str:
     """Return the termination message, as JSON, for the exception that kept the driver from starting.
 
     Args:

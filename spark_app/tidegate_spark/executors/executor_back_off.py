@@ -73,7 +73,7 @@ class BackOff:
             self._seen.setdefault(each, now)
         self._newest = max(self._newest, *registered, 0)
 
-    def look(self, alive: Set[int], now: float) -> None:
+    def check(self, alive: Set[int], now: float) -> None:
         """Take in all that are there, starting ones included; whoever is not among them any more has ended.
 
         A number that was never seen is that of an executor that came and went between two looks.

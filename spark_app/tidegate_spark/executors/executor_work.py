@@ -32,7 +32,7 @@ def read_work(context: SparkContext) -> dict[str, Work]:
     }
 
 
-class WorkAccount:
+class WorkTotals:
     """Adds up what executors did, those that went included."""
 
     def __init__(self) -> None:

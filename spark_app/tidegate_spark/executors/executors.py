@@ -41,7 +41,7 @@ class Backend(Protocol):
 class Living(Protocol):
     """Knows which executors are there; see :class:`tidegate_spark.executors.living_executors.LivingExecutors`."""
 
-    def look(self, now: float) -> frozenset[int] | None:
+    def check(self, now: float) -> frozenset[int] | None:
         """Return the numbers of those that are there, None if there is no news."""
 
     def hurry(self) -> None:
@@ -116,7 +116,7 @@ class Scale:
         """Ids, and when they were let go."""
         self._surplus_since: float | None = None
 
-    def look(self, wanted: int | None, now: float) -> Count:
+    def check(self, wanted: int | None, now: float) -> Count:
         """Have Spark do what is wanted, and count.
 
         Args:
@@ -144,9 +144,9 @@ class Scale:
         enough = len(registered - self._leaving.keys()) >= wanted and self._target == wanted
         if enough and not self._back_off.misses(numbers):
             return
-        alive = living.look(now)
+        alive = living.check(now)
         if alive is not None:
-            self._back_off.look(alive, now)
+            self._back_off.check(alive, now)
         self._ask(self._back_off.target(wanted, now))
 
     def _ask(self, target: int) -> None:

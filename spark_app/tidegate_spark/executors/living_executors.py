@@ -66,7 +66,7 @@ class LivingExecutors:
         """Ask again with the next look."""
         self._due = 0.0
 
-    def look(self, now: float) -> frozenset[int] | None:
+    def check(self, now: float) -> frozenset[int] | None:
         """Return an answer that has come since the last look, None if there is none; asks again if that is due."""
         answer, self._answer = self._answer, None
         if answer is not None and answer != self._known:

@@ -14,7 +14,7 @@ from tidegate_spark.snapshots.checkpoint.checkpoint import CHECKSUM_SUFFIX
 from tidegate_spark.snapshots.checkpoint.operator_files import STATE, names_its_place, relocated
 from tidegate_spark.snapshots.copying import Copiers, Progress, in_parallel
 from tidegate_spark.snapshots.manifest import File, Manifest
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.store import SnapshotError, VanishedError
 
 _OPERATOR = re.compile(rf"{STATE}/(\d+)/.+", re.ASCII)
@@ -45,11 +45,11 @@ def _is_of(file: File, query: str) -> bool:
     return file.query == query and (original == file.path or not names_its_place(original))
 
 
-def fetch(library: Library, files: Iterable[File], directory: Path, copiers: Copiers) -> None:
+def fetch(repository: SnapshotRepository, files: Iterable[File], directory: Path, copiers: Copiers) -> None:
     """Write files of a checkpoint into ``directory``, which is its place from then on.
 
     Args:
-        library: where the snapshot is.
+        repository: where the snapshot is.
         files: of one query.
         directory: empty.
         copiers: how many at a time; told after each.
@@ -61,17 +61,17 @@ def fetch(library: Library, files: Iterable[File], directory: Path, copiers: Cop
     """
     wanted = list(files)
     of_bytes, done = sum(file.size for file in wanted), 0
-    for number, size in enumerate(in_parallel(copiers, partial(_fetch_one, library, directory), wanted)):
+    for number, size in enumerate(in_parallel(copiers, partial(_fetch_one, repository, directory), wanted)):
         done += size
         copiers.report(Progress(number + 1, done, len(wanted), of_bytes))
 
 
-def _fetch_one(library: Library, directory: Path, file: File) -> int:
-    key = library.key(file.key)
+def _fetch_one(repository: SnapshotRepository, directory: Path, file: File) -> int:
+    key = repository.key(file.key)
     target = (directory / file.path).resolve()
     if not target.is_relative_to(directory.resolve()):
         raise SnapshotError(f"{file.path} is no path of a checkpoint")
-    found = library.store.get(key)
+    found = repository.store.get(key)
     if found is None:
         raise VanishedError(f"{key} is gone")
     content, etag = found

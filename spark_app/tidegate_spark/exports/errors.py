@@ -18,7 +18,7 @@ class StateNotFoundError(ExportError):
     reason = Reason.STATE_NOT_FOUND
 
 
-class FormatUnfitError(ExportError):
+class UnsuitableFormatError(ExportError):
     """A format cannot hold the state."""
 
     reason = Reason.FORMAT_UNSUITABLE

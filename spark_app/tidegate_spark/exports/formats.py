@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 )
 
 from tidegate_spark.contract.snapshot_protocol import EXPORT_FORMATS, export_format
-from tidegate_spark.exports.errors import ExportError, FormatUnfitError
+from tidegate_spark.exports.errors import ExportError, UnsuitableFormatError
 from tidegate_spark.exports.tables import LIST, MAP, TIMERS, VALUE
 
 JSON_LINES, CSV, PARQUET = EXPORT_FORMATS
@@ -116,7 +116,7 @@ def write(rows: DataFrame, form: str, directory: str) -> None:
     """Write rows that are one partition into ``directory``, as one file.
 
     Raises:
-        FormatUnfitError: the format cannot hold them.
+        UnsuitableFormatError: the format cannot hold them.
     """
     if form != PARQUET:
         _check_fit(rows.schema, form)
@@ -211,7 +211,9 @@ def _check_fit(schema: StructType, form: str) -> None:
                 continue
             else:
                 what = f"a {part.simpleString()}"
-            raise FormatUnfitError(f"column {column.name!r} holds {what}, which {form} cannot represent: use Parquet")
+            raise UnsuitableFormatError(
+                f"column {column.name!r} holds {what}, which {form} cannot represent: use Parquet"
+            )
 
 
 # --- CSV: no structs, one kind of text --------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from tidegate_spark.contract.snapshot_protocol import ExportOrder, export_format
 from tidegate_spark.exports import formats, parquet_footer, state_reader
 from tidegate_spark.exports.checkpoint_copy import bones_of, fetch, operators_of, stores_of
-from tidegate_spark.exports.errors import ExportExistsError, FormatUnfitError, StateUnreadableError
+from tidegate_spark.exports.errors import ExportExistsError, StateUnreadableError, UnsuitableFormatError
 from tidegate_spark.exports.manifest import (
     EXPORT_PREFIX,
     MANIFEST_FILE,
@@ -36,7 +36,7 @@ from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.checkpoint.query_logs import read_offsets
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.manifest import DamagedError, Manifest, QueryAt
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.restore import Origin, damages
 
 PIECE = 1 << 20
@@ -56,7 +56,7 @@ class Made:
 class Exporter:
     """Makes one export."""
 
-    library: Library
+    repository: SnapshotRepository
     order: ExportOrder
     spark: Callable[[], SparkSession]
     """Starts Spark, or returns the session that runs."""
@@ -72,13 +72,13 @@ class Exporter:
             UnknownSnapshotError, NotReadyError, UnreadableManifestError: see :func:`manifest.read`.
             DamagedError, VanishedError: the snapshot is not whole.
             StateNotFoundError: what is asked for is not among its state.
-            FormatUnfitError: the format cannot hold it.
+            UnsuitableFormatError: the format cannot hold it.
             StateUnreadableError: Spark cannot read it.
             ExportExistsError: there is another export of this id.
             Exception: what the store's client raises.
         """
-        origin = Origin(self.library, self.order.snapshot)
-        made = manifest.read(self.library, origin.id, self.library.read())
+        origin = Origin(self.repository, self.order.snapshot)
+        made = manifest.read(self.repository, origin.id, self.repository.read())
         wrong = damages(origin)
         if wrong:
             raise DamagedError(f"snapshot {origin.id} is not whole: {wrong[0]}", len(wrong))
@@ -98,7 +98,7 @@ class Exporter:
                 found[query] = []
                 continue
             shutil.rmtree(self._place(query), ignore_errors=True)
-            fetch(self.library, bones_of(made, query), self._place(query), _silent(self.copiers))
+            fetch(self.repository, bones_of(made, query), self._place(query), _silent(self.copiers))
             session = self._session(made.queries[query])
             rows = self._asked(partial(state_reader.stores_of, session, str(self._place(query))))
             found[query] = tables_of(rows)
@@ -121,7 +121,7 @@ class Exporter:
         size = 0
         for query, tables in wanted.items():
             for operator in sorted({table.operator for table in tables}):
-                fetch(self.library, stores_of(made, query, operator), self._place(query), _silent(self.copiers))
+                fetch(self.repository, stores_of(made, query, operator), self._place(query), _silent(self.copiers))
                 session = self._session(made.queries[query])
                 for table in (table for table in tables if table.operator == operator):
                     written.append(self._write(session, made, query, table))
@@ -148,7 +148,7 @@ class Exporter:
         if export_format(self.order.format) == formats.PARQUET and number:
             parquet_footer.settle(session._jvm, file)
         digest, size = _digest_of(file)
-        self.library.store.put_file(self._key(name), file)
+        self.repository.store.put_file(self._key(name), file)
         return ExportedTable(
             query=query,
             operator=table.operator,
@@ -166,7 +166,7 @@ class Exporter:
     def _asked(self, question: Callable[[], Any]) -> Any:
         try:
             return question()
-        except FormatUnfitError:
+        except UnsuitableFormatError:
             raise
         except PySparkException as error:
             raise StateUnreadableError(f"Spark cannot read the state: {last_cause(error)}") from error
@@ -176,7 +176,7 @@ class Exporter:
             raise
 
     def _key(self, *parts: str) -> str:
-        return self.library.key(EXPORT_PREFIX, self.order.export, *parts)
+        return self.repository.key(EXPORT_PREFIX, self.order.export, *parts)
 
     def _publish(self, made: Manifest, tables: list[ExportedTable]) -> Made:
         application = made.application
@@ -191,12 +191,14 @@ class Exporter:
             tables=tuple(tables),
         )
         key, body = self._key(MANIFEST_FILE), complete.body()
-        if self.library.store.put_if(key, body, None) is None:
-            found = self.library.store.get(key)
+        if self.repository.store.put_if(key, body, None) is None:
+            found = self.repository.store.get(key)
             # It may be that of an earlier attempt.
             if found is None or found[0] != body:
                 raise ExportExistsError(f"{key} is of another export; take another number for spec.export.nonce")
-        return Made(complete, f"s3://{self.library.store.bucket}/{key}", f"sha256:{hashlib.sha256(body).hexdigest()}")
+        return Made(
+            complete, f"s3://{self.repository.store.bucket}/{key}", f"sha256:{hashlib.sha256(body).hexdigest()}"
+        )
 
 
 def _silent(copiers: Copiers) -> Copiers:

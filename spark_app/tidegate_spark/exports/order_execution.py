@@ -15,7 +15,7 @@ from tidegate_spark.exports.errors import ExportError
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.spark import pyspark_path
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("tidegate")
 
 
-def carry_out(library: Library, order: ExportOrder, copiers: Copiers) -> SnapshotReport:
+def carry_out(repository: SnapshotRepository, order: ExportOrder, copiers: Copiers) -> SnapshotReport:
     """Make an export; return what is to be said of it.
 
     Args:
-        library: where the snapshot is.
+        repository: where the snapshot is.
         order: what is to be exported.
         copiers: told how far it is.
 
@@ -44,7 +44,7 @@ def carry_out(library: Library, order: ExportOrder, copiers: Copiers) -> Snapsho
         ) from error
     directory = Environment.read(os.environ).work_directory
     with tempfile.TemporaryDirectory(prefix="export-", dir=directory) as work:
-        made = Exporter(library, order, lambda: start_spark(order, Path(work)), Path(work), copiers).run()
+        made = Exporter(repository, order, lambda: start_spark(order, Path(work)), Path(work), copiers).run()
     found = made.manifest
     log.info("exported %d rows, %d bytes to %s", found.rows, found.bytes, made.uri, extra={"action": "export"})
     message = messages.written(found.rows, len(found.tables), found.bytes)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidegate_spark.inspect.checkpoints import operators, sources, state, windows
-    from tidegate_spark.inspect.errors import LookError
+    from tidegate_spark.inspect.errors import InspectionError
 
-__all__ = ("LookError", "operators", "sources", "state", "windows")
+__all__ = ("InspectionError", "operators", "sources", "state", "windows")
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "tidegate_spark.inspect.errors" if name == "LookError" else "tidegate_spark.inspect.checkpoints"
+    home = "tidegate_spark.inspect.errors" if name == "InspectionError" else "tidegate_spark.inspect.checkpoints"
     return getattr(importlib.import_module(home), name)

@@ -113,8 +113,8 @@ def _words_in(body: bytes) -> str:
         return body.decode("utf-8", "replace")[:1000]
 
 
-def _fail(words: str) -> int:
-    sys.stderr.write(f"{words}\n")
+def _fail(message: str) -> int:
+    sys.stderr.write(f"{message}\n")
     return 1
 
 

@@ -59,8 +59,8 @@ class Files:
             raise
         # One text for all of them: there may be hundreds, and each would be several calls. Py4J gives an array of a
         # subclass, as S3A's are, only to a method that takes any object.
-        told = str(self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(statuses).mkString("\n"))
-        return numbered_files(told)
+        reported = str(self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(statuses).mkString("\n"))
+        return numbered_files(reported)
 
     def exists(self, name: str) -> bool:
         """Return whether there is such a file or directory."""
@@ -99,7 +99,7 @@ def has_state(files: Files) -> bool:
     return files.exists(_STATE)
 
 
-def look_at(files: Files, query: str, batch: int | None = None) -> At:
+def read_batch(files: Files, query: str, batch: int | None = None) -> At:
     """Return the newest committed batch of a query, or another one that is still kept.
 
     Args:

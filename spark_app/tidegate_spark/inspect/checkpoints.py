@@ -52,7 +52,7 @@ def operators(spark: SparkSession, checkpoint: str, batch: int | None = None) ->
         batch: a committed one; None: the newest.
 
     Raises:
-        LookError: there is no such checkpoint or batch, or Spark cannot read it.
+        InspectionError: there is no such checkpoint or batch, or Spark cannot read it.
     """
     return [
         Kept(table.operator, table.operator_name, table.name, table.kind, table.ttl)
@@ -73,7 +73,7 @@ def state(
         batch: a committed one; None: the newest.
 
     Raises:
-        LookError: there is no such state, or several fit.
+        InspectionError: there is no such state, or several fit.
     """
     session, at, tables = _opened(spark, checkpoint, batch)
     return state_frames.frame_of(session, checkpoint, at, table_of(tables, checkpoint, operator, name))
@@ -94,7 +94,7 @@ def windows(
         batch: a committed one; None: the newest.
 
     Raises:
-        LookError: there is no such state, or it has no windows.
+        InspectionError: there is no such state, or it has no windows.
     """
     session, at, tables = _opened(spark, checkpoint, batch)
     table = table_of(tables, checkpoint, operator, name)
@@ -114,7 +114,7 @@ def sources(spark: SparkSession, checkpoint: str, batch: int | None = None) -> P
         batch: a committed one; None: the newest.
 
     Raises:
-        LookError: there is no such checkpoint or batch.
+        InspectionError: there is no such checkpoint or batch.
     """
     at = _at(Files(spark, checkpoint), checkpoint, batch)
     watermark = time_of(at.watermark_ms) if at.watermark_ms else None
@@ -134,7 +134,7 @@ def _opened(spark: SparkSession, checkpoint: str, batch: int | None) -> tuple[Sp
 
 def _at(files: Files, checkpoint: str, batch: int | None) -> At:
     try:
-        return checkpoint_logs.look_at(files, checkpoint, batch)
+        return checkpoint_logs.read_batch(files, checkpoint, batch)
     except checkpoint_logs.SPARKS as error:
         raise NotThereError(
             f"{checkpoint} has no batch {'' if batch is None else batch} to look at: {error}"

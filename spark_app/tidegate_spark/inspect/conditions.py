@@ -275,8 +275,8 @@ def _plain_type_at(path: Path, schema: Mapping[str, Any], parameter: str) -> str
     plain = ("string", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz")
     if name in plain or name in _WHOLE_NUMBERS or name.startswith("decimal"):
         return name
-    words = "cannot be compared here; tidegate_spark.inside.state() gives a DataFrame"
-    raise BadQuestionError(parameter, f"{'.'.join(path)} is of type {name}, which {words}")
+    message = "cannot be compared here; tidegate_spark.inside.state() gives a DataFrame"
+    raise BadQuestionError(parameter, f"{'.'.join(path)} is of type {name}, which {message}")
 
 
 def _name_of(of: Any) -> str:

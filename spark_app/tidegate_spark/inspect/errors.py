@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class LookError(Exception):
+class InspectionError(Exception):
     """There is no answer; ``status`` is what HTTP calls the cause."""
 
     status = 500
@@ -11,7 +11,7 @@ class LookError(Exception):
     """When the same question may have an answer; 0: it will not by itself."""
 
 
-class BadQuestionError(LookError):
+class BadQuestionError(InspectionError):
     """The question cannot be meant; the message names the parameter."""
 
     status = 400
@@ -22,38 +22,38 @@ class BadQuestionError(LookError):
         self.parameter = parameter
 
 
-class NotThereError(LookError):
+class NotThereError(InspectionError):
     """What is asked about does not exist; the message says what does."""
 
     status = 404
 
 
-class NotYetError(LookError):
+class NotYetError(InspectionError):
     """Nothing is committed yet."""
 
     status = 409
     retry_after_seconds = 5
 
 
-class BusyError(LookError):
+class BusyError(InspectionError):
     """Another look is under way."""
 
     status = 429
     retry_after_seconds = 5
 
 
-class UnavailableError(LookError):
+class UnavailableError(InspectionError):
     """It cannot be looked now: the driver starts, stops, or Spark cleans up faster than is read."""
 
     status = 503
     retry_after_seconds = 5
 
 
-class TooSlowError(LookError):
+class TooSlowError(InspectionError):
     """The time was over before there was anything to tell."""
 
     status = 504
 
 
-class UnreadableError(LookError):
+class UnreadableError(InspectionError):
     """Spark cannot read the state; the message has its words."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidegate_spark.inspect.answers import as_text
-from tidegate_spark.inspect.errors import LookError
+from tidegate_spark.inspect.errors import InspectionError
 from tidegate_spark.inspect.questions import Question, question_of
 
 
@@ -30,6 +30,6 @@ def reply_to(target: str, ask: Callable[[Question], dict[str, object]], clean: C
     """
     try:
         return Reply(200, as_text(ask(question_of(target))))
-    except LookError as error:
+    except InspectionError as error:
         headers = {"Retry-After": str(error.retry_after_seconds)} if error.retry_after_seconds else {}
         return Reply(error.status, json.dumps({"error": clean(str(error))}, ensure_ascii=False), headers)

@@ -21,7 +21,7 @@ from tidegate_spark.inspect.checkpoint_logs import SPARKS, At, Files
 from tidegate_spark.inspect.conditions import Condition, conditions_of_filter, conditions_of_key, is_whole_key
 from tidegate_spark.inspect.errors import (
     BadQuestionError,
-    LookError,
+    InspectionError,
     NotThereError,
     TooSlowError,
     UnavailableError,
@@ -39,7 +39,7 @@ Answer = dict[str, Any]
 
 
 @dataclass
-class _Look:
+class _Inspection:
     """A question under way, at one batch of a query."""
 
     question: Operators | Rows | Windows
@@ -64,7 +64,7 @@ class _Look:
 
 
 @dataclass
-class Looker:
+class CheckpointReader:
     """Answers questions about the queries of one driver; one at a time, always from the same thread."""
 
     spark: SparkSession
@@ -78,7 +78,7 @@ class Looker:
         """Return the answer to a question.
 
         Raises:
-            LookError: there is none.
+            InspectionError: there is none.
         """
         ends = self.clock() + question.seconds
         self._number += 1
@@ -92,12 +92,12 @@ class Looker:
         files = Files(self.spark, checkpoint)
         batch = None
         try:
-            at = checkpoint_logs.look_at(files, query)
+            at = checkpoint_logs.read_batch(files, query)
             batch = at.batch
             session = self._session(at)
             tables = state_frames.tables_at(session, files, checkpoint)
-            return self._answer(question, _Look(question, job, query, checkpoint, files, at, session, tables))
-        except LookError:
+            return self._answer(question, _Inspection(question, job, query, checkpoint, files, at, session, tables))
+        except InspectionError:
             raise
         except ExportError as error:
             raise UnreadableError(str(error)) from error
@@ -116,18 +116,18 @@ class Looker:
             self._sessions = Sessions(self.spark)
         return self._sessions.of(at)
 
-    def _answer(self, question: Operators | Rows | Windows, look: _Look) -> Answer:
+    def _answer(self, question: Operators | Rows | Windows, inspection: _Inspection) -> Answer:
         if isinstance(question, Operators):
-            return {**look.head(), "operators": state_of(look.tables)}
+            return {**inspection.head(), "operators": state_of(inspection.tables)}
         if isinstance(question, Rows):
-            return self._rows(question, look)
-        return self._windows(question, look)
+            return self._rows(question, inspection)
+        return self._windows(question, inspection)
 
     # --- rows ---
 
-    def _rows(self, question: Rows, look: _Look) -> Answer:
-        table = table_of(look.tables, look.query, question.operator, question.name)
-        rows = look.frame(table)
+    def _rows(self, question: Rows, inspection: _Inspection) -> Answer:
+        table = table_of(inspection.tables, inspection.query, question.operator, question.name)
+        rows = inspection.frame(table)
         schema = rows.schema.jsonValue()
         conditions: tuple[Condition, ...] = ()
         if question.key is not None:
@@ -140,40 +140,40 @@ class Looker:
         texts = state_frames.as_nothing(meant) if question.count else state_frames.as_texts(meant)
         where = None
         if is_whole_key(conditions, schema):
-            where = partial(state_frames.likely_partition, look.session, schema, conditions)
-        found, read = self._read(look, texts, work, None if question.count else limit + 1, where)
+            where = partial(state_frames.likely_partition, inspection.session, schema, conditions)
+        found, read = self._read(inspection, texts, work, None if question.count else limit + 1, where)
         body = answers.count_answer(found, read) if question.count else answers.rows_answer(found, limit, read)
-        return {**look.head(table), **body}
+        return {**inspection.head(table), **body}
 
     # --- windows ---
 
-    def _windows(self, question: Windows, look: _Look) -> Answer:
+    def _windows(self, question: Windows, inspection: _Inspection) -> Answer:
         if question.operator is not None:
-            candidates = [table_of(look.tables, look.query, question.operator, question.name)]
+            candidates = [table_of(inspection.tables, inspection.query, question.operator, question.name)]
         else:
-            candidates = [table for table in look.tables if question.name in (None, table.name)]
-        frames = {number: look.frame(table) for number, table in enumerate(candidates)}
+            candidates = [table for table in inspection.tables if question.name in (None, table.name)]
+        frames = {number: inspection.frame(table) for number, table in enumerate(candidates)}
         paths = {number: window_path(rows.schema.jsonValue()) for number, rows in frames.items()}
         having = [number for number, path in paths.items() if path is not None]
         if not having:
-            raise NotThereError(with_windows(look.query, look.tables))
-        if question.which == CLOSED and not look.at.watermark_ms:
+            raise NotThereError(with_windows(inspection.query, inspection.tables))
+        if question.which == CLOSED and not inspection.at.watermark_ms:
             raise BadQuestionError("which", "the query has no watermark, so no window of it is closed; ask for all")
         parts = []
         for number in having:
             path = paths[number]
             assert path is not None
-            parts.append(self._windows_of(question, look, candidates[number], frames[number], path))
-        return {**look.head(), "operators": parts}
+            parts.append(self._windows_of(question, inspection, candidates[number], frames[number], path))
+        return {**inspection.head(), "operators": parts}
 
     def _windows_of(
-        self, question: Windows, look: _Look, table: Table, rows: DataFrame, path: tuple[str, ...]
+        self, question: Windows, inspection: _Inspection, table: Table, rows: DataFrame, path: tuple[str, ...]
     ) -> Answer:
         schema = rows.schema.jsonValue()
         if question.filter is not None:
             rows = state_frames.fulfilling(rows, conditions_of_filter(question.filter, schema))
         begin, end = state_frames.window_columns(path)
-        watermark = look.at.watermark_ms
+        watermark = inspection.at.watermark_ms
         if watermark and question.which == OPEN:
             rows = rows.where(end > watermark)
         elif question.which == CLOSED:
@@ -181,7 +181,7 @@ class Looker:
         longest = answers.longest_row(question.limit * max(1, question.rows))
         work = ByWindow(question.limit, question.rows, longest)
         texts = state_frames.as_texts(rows, begin.alias("begin"), end.alias("end"))
-        found, read = self._read(look, texts, work)
+        found, read = self._read(inspection, texts, work)
         head = {"operator": table.operator, "operatorName": table.operator_name, "name": table.name}
         return head | answers.windows_answer(found, question.limit, question.rows, watermark, read)
 
@@ -189,7 +189,7 @@ class Looker:
 
     def _read(
         self,
-        look: _Look,
+        inspection: _Inspection,
         rows: DataFrame,
         work: Callable[[Any], Any],
         enough: int | None = None,
@@ -198,7 +198,7 @@ class Looker:
         """Return what ``work`` makes of the partitions, and how many were read; fewer if there is enough or no time.
 
         Args:
-            look: that this is part of.
+            inspection: that this is part of.
             rows: of all partitions.
             work: see :mod:`tidegate_spark.inspect.partition_work`.
             enough: of what ``work`` gives.
@@ -209,11 +209,11 @@ class Looker:
         likely = where(partitions) if where is not None and partitions > 1 else None
         found: list[Any] = []
         read = 0
-        for several in _turns(look.job, partitions, likely):
+        for several in _turns(inspection.job, partitions, likely):
             try:
-                found += look.job.run(pieces, work, several)
+                found += inspection.job.run(pieces, work, several)
             except SPARKS:
-                if look.job.seconds_left() <= 0 and read:
+                if inspection.job.seconds_left() <= 0 and read:
                     break
                 raise
             read += len(several)
@@ -223,7 +223,7 @@ class Looker:
             if enough is not None and len(found) >= enough:
                 break
         if not read:
-            raise TooSlowError(_slow(look.question))
+            raise TooSlowError(_slow(inspection.question))
         return found, Read(read, partitions)
 
 

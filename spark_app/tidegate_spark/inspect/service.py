@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from tidegate_spark.inspect import figures, messages
-from tidegate_spark.inspect.errors import BusyError, LookError, NotThereError, TooSlowError, UnavailableError
-from tidegate_spark.inspect.figures import LastProgress
+from tidegate_spark.inspect import last_progress, messages
+from tidegate_spark.inspect.errors import BusyError, InspectionError, NotThereError, TooSlowError, UnavailableError
+from tidegate_spark.inspect.last_progress import LastProgress
 from tidegate_spark.inspect.questions import Operators, Question, Rows, Sources, Windows, more_time
 
 GRACE_SECONDS = 5.0
@@ -25,34 +25,34 @@ GRACE_SECONDS = 5.0
 NOT_RUNNING = "the driver is starting or ending, and Spark does not run: see GET /v1/progress for what it waits for"
 
 Answer = dict[str, Any]
-Look = Operators | Rows | Windows
+Inspection = Operators | Rows | Windows
 
 log = logging.getLogger("tidegate")
 
 
-class Looker(Protocol):
-    """What looks: see :class:`tidegate_spark.inspect.reader.Looker`."""
+class CheckpointReader(Protocol):
+    """What looks: see :class:`tidegate_spark.inspect.reader.CheckpointReader`."""
 
-    def answer(self, question: Look) -> Answer:
-        """Return the answer; raises LookError if there is none."""
+    def answer(self, question: Inspection) -> Answer:
+        """Return the answer; raises InspectionError if there is none."""
 
 
 @dataclass
 class _Errand:
-    question: Look
+    question: Inspection
     done: threading.Event = field(default_factory=threading.Event)
     answer: Answer = field(default_factory=dict)
-    error: LookError | None = None
+    error: InspectionError | None = None
 
 
-class Desk:
+class InspectionService:
     """Stands before the looks of one driver. Thread safe."""
 
     def __init__(
         self,
         last: LastProgress,
         queries: Callable[[], tuple[str, ...] | None],
-        looker: Callable[[], Looker | None],
+        reader: Callable[[], CheckpointReader | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare; no thread runs and nothing is loaded before the first look.
@@ -60,21 +60,21 @@ class Desk:
         Args:
             last: what Spark told of batches.
             queries: the names of all queries that were started; None while Spark does not run, and once it is to end.
-            looker: returns what looks, None while Spark does not run; called in the thread of the looks.
+            reader: returns what looks, None while Spark does not run; called in the thread of the looks.
             clock: for the seconds that are waited.
         """
-        self._last, self._queries, self._make, self._clock = last, queries, looker, clock
+        self._last, self._queries, self._make, self._clock = last, queries, reader, clock
         self._errands: SimpleQueue[_Errand] = SimpleQueue()
         self._lock = threading.Lock()
-        self._busy: tuple[float, Look] | None = None
+        self._busy: tuple[float, Inspection] | None = None
         self._thread: threading.Thread | None = None
-        self._looker: Looker | None = None
+        self._reader: CheckpointReader | None = None
 
     def ask(self, question: Question) -> Answer:
         """Return the answer to a question.
 
         Raises:
-            LookError: there is none.
+            InspectionError: there is none.
         """
         names = self._queries()
         if names is None:
@@ -103,13 +103,13 @@ class Desk:
 
     def _sources(self, name: str) -> Answer:
         event = self._last.of(name)
-        head = {"query": name, **figures.batch_of(event), "watermark": figures.watermark_of(event)}
-        return {**head, "sources": figures.sources_of(event)}
+        head = {"query": name, **last_progress.batch_of(event), "watermark": last_progress.watermark_of(event)}
+        return {**head, "sources": last_progress.sources_of(event)}
 
     def _operators(self, name: str) -> Answer:
         event = self._last.of(name)
-        head = {"query": name, **figures.batch_of(event), "watermark": figures.watermark_of(event)}
-        return {**head, "operators": figures.operators_of(event)}
+        head = {"query": name, **last_progress.batch_of(event), "watermark": last_progress.watermark_of(event)}
+        return {**head, "operators": last_progress.operators_of(event)}
 
     # --- looks ---
 
@@ -130,26 +130,26 @@ class Desk:
             errand = self._errands.get()
             try:
                 errand.answer = self._looked(errand.question)
-            except LookError as error:
+            except InspectionError as error:
                 errand.error = error
             except Exception as error:  # whatever it is: the next question is to be answered
                 log.exception("a look inside failed")
-                errand.error = LookError(f"the look failed: {type(error).__name__}: {error}")
+                errand.error = InspectionError(f"the look failed: {type(error).__name__}: {error}")
             with self._lock:
                 self._busy = None
             errand.done.set()
 
-    def _looked(self, question: Look) -> Answer:
-        if self._looker is None:
-            self._looker = self._make()
-        if self._looker is None:
+    def _looked(self, question: Inspection) -> Answer:
+        if self._reader is None:
+            self._reader = self._make()
+        if self._reader is None:
             raise UnavailableError(NOT_RUNNING)
-        answer = self._looker.answer(question)
+        answer = self._reader.answer(question)
         if isinstance(question, Operators) and question.query is not None:
-            told = {each["operator"]: each for each in figures.operators_of(self._last.of(question.query))}
+            reported = {each["operator"]: each for each in last_progress.operators_of(self._last.of(question.query))}
             for operator in answer["operators"]:
-                of = told.get(operator["operator"], {})
+                of = reported.get(operator["operator"], {})
                 # Spark numbers them in the same order; should that change, no figures are better than another's.
                 operator.update(of if of.get("operatorName") == operator["operatorName"] else {})
-            answer["figuresOfBatch"] = figures.batch_of(self._last.of(question.query))["batch"]
+            answer["figuresOfBatch"] = last_progress.batch_of(self._last.of(question.query))["batch"]
         return answer

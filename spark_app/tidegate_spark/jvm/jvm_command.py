@@ -69,8 +69,8 @@ def arguments_of(settings: Mapping[str, str], variables: Mapping[str, str]) -> l
         settings: all of Spark's, in order.
         variables: of this process.
     """
-    told = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-    return told + shlex.split(variables.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    reported = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    return reported + shlex.split(variables.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
 
 
 class KeptCommand:

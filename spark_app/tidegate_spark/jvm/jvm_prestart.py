@@ -36,7 +36,7 @@ DOOR_VARIABLE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 """Where the JVM writes how it is reached; PySpark's name, too."""
 LIMIT_SECONDS = 120.0
 """From its start; one that takes longer is given up. They take a second or two."""
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
 
 log = logging.getLogger("tidegate")
 
@@ -138,12 +138,12 @@ class HeadStart:
             return None
         while self._process.poll() is None:
             if self._door.exists():
-                words = (came - self._began, time.monotonic() - came)
-                log.info("a JVM was started %.1f s ahead, and waited for another %.1f s", *words)
+                details = (came - self._began, time.monotonic() - came)
+                log.info("a JVM was started %.1f s ahead, and waited for another %.1f s", *details)
                 return self._read_door()
             if time.monotonic() - self._began >= LIMIT_SECONDS:
                 break
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         log.warning("the JVM that was started ahead did not come up: %s", self._process.poll())
         self.end(worked=False)
         return None

@@ -74,7 +74,7 @@ class Epochs:
         self._runs: dict[str, _Run | None] = {}
         """By run; None: its trigger is another one."""
 
-    def look(self, active: list[Entry]) -> None:
+    def check(self, active: list[Entry]) -> None:
         """Count what the queries that run have committed since the last look."""
         runs = {str(entry.query.runId): entry for entry in active if entry.query is not None}
         self._runs = {run: known for run, known in self._runs.items() if run in runs}

@@ -84,13 +84,13 @@ class ProgressListener(StreamingQueryListener):
             before_first: is called with a query's id before it plans its first batch.
             note: is told each query's events as they are.
         """
-        self._told = SparkCalls(progress, before_first, note)
+        self._reported = SparkCalls(progress, before_first, note)
 
     @property
     def _jlistener(self) -> Any:
         """What PySpark gives to Spark: it is told of events as they are, without PySpark's copies of them."""
         jvm: Any = SparkContext._jvm
-        return jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(self._told)
+        return jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(self._reported)
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Spark calls ``SparkCalls`` instead."""

@@ -150,15 +150,15 @@ class QueryCollector(Collector):
         return (*self._app, query.name, self._epoch)
 
     def _idle(self, running: list[QueryReport]) -> Metric:
-        words = "1 while a running query finds nothing to read."
-        family = GaugeMetricFamily("tidegate_query_idle", words, labels=LABELS)
+        help_text = "1 while a running query finds nothing to read."
+        family = GaugeMetricFamily("tidegate_query_idle", help_text, labels=LABELS)
         for query in running:
             family.add_metric(self._labels(query), float(self._batches.is_idle(query.name)))
         return family
 
     def _commit_ages(self, running: list[QueryReport]) -> Metric:
-        words = "Time since a running query's last commit or start, whichever came later."
-        family = GaugeMetricFamily("tidegate_query_last_commit_age_seconds", words, labels=LABELS)
+        help_text = "Time since a running query's last commit or start, whichever came later."
+        family = GaugeMetricFamily("tidegate_query_last_commit_age_seconds", help_text, labels=LABELS)
         for query in running:
             family.add_metric(self._labels(query), self._batches.commit_age(query))
         return family

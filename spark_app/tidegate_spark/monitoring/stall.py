@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Look:
+class QuerySample:
     """What was seen of one query at one moment."""
 
     batch_under_way: bool
@@ -25,7 +25,7 @@ class Look:
 
 @dataclass(frozen=True)
 class _Since:
-    look: Look
+    check: QuerySample
     time: float
 
 
@@ -37,7 +37,7 @@ class StallDetector:
         self._timeout = timeout_seconds
         self._since: dict[str, _Since] = {}
 
-    def look(self, query: str, seen: Look, now: float, dependencies_up: bool) -> float:
+    def check(self, query: str, seen: QuerySample, now: float, dependencies_up: bool) -> float:
         """Take note of a query's state; return for how many seconds it has had work and made no progress.
 
         Args:
@@ -47,7 +47,7 @@ class StallDetector:
             dependencies_up: False while the storage does not answer or there is no executor.
         """
         before = self._since.get(query)
-        if before is None or not dependencies_up or not _has_work(seen) or _progressed(before.look, seen):
+        if before is None or not dependencies_up or not _has_work(seen) or _progressed(before.check, seen):
             self._since[query] = _Since(seen, now)
             return 0.0
         return now - before.time
@@ -66,9 +66,9 @@ class StallDetector:
         return 0 < self._timeout <= seconds - pause
 
 
-def _has_work(seen: Look) -> bool:
+def _has_work(seen: QuerySample) -> bool:
     return seen.batch_under_way or (seen.lag_rows > 0 and not seen.between_triggers)
 
 
-def _progressed(before: Look, now: Look) -> bool:
+def _progressed(before: QuerySample, now: QuerySample) -> bool:
     return (before.tasks_finished, before.last_batch) != (now.tasks_finished, now.last_batch)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.monitoring.continuous import seconds_between_epochs
-from tidegate_spark.monitoring.stall import Look, StallDetector
+from tidegate_spark.monitoring.stall import QuerySample, StallDetector
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import query_messages as messages
 from tidegate_spark.queries.entries import Entry
@@ -43,14 +43,14 @@ class StallWatch:
         self._batches: dict[str, int] = {}
         self._due = 0.0
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look, if it is time; a stall is told to the progress, and so to the liveness probe."""
         now = time.monotonic()
         if self._timeout <= 0 or now < self._due:
             return
         self._due = now + min(INTERVAL_SECONDS, self._timeout / 3)
-        told = self._progress.report()
-        known, paused = {query.name: query for query in told.queries}, told.control.paused
+        reported = self._progress.report()
+        known, paused = {query.name: query for query in reported.queries}, reported.control.paused
         stalled = ""
         for entry in self._queries.entries():
             report = known.get(entry.name)
@@ -59,7 +59,7 @@ class StallWatch:
                 continue
             seen = self._see_epochs(report) if report.continuous else self._see(entry, report.batch_id, report.lag_rows)
             pause = seconds_between_epochs(entry.query) if report.continuous else 0.0
-            seconds = self._detector.look(entry.name, seen, now, self._up())
+            seconds = self._detector.check(entry.name, seen, now, self._up())
             if self._detector.is_stalled(seconds, pause):
                 stalled = _words(report, seconds, seen.batch_under_way)
         if stalled and not self._progress.stalled:
@@ -67,12 +67,12 @@ class StallWatch:
         self._progress.stalled = stalled
 
     @staticmethod
-    def _see_epochs(report: QueryReport) -> Look:
+    def _see_epochs(report: QueryReport) -> QuerySample:
         # An epoch ends with its trigger, without input as well: none long after that is a stall, or there are too few
         # cores.
-        return Look(True, -1, False, frozenset(), report.batch_id)
+        return QuerySample(True, -1, False, frozenset(), report.batch_id)
 
-    def _see(self, entry: Entry, last_batch: int, lag_rows: int) -> Look:
+    def _see(self, entry: Entry, last_batch: int, lag_rows: int) -> QuerySample:
         assert entry.query is not None
         status = entry.query._jsq.status()
         message, active = str(status.message()), bool(status.isTriggerActive())
@@ -80,7 +80,7 @@ class StallWatch:
         # Stages are read only if a batch lasts from one sample to the next; most do not.
         lasts = under_way and self._batches.get(entry.name) == last_batch
         self._batches[entry.name] = last_batch
-        return Look(
+        return QuerySample(
             batch_under_way=under_way,
             lag_rows=lag_rows,
             # A trigger that asks the sources for offsets may wait for a source that is down.

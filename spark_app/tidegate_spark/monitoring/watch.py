@@ -82,7 +82,7 @@ class Watch:
             request_end: called with the failure of the JVM or of a query that nobody restarted.
             living: knows which executors are there; None: there are none to count, all is one process.
         """
-        self.look_further: Callable[[], None] = lambda: None
+        self.check_further: Callable[[], None] = lambda: None
         self._context = session.sparkContext
         self._queries, self._progress, self._request_end = queries, progress, request_end
         self._count_executors = living is not None
@@ -90,7 +90,7 @@ class Watch:
         self._scale = executors.Scale(executors.SparkBackend(self._context), living, progress.executors_wanted)
         self._wake = threading.Event()
         self._failed_since: float | None = None
-        self._work, self._work_due = executor_work.WorkAccount(), 0.0
+        self._work, self._work_due = executor_work.WorkTotals(), 0.0
 
     def start(self) -> None:
         """Begin to look."""
@@ -111,7 +111,7 @@ class Watch:
                 self._request_end(jvm_outcome(code, self._progress))
                 return
             try:
-                self._look()
+                self._check()
             except (Py4JError, OSError, AttributeError) as error:
                 # A context that is being stopped, by us or by the script, answers with errors or has no JVM side any
                 # more; the JVM's own end is seen at the next look.
@@ -119,23 +119,23 @@ class Watch:
                     raise
                 log.debug("watch: %s", error)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._check_queries()
         # First of all, because at a stop it decides whether a batch is waited for.
         self._see_executors()
-        self.look_further()
+        self.check_further()
 
     def _see_executors(self) -> None:
         if not self._count_executors:
             return
         now = time.monotonic()
-        count = self._scale.look(self._wanted, now)
+        count = self._scale.check(self._wanted, now)
         leaving = Leaving(count.leaving, count.longest, now - count.leaving_since)
         ends = Ends(count.ended, max(0.0, count.held_until - now))
         self._progress.executors(running=count.running, leaving=leaving, ends=ends)
-        self._look_at_work(now)
+        self._check_work(now)
 
-    def _look_at_work(self, now: float) -> None:
+    def _check_work(self, now: float) -> None:
         if now < self._work_due:
             return
         self._work_due = now + WORK_INTERVAL_SECONDS

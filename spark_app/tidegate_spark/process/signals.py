@@ -32,7 +32,7 @@ def watch_signals(on_terminate: Callable[[], None]) -> None:
     threading.Thread(target=read, name="signals", daemon=True).start()
 
 
-def tell_script() -> bool:
+def signal_script() -> bool:
     """Let the script's own handler of SIGTERM run, in its thread, if it has one; return whether it has.
 
     A handler in Python, of ``signal.signal`` or of asyncio. One that a library set in C may end the process at once,

@@ -32,7 +32,7 @@ from tidegate_spark.queries.sinks.file_sinks import FORMATS, SinkRefusedError
 from tidegate_spark.queries.writers import sources_of
 from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS
 from tidegate_spark.snapshots.lineages import upgrade_pin
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 
 MEMORY, COMPLETE = "memory", "complete"
 SOCKET = frozenset({"TextSocketTable"})
@@ -57,7 +57,7 @@ def why_empty(kind: str, mode: str, sources: set[str]) -> str:
 class EmptyStarts:
     """Where the queries of one driver process have their checkpoints."""
 
-    def __init__(self, config: DriverConfig, connect: Callable[[], Library], progress: Progress) -> None:
+    def __init__(self, config: DriverConfig, connect: Callable[[], SnapshotRepository], progress: Progress) -> None:
         """Prepare; ``connect`` reaches the application's storage."""
         self._config, self._connect, self._progress = config, connect, progress
         # Unique, because only one process runs at a time.
@@ -87,9 +87,9 @@ class EmptyStarts:
         self._progress.query_starts_empty(name)
         self._progress.notice(Reason.STARTS_EMPTY, messages.starts_empty(name, why), warning=True)
         try:
-            library = self._connect()
-            self._remove_earlier(library, name)
-            self._leave(library, name)
+            repository = self._connect()
+            self._remove_earlier(repository, name)
+            self._leave(repository, name)
         except Exception as error:  # whatever the store's client raises: it is done again at the next start
             log.warning("query %r: checkpoints of earlier starts are not removed: %s", name, error)
         return directory
@@ -98,34 +98,36 @@ class EmptyStarts:
         """Return the directory of a query that continues, and take back that it was left."""
         directory = checkpoint_directory(name)
         try:
-            library = self._connect()
-            notes = library.lineage_key(self._config.lineage, directory, LEFT_AFTER) + "/"
-            left = [entry.key for entry in library.store.list(notes)]
+            repository = self._connect()
+            notes = repository.lineage_key(self._config.lineage, directory, LEFT_AFTER) + "/"
+            left = [entry.key for entry in repository.store.list(notes)]
             if left:
-                library.store.delete(left)
+                repository.store.delete(left)
         except Exception as error:  # likewise; and with the query's next batch the checkpoint is no longer left
             log.warning("query %r: its checkpoint still counts as left: %s", name, error)
         return directory
 
-    def _leave(self, library: Library, name: str) -> None:
+    def _leave(self, repository: SnapshotRepository, name: str) -> None:
         """Note that a checkpoint which the query had when it continued, or of a release before, is none any more.
 
         It stays: whoever lets the query continue again does so there.
         """
         directory = checkpoint_directory(name)
-        commits = library.lineage_key(self._config.lineage, directory, COMMITS) + "/"
-        batches = [entry.key[len(commits) :] for entry in library.store.list(commits)]
+        commits = repository.lineage_key(self._config.lineage, directory, COMMITS) + "/"
+        batches = [entry.key[len(commits) :] for entry in repository.store.list(commits)]
         newest = max((int(batch) for batch in batches if batch.isdecimal()), default=-1)
         if newest >= 0:
-            library.store.put(library.lineage_key(self._config.lineage, directory, LEFT_AFTER, str(newest)), b"")
+            repository.store.put(repository.lineage_key(self._config.lineage, directory, LEFT_AFTER, str(newest)), b"")
 
-    def _remove_earlier(self, library: Library, name: str) -> None:
-        root = library.lineage_key(self._config.lineage) + "/"
-        pinned = upgrade_pin.noted(library, self._config.pin.snapshot) if self._config.pin is not None else frozenset()
-        listed = library.store.list(f"{root}{checkpoint_directory(name)}{EMPTY_START}")
+    def _remove_earlier(self, repository: SnapshotRepository, name: str) -> None:
+        root = repository.lineage_key(self._config.lineage) + "/"
+        pinned = (
+            upgrade_pin.noted(repository, self._config.pin.snapshot) if self._config.pin is not None else frozenset()
+        )
+        listed = repository.store.list(f"{root}{checkpoint_directory(name)}{EMPTY_START}")
         directories = {entry.key: entry.key[len(root) :].partition("/")[0] for entry in listed}
         # The last one stays: it shows a claim that there are queries whose batches start again.
         kept = pinned | {max(directories.values(), key=number_of_start, default="")}
         going = [key for key, directory in directories.items() if directory not in kept]
         # In reverse order, so that stores that keep objects as files find their directories empty.
-        library.store.delete(sorted(going, reverse=True))
+        repository.store.delete(sorted(going, reverse=True))

@@ -54,8 +54,8 @@ def plan_of(writer: DataStreamWriter, output: object) -> Plan:
     analyzed: Any = writer._df._jdf.queryExecution().analyzed()
     # A source of files has its options only there.
     sources = [str(leaf.productElement(0)) for leaf in leaves_of(writer)]
-    words = "\n".join([analyzed.treeString(), *sources, repr(output)])
-    return Plan(_NUMBERS_OF_OBJECTS.sub("", words), getattr(writer, _FUNCTION, None))
+    message = "\n".join([analyzed.treeString(), *sources, repr(output)])
+    return Plan(_NUMBERS_OF_OBJECTS.sub("", message), getattr(writer, _FUNCTION, None))
 
 
 def _is_same_function(one: object, other: object) -> bool:

@@ -109,11 +109,11 @@ class SourceCleaning:
         if self._config.rehearsal is not None:
             return messages.cleans_in_rehearsal(OPTION, cleaning.how)
         try:
-            library = self._connect()
-            commits = self._names(library, self._config.lineage, name, "commits")
+            repository = self._connect()
+            commits = self._names(repository, self._config.lineage, name, "commits")
             begins = sum(each.isdigit() for each in commits) <= 1
             if begins:
-                self._tell_missing(library, name, cleaning)
+                self._report_missing(repository, name, cleaning)
         except Exception as error:  # whatever the store's client raises: the query itself will meet the fault
             log.warning("query %r: what its source has cleaned up is not known: %s", name, error)
             begins = True
@@ -121,49 +121,49 @@ class SourceCleaning:
             self._notice(Reason.SOURCE_FILES_CLEANED, messages.source_files_cleaned(name, OPTION, cleaning.how), True)
         return ""
 
-    def _tell_missing(self, library: AppObjects, name: str, cleaning: Cleaning) -> None:
+    def _report_missing(self, repository: AppObjects, name: str, cleaning: Cleaning) -> None:
         start = self._config.start_from
         if start is None or not start.lineage or start.lineage == self._config.lineage:
             return
-        again = self._read_again(library, name, start.lineage)
+        again = self._read_again(repository, name, start.lineage)
         missing = [path for path in again[:MOST_LOOKED_AT] if not self._is_there(path)]
         for path in missing:
             log.warning("query %r: %s is gone", name, path, extra={"action": "rollback"})
         if missing:
-            words = messages.source_files_missing(name, OPTION, missing, cleaning.archive)
-            self._notice(Reason.SOURCE_FILES_MISSING, words, True)
+            message = messages.source_files_missing(name, OPTION, missing, cleaning.archive)
+            self._notice(Reason.SOURCE_FILES_MISSING, message, True)
 
-    def _read_again(self, library: AppObjects, name: str, before: int) -> list[str]:
+    def _read_again(self, repository: AppObjects, name: str, before: int) -> list[str]:
         """Return the files that a query read in the lineage that is given up, and in this one not yet."""
-        earlier = self._logs(library, before, name)
-        here = self._logs(library, self._config.lineage, name)
+        earlier = self._logs(repository, before, name)
+        here = self._logs(repository, self._config.lineage, name)
         found: list[str] = []
         for source, names in sorted(earlier.items()):
             stems = (each.removesuffix(_COMPACT) for each in here.get(source, ()))
             position = max((int(stem) for stem in stems if stem.isdigit()), default=-1)
 
             def read(each: str, source: str = source) -> str:
-                key = library.lineage_key(before, checkpoint_directory(name), "sources", source, each)
-                body = library.store.get(key)
+                key = repository.lineage_key(before, checkpoint_directory(name), "sources", source, each)
+                body = repository.store.get(key)
                 return body[0].decode() if body is not None else ""
 
             found += read_after(names, read, position)
         return found
 
-    def _logs(self, library: AppObjects, lineage: int, name: str) -> dict[str, list[str]]:
+    def _logs(self, repository: AppObjects, lineage: int, name: str) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for path in self._names(library, lineage, name, "sources"):
+        for path in self._names(repository, lineage, name, "sources"):
             source, _, entry = path.partition("/")
             if entry:
                 found.setdefault(source, []).append(entry)
         return found
 
-    def _names(self, library: AppObjects, lineage: int, name: str, directory: str) -> list[str]:
-        prefix = library.lineage_key(lineage, checkpoint_directory(name), directory) + "/"
-        return [entry.key[len(prefix) :] for entry in library.store.list(prefix)]
+    def _names(self, repository: AppObjects, lineage: int, name: str, directory: str) -> list[str]:
+        prefix = repository.lineage_key(lineage, checkpoint_directory(name), directory) + "/"
+        return [entry.key[len(prefix) :] for entry in repository.store.list(prefix)]
 
 
-def file_looker(session: Any) -> Callable[[str], bool]:
+def file_checker(session: Any) -> Callable[[str], bool]:
     """Return what tells whether a file is there, by Hadoop's file systems as the session knows them."""
     hadoop = session._jsc.hadoopConfiguration()
 

@@ -26,7 +26,7 @@ from tidegate_spark.queries.patience import Patience
 log = logging.getLogger("tidegate")
 
 POLL_MILLISECONDS = 100
-LOOK_MILLISECONDS = 5
+JOIN_MILLISECONDS = 5
 ENDING_MILLISECONDS = 500
 
 
@@ -76,7 +76,7 @@ class Position:
         return self.waits_for_lock and self.plans
 
     @property
-    def ends_if_told(self) -> bool:
+    def ends_if_asked(self) -> bool:
         """True if it looks at the state before it plans another batch, and loses nothing by it."""
         return self.awaits_trigger or (self.waits_for_lock and not self.plans)
 
@@ -224,7 +224,7 @@ def _end_where_safe(execution: Any, thread: Any, lock: Any, patience: Patience) 
         position = position_of(thread, lock)
         if position.begins_batch:
             return False
-        if position.ends_if_told:
+        if position.ends_if_asked:
             execution.state().set(terminated)
             return True
         if position.polls_for_data:
@@ -234,7 +234,7 @@ def _end_where_safe(execution: Any, thread: Any, lock: Any, patience: Patience) 
                 return True
             execution.state().compareAndSet(terminated, active)
             return False
-        thread.join(LOOK_MILLISECONDS)
+        thread.join(JOIN_MILLISECONDS)
     return not thread.isAlive()
 
 
@@ -245,7 +245,7 @@ def _obeys(thread: Any, lock: Any, patience: Patience) -> bool:
         # A thread that ends takes the lock once more, to wake up those who wait for it: that is no new batch.
         if position.waits_for_lock:
             return not position.plans
-        thread.join(LOOK_MILLISECONDS)
+        thread.join(JOIN_MILLISECONDS)
     return True
 
 
@@ -256,7 +256,7 @@ def position_of(thread: Any, lock: Any) -> Position:
     return Position(waits, tuple(str(frame.getMethodName()) for frame in thread.getStackTrace()))
 
 
-def tell_to_end(execution: Any) -> None:
+def ask_to_end(execution: Any) -> None:
     """Have the execution's thread end at its next look at the state."""
     execution.state().set(_states(execution)[1])
 

@@ -70,11 +70,11 @@ class Rehearsing:
         """Have the time counted from now on, and let the script's functions know."""
         os.environ[REHEARSAL_VARIABLE] = "1"
         wanted = self._wanted
-        words = (wanted.batches, wanted.timeout_seconds)
-        log.info("rehearsal: %d batches of each query, in %d s", *words, extra={"action": "rehearse"})
+        details = (wanted.batches, wanted.timeout_seconds)
+        log.info("rehearsal: %d batches of each query, in %d s", *details, extra={"action": "rehearse"})
         threading.Thread(target=self._wait, name="rehearsal", daemon=True).start()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """End the process if each query has committed enough: those that run, and those of the previous version."""
         if self._has_shown_enough() and not self._unstarted():
             self._pass()
@@ -95,7 +95,7 @@ class Rehearsing:
         self._enough = True
         self._request_end(Outcome(Reason.COMPLETED, "Rehearsed."))
 
-    def told(self, termination: Termination, jvm_exit_code: int | None) -> Termination:
+    def reported(self, termination: Termination, jvm_exit_code: int | None) -> Termination:
         """Return the termination message with what it says of the version.
 
         Args:

@@ -33,7 +33,7 @@ def mute(format_of: Callable[[DataStreamWriter], str] = writer_format) -> None:
     """
     _mute_writers(format_of)
     _leave_inputs_alone()
-    _tell_no_source_what_was_committed()
+    _withhold_commits_from_sources()
 
 
 def let_files_go(session: Any) -> None:
@@ -53,17 +53,17 @@ def without_commit(source: type[DataSource]) -> type[DataSource]:
 
     class Rehearsed(source):  # type: ignore[valid-type, misc] # a class that is only known now
         def streamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name
-            return _told_nothing(super().streamReader(schema))
+            return _without_commits(super().streamReader(schema))
 
         def simpleStreamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name
-            return _told_nothing(super().simpleStreamReader(schema))
+            return _without_commits(super().simpleStreamReader(schema))
 
     # A source that gives itself no name is known by that of its class.
     Rehearsed.__name__, Rehearsed.__qualname__ = source.__name__, source.__qualname__
     return Rehearsed
 
 
-def _told_nothing(reader: Any) -> Any:
+def _without_commits(reader: Any) -> Any:
     # Past what the reader's own class thinks of it: a frozen dataclass, a property.
     object.__setattr__(reader, "commit", _ignore)
     return reader
@@ -129,7 +129,7 @@ def _leave_inputs_alone() -> None:
     DataStreamReader.options = options  # type: ignore[assignment, method-assign] # likewise
 
 
-def _tell_no_source_what_was_committed() -> None:
+def _withhold_commits_from_sources() -> None:
     original = DataSourceRegistration.register
 
     @functools.wraps(original)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from tidegate_spark.snapshots.lineages import attempts
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 
 FIRST_PAUSE = 60.0
 LONGEST_PAUSE = 3600.0
@@ -22,7 +22,7 @@ class Clearing:
     def __init__(
         self,
         lineage: int,
-        connect: Callable[[], Library],
+        connect: Callable[[], SnapshotRepository],
         is_held: Callable[[], bool],
         stopping: threading.Event,
         first_pause: float = FIRST_PAUSE,
@@ -60,7 +60,7 @@ class Clearing:
             pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def clear_left(own: Library, lineage: int, is_held: Callable[[], bool]) -> None:
+def clear_left(own: SnapshotRepository, lineage: int, is_held: Callable[[], bool]) -> None:
     """Remove every lineage but ``lineage`` that somebody began to make and no driver came to run in.
 
     A pod has the fence before it says that it makes a lineage. So if the fence is still ours after all that is said was
@@ -81,5 +81,5 @@ def clear_left(own: Library, lineage: int, is_held: Callable[[], bool]) -> None:
         if not is_held():
             return
         if attempts.clear(own, number):
-            words = "lineage %d, which a repartition made and no driver came to run in, is removed"
-            log.info(words, number, extra={"action": "clear"})
+            message = "lineage %d, which a repartition made and no driver came to run in, is removed"
+            log.info(message, number, extra={"action": "clear"})

@@ -25,9 +25,9 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import (
     Repartition,
     RepartitionedQuery,
-    is_divided_otherwise,
+    find_obstacle,
+    has_other_partitions,
     second_way,
-    why_unfit,
 )
 from tidegate_spark.contract.snapshot_protocol import StateFacts
 from tidegate_spark.exports import state_reader
@@ -44,7 +44,7 @@ from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress, in_parallel, list_keys
 from tidegate_spark.snapshots.lineages import attempts, lineage_mark, upgrade_pin
 from tidegate_spark.snapshots.manifest import Manifest, QueryAt
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.service.operations import Carrier, state_facts
 from tidegate_spark.storage import query_names
@@ -64,7 +64,7 @@ class Repartitioner:
     config: DriverConfig
     """Of the application, with the old lineage."""
     order: Repartition
-    own: Library
+    own: SnapshotRepository
     spark: Callable[[], SparkSession]
     """Starts Spark, or returns the session that runs; it reaches the storage."""
     spark_version: str
@@ -99,7 +99,7 @@ class Repartitioner:
         log.info("lineage %d starts from a copy of it", self.order.lineage, extra={"action": "repartition"})
         done: dict[str, RepartitionedQuery] = {}
         for query, at in sorted(made.queries.items()):
-            done[query] = self._divide(query, at)
+            done[query] = self._repartition(query, at)
             self.divided(sum(each.rows for each in done.values()))
         self.check()
         self._say_whole(made, done)
@@ -137,9 +137,9 @@ class Repartitioner:
 
     def _judge(self, made: Manifest) -> None:
         self._facts = {query: state_facts(at.facts) for query, at in made.queries.items()}
-        unfit = why_unfit(self._facts, self.order.partitions, self.spark_version)
-        if unfit is not None:
-            raise RepartitionError(unfit.what, unfit.message)
+        obstacle = find_obstacle(self._facts, self.order.partitions, self.spark_version)
+        if obstacle is not None:
+            raise RepartitionError(obstacle.what, obstacle.message)
 
     def _begin_lineage(self, made: Manifest) -> None:
         origin, holder = Origin(self.own, made.id), attempts.holder_of(self.order.lineage)
@@ -154,15 +154,15 @@ class Repartitioner:
 
     # --- one query ---
 
-    def _divide(self, query: str, at: QueryAt) -> RepartitionedQuery:
+    def _repartition(self, query: str, at: QueryAt) -> RepartitionedQuery:
         facts = state_facts(at.facts)
-        if not is_divided_otherwise(facts, self.order.partitions):
+        if not has_other_partitions(facts, self.order.partitions):
             return RepartitionedQuery(at.batch, partitions=facts.partitions)
         place = f"s3a://{self.own.store.bucket}/{self.own.lineage_key(self.order.lineage, query)}"
         with self._timed("start"):
             spark = self.spark()
-        words = (query, facts.partitions, self.order.partitions)
-        log.info("query %r: state from %d to %d partitions", *words, extra={"action": "repartition"})
+        details = (query, facts.partitions, self.order.partitions)
+        log.info("query %r: state from %d to %d partitions", *details, extra={"action": "repartition"})
         self.check()
         stores, before = self._divided(spark, place, at, facts.partitions)
         self.check()
@@ -214,9 +214,9 @@ class Repartitioner:
                 raise
             # A storage that is away, or another one's by now, has Spark fail, too, and says less about the state.
             self.check()
-            words = last_cause(error).rstrip(".")
+            text = last_cause(error).rstrip(".")
             # What the operator could not know of before, such as a variable of a type that Spark does not take along.
-            message = f"Spark cannot repartition the state: {words}.{second_way(self._facts, self.order.partitions)}"
+            message = f"Spark cannot repartition the state: {text}.{second_way(self._facts, self.order.partitions)}"
             raise RepartitionError(Reason.SPARK_FAILED, message) from error
 
     def _remove_superseded(self, query: str, batch: int) -> None:
@@ -255,7 +255,7 @@ class Repartitioner:
         lineage_mark.put(self.own, self.order.lineage, mark)
 
     def _is_divided(self, made: Manifest, query: str) -> bool:
-        return is_divided_otherwise(state_facts(made.queries[query].facts), self.order.partitions)
+        return has_other_partitions(state_facts(made.queries[query].facts), self.order.partitions)
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:

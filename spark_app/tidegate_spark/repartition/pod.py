@@ -42,7 +42,7 @@ from tidegate_spark.process.termination import write_termination
 from tidegate_spark.repartition.errors import RepartitionError
 from tidegate_spark.repartition.pod_settings import cause_of, config_for_spark, end_of
 from tidegate_spark.snapshots.copying import Progress
-from tidegate_spark.snapshots.reach import reach_library
+from tidegate_spark.snapshots.reach import reach_repository
 from tidegate_spark.snapshots.service import progress_server
 from tidegate_spark.storage import readiness, s3_client
 from tidegate_spark.storage.claim import claiming, fence, fencing
@@ -72,7 +72,7 @@ def main() -> int:
         log.error("%s, %s: %s", CONFIG_VARIABLE, REPARTITION_VARIABLE, error)
         return EXIT_APPLICATION
     making = Making(config, order, environment)
-    progress_server.serve(environment.bind_address, environment.status_port, lambda: (making.told,))
+    progress_server.serve(environment.bind_address, environment.status_port, lambda: (making.reported,))
     termination = making.make()
     extra = {"action": "repartition", "reason": termination.reason}
     log.info("end: %s: %s", termination.reason, termination.message, extra=extra)
@@ -103,7 +103,7 @@ class Making:
         self._held: Held | None = None
         self._credentials: Credentials | None = None
         self.secrets = Secrets(secret_values(os.environ))
-        self.told = SnapshotReport(order.pin, SnapshotState.WAITING)
+        self.reported = SnapshotReport(order.pin, SnapshotState.WAITING)
         """How far it is: files of the pin and of the lineage."""
 
     def make(self) -> Termination:
@@ -122,8 +122,8 @@ class Making:
             found = s3_client.fault_of(error, config.storage, config.credentials_secret)
             if found is None:
                 log.exception("no lineage was made")
-                words = f"{type(error).__name__}: {error}"
-                return end_of(config, *cause_of(Reason.SPARK_FAILED, words, self._jvm_exit_code()))
+                message = f"{type(error).__name__}: {error}"
+                return end_of(config, *cause_of(Reason.SPARK_FAILED, message, self._jvm_exit_code()))
             fault = found
         what = Reason.DEPENDENCY_UNAVAILABLE if fault.reason in DEPENDENCY_REASONS else Reason.STATE_UNREADABLE
         return end_of(config, what, fault.message, fault.reason)
@@ -142,9 +142,9 @@ class Making:
         credentials = readiness.wait_for_storage(config, directory, threading.Event(), _log_fault)
         self._keep(credentials)
         self._held = fencing.take(config, credentials, fencing.holder_of(config, self._environment.pod_uid))
-        own = reach_library(config.storage, credentials)
+        own = reach_repository(config.storage, credentials)
         maker = Repartitioner(
-            config, self._order, own, self._start_spark, pyspark.__version__, self._check, self._tell, self._tell_rows
+            config, self._order, own, self._start_spark, pyspark.__version__, self._check, self._tell, self._report_rows
         )
         queries = maker.run()
         rows = sum(query.rows for query in queries.values())
@@ -159,14 +159,14 @@ class Making:
         self.secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
 
     def _tell(self, progress: Progress) -> None:
-        words = (progress.files, progress.bytes, progress.of_files, progress.of_bytes)
-        files, size, of_files, of_size = words
-        self.told = SnapshotReport(
+        details = (progress.files, progress.bytes, progress.of_files, progress.of_bytes)
+        files, size, of_files, of_size = details
+        self.reported = SnapshotReport(
             self._order.pin, SnapshotState.COPYING, files=files, bytes=size, of_files=of_files, of_bytes=of_size
         )
 
-    def _tell_rows(self, rows: int) -> None:
-        self.told = dataclasses.replace(self.told, rows=rows)
+    def _report_rows(self, rows: int) -> None:
+        self.reported = dataclasses.replace(self.reported, rows=rows)
 
     def _check(self) -> None:
         """Raise if another one took the storage over; what the store's client raises is raised."""
@@ -174,7 +174,7 @@ class Making:
         port = fencing.FenceObject(s3_client.connect(self._config.storage, self._credentials), self._config.storage)
         found = fence.check(port, self._held)
         if found is not None:
-            raise RepartitionError(Reason.FENCED, _fenced_words(found))
+            raise RepartitionError(Reason.FENCED, _fenced_message(found))
 
     def _jvm_exit_code(self) -> int | None:
         if self._session is None:
@@ -198,7 +198,7 @@ class Making:
         return self._session
 
 
-def _fenced_words(found: Fenced) -> str:
+def _fenced_message(found: Fenced) -> str:
     return messages.fenced(found.epoch)
 
 

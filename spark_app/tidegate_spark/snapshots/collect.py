@@ -15,7 +15,7 @@ from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import catalog, manifest, reentry
 from tidegate_spark.snapshots.catalog import Catalog, State
 from tidegate_spark.snapshots.copying import list_keys
-from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, SnapshotRepository
 from tidegate_spark.storage.store import NewerStorageError
 
 log = logging.getLogger("tidegate")
@@ -29,34 +29,34 @@ class Collected:
     keys: int = 0
 
 
-def dispose(library: Library, name: str) -> Catalog:
+def dispose(repository: SnapshotRepository, name: str) -> Catalog:
     """Dispose of a snapshot, complete or not; one that is not there is fine.
 
     Raises:
         HeldError: somebody needs it.
     """
-    return reentry.change(library, lambda before: catalog.dispose(before, name))
+    return reentry.change(repository, lambda before: catalog.dispose(before, name))
 
 
-def collect(library: Library, now: float) -> Collected:
+def collect(repository: SnapshotRepository, now: float) -> Collected:
     """Delete everything that nothing needs.
 
     Raises:
         CatalogLostError: nothing is deleted without a catalog.
         Exception: what the store's client raises, NotDeletedError for one. What was not done is done by the next call.
     """
-    reentry.enter_published(library)
-    listing, sparing = _list(library), reentry.Sparing(library)
+    reentry.enter_published(repository)
+    listing, sparing = _list(repository), reentry.Sparing(repository)
     # The catalog from *after* the listing: an object that it does not name is a stray, or condemned.
-    known = library.change(lambda it: _without_strays(it, listing, sparing, now))
+    known = repository.change(lambda it: _without_strays(it, listing, sparing, now))
     going = sorted(name for name, it in known.snapshots.items() if it.state is State.DELETING)
-    keys = sum(_delete_snapshot(library, name) for name in going)
-    condemned = _still_condemned(library, known, sparing)
-    keys += _delete(library, [library.key(manifest.object_key(name)) for name in sorted(condemned)])
+    keys = sum(_delete_snapshot(repository, name) for name in going)
+    condemned = _still_condemned(repository, known, sparing)
+    keys += _delete(repository, [repository.key(manifest.object_key(name)) for name in sorted(condemned)])
     for name in known.ready():
         if listing.snapshots.get(name, 0) != known.snapshots[name].files:
-            keys += _delete_beside(library, name, known)
-    library.change(lambda it: catalog.forget_objects(catalog.forget(it, going, now), condemned))
+            keys += _delete_beside(repository, name, known)
+    repository.change(lambda it: catalog.forget_objects(catalog.forget(it, going, now), condemned))
     return Collected(tuple(going), keys)
 
 
@@ -73,11 +73,11 @@ def _without_strays(known: Catalog, listing: _Listing, sparing: reentry.Sparing,
     )
 
 
-def _still_condemned(library: Library, known: Catalog, sparing: reentry.Sparing) -> frozenset[str]:
+def _still_condemned(repository: SnapshotRepository, known: Catalog, sparing: reentry.Sparing) -> frozenset[str]:
     """Return what may be deleted of what was condemned: the catalog may have been put back since."""
     if not known.condemned:
         return frozenset()
-    now = library.read()
+    now = repository.read()
     return sparing.spare(now).without(known.condemned & now.condemned)
 
 
@@ -90,36 +90,36 @@ class _Listing:
     objects: frozenset[str]
 
 
-def _list(library: Library) -> _Listing:
+def _list(repository: SnapshotRepository) -> _Listing:
     snapshots: dict[str, int] = {}
-    for key in list_keys(library.store, library.key(SNAPSHOT_PREFIX) + "/"):
-        name, inside, _ = library.below(key)[len(SNAPSHOT_PREFIX) + 1 :].partition("/")
+    for key in list_keys(repository.store, repository.key(SNAPSHOT_PREFIX) + "/"):
+        name, inside, _ = repository.below(key)[len(SNAPSHOT_PREFIX) + 1 :].partition("/")
         if inside:
             snapshots[name] = snapshots.get(name, 0) + 1
-    objects = list_keys(library.store, library.key(OBJECT_PREFIX) + "/")
-    return _Listing(snapshots, frozenset(library.below(key)[len(OBJECT_PREFIX) + 1 :] for key in objects))
+    objects = list_keys(repository.store, repository.key(OBJECT_PREFIX) + "/")
+    return _Listing(snapshots, frozenset(repository.below(key)[len(OBJECT_PREFIX) + 1 :] for key in objects))
 
 
-def _delete_snapshot(library: Library, name: str) -> int:
-    keys = list_keys(library.store, library.key(manifest.own_key(name)) + "/")
+def _delete_snapshot(repository: SnapshotRepository, name: str) -> int:
+    keys = list_keys(repository.store, repository.key(manifest.own_key(name)) + "/")
     # Delete the manifest first, so that no half-deleted snapshot looks whole.
-    return _delete(library, sorted(keys, key=lambda key: (key != library.manifest_key(name), key)))
+    return _delete(repository, sorted(keys, key=lambda key: (key != repository.manifest_key(name), key)))
 
 
-def _delete_beside(library: Library, name: str, known: Catalog) -> int:
+def _delete_beside(repository: SnapshotRepository, name: str, known: Catalog) -> int:
     """Delete what lies beside a snapshot's manifest and is not named there: copies that a newer batch made needless."""
     try:
-        made = manifest.read(library, name, known)
+        made = manifest.read(repository, name, known)
     except (manifest.UnreadableManifestError, NewerStorageError) as error:
         # Deleted by another process meanwhile, damaged, or of a newer format: which of its files it needs is not known.
         log.warning("nothing of snapshot %s is deleted: %s", name, error)
         return 0
-    needed = {library.manifest_key(name), *(library.key(file.key) for file in made.files)}
-    listed = list_keys(library.store, library.key(manifest.own_key(name)) + "/")
-    return _delete(library, [key for key in listed if key not in needed])
+    needed = {repository.manifest_key(name), *(repository.key(file.key) for file in made.files)}
+    listed = list_keys(repository.store, repository.key(manifest.own_key(name)) + "/")
+    return _delete(repository, [key for key in listed if key not in needed])
 
 
-def _delete(library: Library, keys: Sequence[str]) -> int:
+def _delete(repository: SnapshotRepository, keys: Sequence[str]) -> int:
     if keys:
-        library.store.delete(keys)
+        repository.store.delete(keys)
     return len(keys)

@@ -13,7 +13,7 @@ from tidegate_spark.snapshots import catalog, manifest
 from tidegate_spark.snapshots.catalog import Catalog
 from tidegate_spark.snapshots.copying import Copiers, Copy, check_copies, copy_all, list_keys
 from tidegate_spark.snapshots.manifest import File
-from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, SnapshotRepository
 from tidegate_spark.storage.store import Entry, Found, Place, SnapshotError
 
 
@@ -33,7 +33,7 @@ class Source:
 
 
 def copy_files(  # noqa: PLR0913 - what is known of the copies are two of them
-    library: Library,
+    repository: SnapshotRepository,
     name: str,
     sources: Sequence[Source],
     copied: dict[str, Found],
@@ -44,7 +44,7 @@ def copy_files(  # noqa: PLR0913 - what is known of the copies are two of them
     """Copy what is not there yet, look at everything again, and return it as the manifest's files.
 
     Args:
-        library: the application's.
+        repository: the application's.
         name: the snapshot's.
         sources: what is to be in it.
         copied: what earlier attempts of this process copied; gets what this one does.
@@ -55,23 +55,23 @@ def copy_files(  # noqa: PLR0913 - what is known of the copies are two of them
         VanishedError: Spark has cleaned up a file meanwhile.
         SnapshotError: two files that may differ have one name, or a copy is not what was copied.
     """
-    objects = _refer(library, name, sources)
-    keys = [(source, _key(library, name, source, objects)) for source in sources]
-    there = _there(library, name, objects, doubtful=doubtful)
+    objects = _refer(repository, name, sources)
+    keys = [(source, _key(repository, name, source, objects)) for source in sources]
+    there = _there(repository, name, objects, doubtful=doubtful)
     missing = {
-        key: Copy(Place(library.store.bucket, source.entry.key), source.entry.size, source.entry.etag, key)
+        key: Copy(Place(repository.store.bucket, source.entry.key), source.entry.size, source.entry.etag, key)
         for source, key in keys
         if not _is_copied(there.get(key), source, copied.get(key))
     }
-    copy_all(library.store, list(missing.values()), copiers, copied, library.store)
-    listed = _listed(library, name)
+    copy_all(repository.store, list(missing.values()), copiers, copied, repository.store)
+    listed = _listed(repository, name)
     expected = {key: copied.get(key, Found(source.entry.size, source.entry.etag)) for source, key in keys}
     check_copies(listed, expected)
     return tuple(
         File(
             source.query,
             source.path,
-            library.below(key),
+            repository.below(key),
             listed[key].size,
             listed[key].etag,
             copied[key].checksum if key in copied else "",
@@ -93,7 +93,7 @@ class _Objects:
     """Of those that a complete snapshot needs: they are there."""
 
 
-def _refer(library: Library, name: str, sources: Iterable[Source]) -> _Objects:
+def _refer(repository: SnapshotRepository, name: str, sources: Iterable[Source]) -> _Objects:
     """Refer to an object for each shared file."""
     sizes: dict[str, int] = {}
     for source in sources:
@@ -107,7 +107,7 @@ def _refer(library: Library, name: str, sources: Iterable[Source]) -> _Objects:
         known, names = catalog.reserve(known, name, sizes)
         return known
 
-    after = library.change(transition)
+    after = repository.change(transition)
     needed = frozenset[str]().union(*(after.snapshots[other].objects for other in after.ready()))
     return _Objects(
         names,
@@ -116,32 +116,32 @@ def _refer(library: Library, name: str, sources: Iterable[Source]) -> _Objects:
     )
 
 
-def _key(library: Library, name: str, source: Source, objects: _Objects) -> str:
+def _key(repository: SnapshotRepository, name: str, source: Source, objects: _Objects) -> str:
     """Return the key of a file's copy.
 
     One that belongs to the snapshot alone names the source's content. If Spark writes a file again, the copies of both
     have different names; a process that was left over does not replace what a manifest names.
     """
     if source.shared:
-        return library.key(manifest.object_key(objects.names[source.name]))
+        return repository.key(manifest.object_key(objects.names[source.name]))
     content = hashlib.sha256(f"{source.entry.size} {source.entry.etag}".encode()).hexdigest()[:12]
-    return library.key(manifest.own_key(name), "files", source.query, f"{source.path}.{content}")
+    return repository.key(manifest.own_key(name), "files", source.query, f"{source.path}.{content}")
 
 
-def _there(library: Library, name: str, objects: _Objects, doubtful: bool) -> dict[str, Entry]:
+def _there(repository: SnapshotRepository, name: str, objects: _Objects, doubtful: bool) -> dict[str, Entry]:
     """Return what need not be copied, as far as it can be known; objects are listed only if that tells anything."""
-    known = {library.key(manifest.object_key(it)): size for it, size in objects.sizes.items()}
+    known = {repository.key(manifest.object_key(it)): size for it, size in objects.sizes.items()}
     if doubtful or not objects.new.union(objects.sizes).issuperset(objects.names.values()):
-        return _listed(library, name)
-    return {**_own(library, name), **{key: Entry(key, size, "") for key, size in known.items()}}
+        return _listed(repository, name)
+    return {**_own(repository, name), **{key: Entry(key, size, "") for key, size in known.items()}}
 
 
-def _listed(library: Library, name: str) -> dict[str, Entry]:
-    return {**_own(library, name), **list_keys(library.store, library.key(OBJECT_PREFIX) + "/")}
+def _listed(repository: SnapshotRepository, name: str) -> dict[str, Entry]:
+    return {**_own(repository, name), **list_keys(repository.store, repository.key(OBJECT_PREFIX) + "/")}
 
 
-def _own(library: Library, name: str) -> dict[str, Entry]:
-    return list_keys(library.store, library.key(manifest.own_key(name), "files") + "/")
+def _own(repository: SnapshotRepository, name: str) -> dict[str, Entry]:
+    return list_keys(repository.store, repository.key(manifest.own_key(name), "files") + "/")
 
 
 def _is_copied(entry: Entry | None, source: Source, copy: Found | None) -> bool:

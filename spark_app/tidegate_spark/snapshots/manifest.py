@@ -16,7 +16,7 @@ from tidegate_spark.snapshots.catalog import (
     State,
     UnknownSnapshotError,
 )
-from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, SnapshotRepository
 from tidegate_spark.storage.store import SnapshotError, naming_newer
 
 VERSION = 1
@@ -160,7 +160,7 @@ def _check_query(name: str) -> None:
         raise ValueError(f"a query that no folder can be called: {name!r:.200}")
 
 
-def read(library: Library, name: str, catalog: Catalog) -> Manifest:
+def read(repository: SnapshotRepository, name: str, catalog: Catalog) -> Manifest:
     """Return the manifest of a snapshot that ``catalog`` calls ready.
 
     Raises:
@@ -171,11 +171,11 @@ def read(library: Library, name: str, catalog: Catalog) -> Manifest:
     """
     snapshot = catalog.snapshots.get(name)
     if snapshot is None or snapshot.state is State.DELETING:
-        raise UnknownSnapshotError(f"there is no snapshot {name} in {library.store.bucket}/{library.prefix}")
+        raise UnknownSnapshotError(f"there is no snapshot {name} in {repository.store.bucket}/{repository.prefix}")
     if snapshot.state is not State.READY:
         raise NotReadyError(f"snapshot {name} is not complete yet")
-    key = library.manifest_key(name)
-    found = library.store.get(key)
+    key = repository.manifest_key(name)
+    found = repository.store.get(key)
     if found is None:
         raise UnreadableManifestError(f"{key} is gone")
     if digest(found[0]) != snapshot.digest:

@@ -12,38 +12,40 @@ from tidegate_spark.contract.object_paths import SNAPSHOT_PREFIX
 from tidegate_spark.snapshots import manifest, messages
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot
 from tidegate_spark.snapshots.copying import list_keys
-from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, SnapshotRepository
 from tidegate_spark.snapshots.restore import Origin, damages
 from tidegate_spark.storage.store import Entry
 
 
-def find(library: Library) -> dict[str, str]:
+def find(repository: SnapshotRepository) -> dict[str, str]:
     """Return what each complete snapshot lacks that lacks something; an upgrade's own among them.
 
     Raises:
         Exception: what the store's client raises.
     """
-    before = library.read()
+    before = repository.read()
     ready = before.ready()
     if not ready:
         return {}
-    own = list_keys(library.store, library.key(SNAPSHOT_PREFIX) + "/")
-    files = Counter(library.below(key).split("/")[1] for key in own)
-    objects = list_keys(library.store, library.key(OBJECT_PREFIX) + "/")
+    own = list_keys(repository.store, repository.key(SNAPSHOT_PREFIX) + "/")
+    files = Counter(repository.below(key).split("/")[1] for key in own)
+    objects = list_keys(repository.store, repository.key(OBJECT_PREFIX) + "/")
     lacking = [
         name
         for name in ready
-        if library.manifest_key(name) not in own
+        if repository.manifest_key(name) not in own
         or files[name] < before.snapshots[name].files
-        or _lacks_objects(library, before.snapshots[name], before, objects)
+        or _lacks_objects(repository, before.snapshots[name], before, objects)
     ]
     # Whoever disposed of one meanwhile deletes its files.
-    left = library.read().ready() if lacking else []
-    found = {name: damages(Origin(library, name)) for name in lacking if name in left}
+    left = repository.read().ready() if lacking else []
+    found = {name: damages(Origin(repository, name)) for name in lacking if name in left}
     return {name: messages.not_whole(name, wrong) for name, wrong in found.items() if wrong}
 
 
-def _lacks_objects(library: Library, snapshot: Snapshot, known: Catalog, objects: Mapping[str, Entry]) -> bool:
+def _lacks_objects(
+    repository: SnapshotRepository, snapshot: Snapshot, known: Catalog, objects: Mapping[str, Entry]
+) -> bool:
     """Return whether a shared object of a snapshot is not in a listing, or has another size; pure."""
-    listed = ((known.objects[it], objects.get(library.key(manifest.object_key(it)))) for it in snapshot.objects)
+    listed = ((known.objects[it], objects.get(repository.key(manifest.object_key(it)))) for it in snapshot.objects)
     return any(entry is None or entry.size != size for size, entry in listed)

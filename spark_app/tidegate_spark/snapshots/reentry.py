@@ -17,7 +17,7 @@ from tidegate_spark.snapshots import catalog, manifest
 from tidegate_spark.snapshots.catalog import Catalog, NotReadyError, UnknownSnapshotError
 from tidegate_spark.snapshots.copying import list_keys
 from tidegate_spark.snapshots.manifest import Manifest
-from tidegate_spark.snapshots.repository import OBJECT_PREFIX, CatalogContendedError, Library
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, CatalogContendedError, SnapshotRepository
 from tidegate_spark.storage.store import Entry, NewerStorageError
 
 ATTEMPTS = 10
@@ -30,11 +30,11 @@ class _ChangedError(Exception):
     """The catalog is not the one of before the listing."""
 
 
-def enter_published(library: Library, name: str = "") -> Catalog:
+def enter_published(repository: SnapshotRepository, name: str = "") -> Catalog:
     """Enter what is published, whole, and not in the catalog as complete; return the catalog as it is then.
 
     Args:
-        library: the application's.
+        repository: the application's.
         name: the only one that matters; empty for all.
 
     Raises:
@@ -42,52 +42,55 @@ def enter_published(library: Library, name: str = "") -> Catalog:
         Exception: what the store's client raises.
     """
     for _ in range(ATTEMPTS):
-        before = library.read()
+        before = repository.read()
         if not before.serial:
             return before  # lost as a whole: that is for a person
         # The catalog of *before* the listing, and the same one when they are entered: what was listed and condemned
         # since, or is deleted by now because it was condemned earlier, is in none of them.
-        entered = _entered(library, before, _published(library, before, name))
+        entered = _entered(repository, before, _published(repository, before, name))
         if entered == before:
             return before
         try:
-            known = change(library, partial(_unchanged, before, entered))
+            known = change(repository, partial(_unchanged, before, entered))
         except _ChangedError:
             continue
         names = sorted(set(known.ready()) - set(before.ready()))
         log.warning("the catalog was older than snapshots %s: they are entered again", ", ".join(names))
         return known
-    raise CatalogContendedError(f"{library.catalog_key} was changed {ATTEMPTS} times by others meanwhile")
+    raise CatalogContendedError(f"{repository.catalog_key} was changed {ATTEMPTS} times by others meanwhile")
 
 
-def enter_if_published(library: Library, name: str) -> None:
+def enter_if_published(repository: SnapshotRepository, name: str) -> None:
     """Enter a snapshot again that was complete before the catalog was put back, if this is one.
 
     Raises:
         DamagedError: it lacks files. What there is stays: they may be restored.
         Exception: as :func:`enter_published`.
     """
-    if not catalog.may_be_entered(library.read(), name) or library.store.get(library.manifest_key(name)) is None:
+    if (
+        not catalog.may_be_entered(repository.read(), name)
+        or repository.store.get(repository.manifest_key(name)) is None
+    ):
         return
-    if catalog.may_be_entered(enter_published(library, name), name):
+    if catalog.may_be_entered(enter_published(repository, name), name):
         raise manifest.DamagedError(f"snapshot {name} was complete before, and is not whole any more", 1)
 
 
-def hold(library: Library, name: str, holder: str) -> Catalog:
+def hold(repository: SnapshotRepository, name: str, holder: str) -> Catalog:
     """Hold a snapshot as :func:`tidegate_spark.snapshots.catalog.hold` does, also one that is to be entered again."""
     try:
-        return library.change(lambda it: catalog.hold(it, name, holder))
+        return repository.change(lambda it: catalog.hold(it, name, holder))
     except (UnknownSnapshotError, NotReadyError):
-        enter_published(library, name)
-    return library.change(lambda it: catalog.hold(it, name, holder))
+        enter_published(repository, name)
+    return repository.change(lambda it: catalog.hold(it, name, holder))
 
 
-def change(library: Library, transition: Callable[[Catalog], Catalog]) -> Catalog:
-    """Change the catalog as :meth:`Library.change` does; what published snapshots need is not condemned by it.
+def change(repository: SnapshotRepository, transition: Callable[[Catalog], Catalog]) -> Catalog:
+    """Change the catalog as :meth:`SnapshotRepository.change` does; what published snapshots need stays.
 
     Where the catalog does not know them, it says of what they share with others that nobody needs it.
     """
-    sparing = Sparing(library)
+    sparing = Sparing(repository)
 
     def spared(known: Catalog) -> Catalog:
         after = transition(known)
@@ -96,7 +99,7 @@ def change(library: Library, transition: Callable[[Catalog], Catalog]) -> Catalo
             return after
         return dataclasses.replace(after, condemned=known.condemned | sparing.spare(known).without(new))
 
-    return library.change(spared)
+    return repository.change(spared)
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class Spared:
 class Sparing:
     """Finds out what is to be spared; a manifest is read once."""
 
-    library: Library
+    repository: SnapshotRepository
     _read: dict[str, Manifest | None] = field(default_factory=dict)
 
     def spare(self, known: Catalog) -> Spared:
@@ -126,10 +129,10 @@ class Sparing:
         To be called with a catalog that was read *after* the listing whose strays are condemned, and is written on the
         condition that it is still that one: whatever was complete before has its manifest by now.
         """
-        names = _unknown(known, _manifests(self.library))
+        names = _unknown(known, _manifests(self.repository))
         for name in names:
             if name not in self._read:
-                self._read[name] = _manifest_of(self.library, name)
+                self._read[name] = _manifest_of(self.repository, name)
         made = [self._read[name] for name in names]
         return Spared(
             frozenset(names),
@@ -147,21 +150,21 @@ def _unchanged(before: Catalog, after: Catalog, now: Catalog) -> Catalog:
     return after
 
 
-def _published(library: Library, known: Catalog, name: str) -> list[Manifest]:
+def _published(repository: SnapshotRepository, known: Catalog, name: str) -> list[Manifest]:
     """Return the manifests of what is not complete in the catalog, the oldest first."""
-    names = [name] if name else _unknown(known, _manifests(library))
-    found = (_manifest_of(library, each) for each in _unknown(known, names))
+    names = [name] if name else _unknown(known, _manifests(repository))
+    found = (_manifest_of(repository, each) for each in _unknown(known, names))
     return sorted((made for made in found if made is not None), key=lambda made: (made.created, made.id))
 
 
-def _entered(library: Library, known: Catalog, published: list[Manifest]) -> Catalog:
+def _entered(repository: SnapshotRepository, known: Catalog, published: list[Manifest]) -> Catalog:
     if not published:
         return known
-    objects = list_keys(library.store, library.key(OBJECT_PREFIX) + "/")
+    objects = list_keys(repository.store, repository.key(OBJECT_PREFIX) + "/")
     for made in published:
-        own = list_keys(library.store, library.key(manifest.own_key(made.id)) + "/")
-        if is_listed(library, made, {**own, **objects}):
-            body = library.store.get(library.manifest_key(made.id))
+        own = list_keys(repository.store, repository.key(manifest.own_key(made.id)) + "/")
+        if is_listed(repository, made, {**own, **objects}):
+            body = repository.store.get(repository.manifest_key(made.id))
             known = known if body is None else _with(known, made, body[0])
     return known
 
@@ -171,9 +174,9 @@ def _with(known: Catalog, made: Manifest, body: bytes) -> Catalog:
     return catalog.enter(known, made.id, made.summary(body), sizes)
 
 
-def is_listed(library: Library, made: Manifest, listed: Mapping[str, Entry]) -> bool:
+def is_listed(repository: SnapshotRepository, made: Manifest, listed: Mapping[str, Entry]) -> bool:
     """Return whether every file that a manifest names is in a listing, with its size; pure."""
-    entries = ((file, listed.get(library.key(file.key))) for file in made.files)
+    entries = ((file, listed.get(repository.key(file.key))) for file in made.files)
     return all(entry is not None and entry.size == file.size for file, entry in entries)
 
 
@@ -181,21 +184,21 @@ def _unknown(known: Catalog, names: Collection[str]) -> list[str]:
     return sorted(name for name in names if catalog.may_be_entered(known, name))
 
 
-def _manifests(library: Library) -> list[str]:
-    return list(_ids_with_manifest(library, list_keys(library.store, library.key(SNAPSHOT_PREFIX) + "/")))
+def _manifests(repository: SnapshotRepository) -> list[str]:
+    return list(_ids_with_manifest(repository, list_keys(repository.store, repository.key(SNAPSHOT_PREFIX) + "/")))
 
 
-def _ids_with_manifest(library: Library, listed: Iterable[str]) -> Iterator[str]:
+def _ids_with_manifest(repository: SnapshotRepository, listed: Iterable[str]) -> Iterator[str]:
     for key in listed:
-        name, _, inside = library.below(key)[len(SNAPSHOT_PREFIX) + 1 :].partition("/")
+        name, _, inside = repository.below(key)[len(SNAPSHOT_PREFIX) + 1 :].partition("/")
         if inside == MANIFEST_FILE:
             yield name
 
 
-def _manifest_of(library: Library, name: str) -> Manifest | None:
+def _manifest_of(repository: SnapshotRepository, name: str) -> Manifest | None:
     """Return a published manifest, None if there is none (any more) that can be read."""
-    key = library.manifest_key(name)
-    found = library.store.get(key)
+    key = repository.manifest_key(name)
+    found = repository.store.get(key)
     try:
         made = manifest.parse(found[0], key) if found is not None else None
     except (manifest.UnreadableManifestError, NewerStorageError) as error:

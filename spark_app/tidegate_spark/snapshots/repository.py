@@ -32,7 +32,7 @@ class CatalogLostError(SnapshotError):
 
 
 @dataclass(frozen=True)
-class Library(AppObjects):
+class SnapshotRepository(AppObjects):
     """The snapshots below one application's prefix of a bucket."""
 
     pause: Callable[[float], None] = time.sleep

@@ -20,7 +20,7 @@ from tidegate_spark.snapshots.checkpoint.operator_files import names_its_place, 
 from tidegate_spark.snapshots.checkpoint.query_logs import OFFSETS, map_offsets
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Copy, check_copies, copy_all, list_keys
 from tidegate_spark.snapshots.manifest import File, Manifest
-from tidegate_spark.snapshots.repository import OBJECT_PREFIX, Library
+from tidegate_spark.snapshots.repository import OBJECT_PREFIX, SnapshotRepository
 from tidegate_spark.storage import location_notes
 from tidegate_spark.storage.store import Entry, Found, MismatchError, Place, SnapshotError, VanishedError, agree
 
@@ -42,7 +42,7 @@ class UnreadTopicError(SnapshotError):
 class Origin:
     """A snapshot, anywhere."""
 
-    library: Library
+    repository: SnapshotRepository
     id: str
 
 
@@ -50,7 +50,7 @@ class Origin:
 class Target:
     """A lineage that is to start from a snapshot."""
 
-    library: Library
+    repository: SnapshotRepository
     lineage: int
     fork: bool = False
     """Whether the queries are to be others than the origin's: two of one id in one session stop each other."""
@@ -83,35 +83,35 @@ def restore(origin: Origin, target: Target, holder: str, copiers: Copiers = USUA
         UnreadableCheckpointError: a file that says where it is cannot be read.
         TooLargeToCarryError: it would have to go from one store to another, and has too large an object.
     """
-    held = reentry.hold(origin.library, origin.id, holder)
-    made = manifest.read(origin.library, origin.id, held)
+    held = reentry.hold(origin.repository, origin.id, holder)
+    made = manifest.read(origin.repository, origin.id, held)
     _fill(origin, target, made, copiers)
-    location_notes.begin_with(target.library, target.lineage, made.locations)
+    location_notes.begin_with(target.repository, target.lineage, made.locations)
     return made
 
 
 def release(origin: Origin, holder: str) -> None:
     """Say that ``holder`` does not need the snapshot any more; it need not be there."""
-    origin.library.change(lambda it: catalog.release(it, origin.id, holder))
+    origin.repository.change(lambda it: catalog.release(it, origin.id, holder))
 
 
 def _fill(origin: Origin, target: Target, made: Manifest, copiers: Copiers) -> None:
     now = _as_they_are(origin, made)
     _refuse_unread(target, made)
     copies, written = _copies(origin, target, made, now), _written(origin, target, made, now)
-    root = target.library.lineage_key(target.lineage) + "/"
-    there = list_keys(target.library.store, root)
+    root = target.repository.lineage_key(target.lineage) + "/"
+    there = list_keys(target.repository.store, root)
     other = sorted(there.keys() - copies.keys() - written.keys())
     if other:
         raise LineageInUseError(f"lineage {target.lineage} is in use: it holds {other[0]}, which is not of {made.id}")
     missing = [copy for key, copy in copies.items() if key not in there or not _is_copy(there[key], copy)]
     copied: dict[str, Found] = {}
-    copy_all(target.library.store, missing, copiers, copied, origin.library.store)
+    copy_all(target.repository.store, missing, copiers, copied, origin.repository.store)
     for key, body in written.items():
-        target.library.store.put(key, body)
+        target.repository.store.put(key, body)
     expected = {key: copied.get(key, Found(copy.size, copy.etag)) for key, copy in copies.items()}
     expected.update((key, Found(len(body), "")) for key, body in written.items())
-    check_copies(list_keys(target.library.store, root), expected)
+    check_copies(list_keys(target.repository.store, root), expected)
 
 
 def _refuse_unread(target: Target, made: Manifest) -> None:
@@ -147,9 +147,9 @@ def _copies(origin: Origin, target: Target, made: Manifest, now: Mapping[str, En
         original = file.path.removesuffix(CHECKSUM_SUFFIX)
         if any(_is_own(target, made, file.query, path) for path in (file.path, original)):
             continue
-        key = target.library.lineage_key(target.lineage, file.query, file.path)
+        key = target.repository.lineage_key(target.lineage, file.query, file.path)
         source = now[file.key]
-        copies[key] = Copy(Place(origin.library.store.bucket, source.key), source.size, source.etag, key)
+        copies[key] = Copy(Place(origin.repository.store.bucket, source.key), source.size, source.etag, key)
     return copies
 
 
@@ -159,7 +159,7 @@ def _written(origin: Origin, target: Target, made: Manifest, now: Mapping[str, E
     for file in made.files:
         if not _is_own(target, made, file.query, file.path):
             continue
-        lineage = target.library.lineage_key(target.lineage, file.query)
+        lineage = target.repository.lineage_key(target.lineage, file.query)
         if file.path == METADATA:
             written[f"{lineage}/{file.path}"] = _metadata(target, made, file.query)
         elif _is_where_to_go_on(target, made, file.query, file.path):
@@ -167,13 +167,13 @@ def _written(origin: Origin, target: Target, made: Manifest, now: Mapping[str, E
             moved = map_offsets(file.path, ended, lambda logged: with_offsets(logged, target.offsets))
             written[f"{lineage}/{file.path}"] = moved.encode()
         else:
-            root = f"s3a://{target.library.store.bucket}/{lineage}"
+            root = f"s3a://{target.repository.store.bucket}/{lineage}"
             written[f"{lineage}/{file.path}"] = relocated(file.path, _content(origin, now[file.key]), root)
     return written
 
 
 def _content(origin: Origin, entry: Entry) -> bytes:
-    found = origin.library.store.get(entry.key)
+    found = origin.repository.store.get(entry.key)
     if found is None or found[1] != entry.etag:
         raise VanishedError(f"{entry.key}, a file of snapshot {origin.id}, is gone or has changed")
     return found[0]
@@ -185,7 +185,8 @@ def _is_copy(entry: Entry, copy: Copy) -> bool:
 
 def _metadata(target: Target, made: Manifest, query: str) -> bytes:
     # The same at each attempt, and another one for each lineage anywhere.
-    place = f"{target.library.store.service} {target.library.store.bucket} {target.library.prefix} {target.lineage}"
+    store = target.repository.store
+    place = f"{store.service} {store.bucket} {target.repository.prefix} {target.lineage}"
     return json.dumps({"id": str(uuid.uuid5(_NAMESPACE, f"{place} {query} {made.id}"))}).encode()
 
 
@@ -200,7 +201,7 @@ def damages(origin: Origin) -> list[str]:
         NotReadyError: it is not complete.
     """
     try:
-        made = manifest.read(origin.library, origin.id, origin.library.read())
+        made = manifest.read(origin.repository, origin.id, origin.repository.read())
     except manifest.UnreadableManifestError as error:
         return [str(error)]
     found = []
@@ -219,20 +220,20 @@ def _as_they_are(origin: Origin, made: Manifest) -> dict[str, Entry]:
 
 
 def _listed(origin: Origin) -> dict[str, Entry]:
-    library = origin.library
-    own = list_keys(library.store, library.key(manifest.own_key(origin.id)) + "/")
-    return {**own, **list_keys(library.store, library.key(OBJECT_PREFIX) + "/")}
+    repository = origin.repository
+    own = list_keys(repository.store, repository.key(manifest.own_key(origin.id)) + "/")
+    return {**own, **list_keys(repository.store, repository.key(OBJECT_PREFIX) + "/")}
 
 
 def _as_it_is(origin: Origin, file: File, listed: Mapping[str, Entry]) -> Entry:
     """Return a file's object; its ETag may be another one than the manifest's if the same content was put again."""
-    key = origin.library.key(file.key)
+    key = origin.repository.key(file.key)
     entry = listed.get(key)
     if entry is None:
         raise VanishedError(f"{key}, a file of snapshot {origin.id}, is gone")
     if (entry.size, entry.etag) == (file.size, file.etag):
         return entry
-    found = origin.library.store.head(key)
+    found = origin.repository.store.head(key)
     if found is None:
         raise VanishedError(f"{key}, a file of snapshot {origin.id}, is gone")
     # Whether ETags are checksums there, the object as it is now tells.

@@ -20,7 +20,7 @@ from tidegate_spark.snapshots.copying import USUAL, Copiers, in_parallel
 from tidegate_spark.snapshots.file_copies import Source, copy_files
 from tidegate_spark.snapshots.lineages import upgrade_pin
 from tidegate_spark.snapshots.manifest import Application, File, Manifest, QueryAt
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage import query_names
 from tidegate_spark.storage.store import Entry, Found, SnapshotError, VanishedError
 
@@ -72,11 +72,13 @@ class _Plan:
     sources: tuple[Source, ...]
 
 
-def take(library: Library, layout: Layout, request: Request, now: float, copiers: Copiers = USUAL) -> Manifest:
+def take(
+    repository: SnapshotRepository, layout: Layout, request: Request, now: float, copiers: Copiers = USUAL
+) -> Manifest:
     """Take a snapshot, or finish one that was begun; one that is complete is just returned.
 
     Args:
-        library: the application's.
+        repository: the application's.
         layout: how its checkpoints are to be read.
         request: what is wanted.
         now: seconds since the epoch.
@@ -105,105 +107,107 @@ def take(library: Library, layout: Layout, request: Request, now: float, copiers
         holders=request.holders,
         queries=request.exact,
     )
-    reentry.enter_if_published(library, request.id)
-    begun = library.change(lambda it: catalog.begin(it, request.id, wanted))
-    published = _published(library, request)
+    reentry.enter_if_published(repository, request.id)
+    begun = repository.change(lambda it: catalog.begin(it, request.id, wanted))
+    published = _published(repository, request)
     if published is None:
         try:
-            published = _publish(library, _copy(library, layout, request, begun.snapshots[request.id], copiers))
+            published = _publish(repository, _copy(repository, layout, request, begun.snapshots[request.id], copiers))
         except NotBeingTakenError:
-            published = _published(library, request)
+            published = _published(repository, request)
     if published is None:
-        published = _published_after_all(library, request)
-    made = manifest.parse(published, library.manifest_key(request.id))
+        published = _published_after_all(repository, request)
+    made = manifest.parse(published, repository.manifest_key(request.id))
     try:
-        reentry.change(library, lambda it: catalog.finish(it, request.id, made.summary(published)))
+        reentry.change(repository, lambda it: catalog.finish(it, request.id, made.summary(published)))
     except DisposedError:
         # The catalog may have been put back meanwhile.
-        if request.id not in reentry.enter_published(library, request.id).ready():
+        if request.id not in reentry.enter_published(repository, request.id).ready():
             raise
     for query, batch in request.exact.items():
         if query not in made.queries or made.queries[query].batch != batch:
-            called = query_names.of_directory(library, query)
+            called = query_names.of_directory(repository, query)
             raise BatchLostError(f"snapshot {request.id} was completed, and not at batch {batch} of query {called}")
     return made
 
 
-def _published(library: Library, request: Request) -> bytes | None:
-    found = library.store.get(library.manifest_key(request.id))
+def _published(repository: SnapshotRepository, request: Request) -> bytes | None:
+    found = repository.store.get(repository.manifest_key(request.id))
     return found[0] if found is not None else None
 
 
-def _published_after_all(library: Library, request: Request) -> bytes:
+def _published_after_all(repository: SnapshotRepository, request: Request) -> bytes:
     """Return the manifest of which nothing was seen, if the catalog says that it is complete by now.
 
     The catalog first: what was looked for before another process published it says nothing about what is there.
     """
-    known = library.read().snapshots.get(request.id)
+    known = repository.read().snapshots.get(request.id)
     if known is None or known.state is not State.READY:
         raise DisposedError(f"snapshot {request.id} was deleted while it was being taken")
-    published = _published(library, request)
+    published = _published(repository, request)
     if published is None:
-        raise manifest.UnreadableManifestError(f"{library.manifest_key(request.id)} is gone, of a complete snapshot")
+        raise manifest.UnreadableManifestError(f"{repository.manifest_key(request.id)} is gone, of a complete snapshot")
     return published
 
 
-def _publish(library: Library, made: Manifest) -> bytes | None:
+def _publish(repository: SnapshotRepository, made: Manifest) -> bytes | None:
     """Publish a manifest; return the one that is published, None if there is none and nobody waits for one.
 
     Raises:
         SnapshotError: the store goes on refusing it, and has none.
     """
-    key, body = library.manifest_key(made.id), made.body()
+    key, body = repository.manifest_key(made.id), made.body()
     for attempt in range(PUBLISHING_ATTEMPTS):
-        if library.store.put_if(key, body, None) is not None:
+        if repository.store.put_if(key, body, None) is not None:
             return body
-        found = library.store.get(key)
+        found = repository.store.get(key)
         if found is not None:
             return found[0]
         # Refused, and nothing is there: it was deleted; or the store is still busy with another process's (S3 answers
         # 409 then), which may fail as well as succeed.
-        known = library.read().snapshots.get(made.id)
+        known = repository.read().snapshots.get(made.id)
         if known is None or known.state is not State.TAKING:
             return None
-        library.pause(PUBLISHING_PAUSE_SECONDS * 2**attempt)
+        repository.pause(PUBLISHING_PAUSE_SECONDS * 2**attempt)
     raise SnapshotError(f"the store refuses {key}, and has none")
 
 
-def _copy(library: Library, layout: Layout, request: Request, begun: Snapshot, copiers: Copiers) -> Manifest:
+def _copy(
+    repository: SnapshotRepository, layout: Layout, request: Request, begun: Snapshot, copiers: Copiers
+) -> Manifest:
     copied: dict[str, Found] = {}
     lost_at: Mapping[str, int] = {}
     for attempt in range(1, ATTEMPTS + 1):
-        checkpoints = library.checkpoints(request.application.lineage)
+        checkpoints = repository.checkpoints(request.application.lineage)
         batches = _batches(layout, request, checkpoints)
         try:
-            plan = _plan(library, layout, checkpoints, batches, copiers)
-            locations = _locations(library, request, plan)
+            plan = _plan(repository, layout, checkpoints, batches, copiers)
+            locations = _locations(repository, request, plan)
         except VanishedError as error:
             # A listing is not made in one moment: Spark may have cleaned up while it was. If no batch was committed
             # since the last one, it was not that.
             if batches == lost_at or attempt == ATTEMPTS:
-                raise _lost(library, request, error, attempt) from error
+                raise _lost(repository, request, error, attempt) from error
             lost_at = batches
             continue
         try:
             # What complete snapshots need is there, unless somebody deleted it.
             doubtful = bool(copied) or attempt > 1
-            files = copy_files(library, request.id, plan.sources, copied, copiers, doubtful=doubtful)
+            files = copy_files(repository, request.id, plan.sources, copied, copiers, doubtful=doubtful)
         except VanishedError as error:
             if attempt == ATTEMPTS:
-                raise _lost(library, request, error, attempt) from error
+                raise _lost(repository, request, error, attempt) from error
             lost_at = batches
             continue
-        kept = kept_at(library, {query: at.offsets for query, at in plan.queries.items()})
+        kept = kept_at(repository, {query: at.offsets for query, at in plan.queries.items()})
         made = _manifest(request, begun, plan, files)
         return replace(made, control=kept, locations=locations)
     raise AssertionError("the last attempt returns or raises")
 
 
-def _lost(library: Library, request: Request, error: VanishedError, attempts: int) -> SnapshotError:
+def _lost(repository: SnapshotRepository, request: Request, error: VanishedError, attempts: int) -> SnapshotError:
     if request.exact:
-        called = {query_names.of_directory(library, query): batch for query, batch in sorted(request.exact.items())}
+        called = {query_names.of_directory(repository, query): batch for query, batch in sorted(request.exact.items())}
         wanted = ", ".join(f"{batch} of query {query}" for query, batch in called.items())
         return BatchLostError(f"batch {wanted} cannot be had any more: {error}")
     if attempts < ATTEMPTS:
@@ -232,7 +236,7 @@ def _manifest(request: Request, begun: Snapshot, plan: _Plan, files: tuple[File,
 
 
 def _plan(
-    library: Library,
+    repository: SnapshotRepository,
     layout: Layout,
     checkpoints: Mapping[str, Mapping[str, Entry]],
     batches: Mapping[str, int],
@@ -242,24 +246,24 @@ def _plan(
     sources: list[Source] = []
     for query, batch in sorted(batches.items()):
         listing = checkpoints[query]
-        at = layout.needed_files(listing, library.reader(listing), batch, partial(in_parallel, copiers))
-        called = query_names.of_directory(library, query)
+        at = layout.needed_files(listing, repository.reader(listing), batch, partial(in_parallel, copiers))
+        called = query_names.of_directory(repository, query)
         facts = {**at.facts, **({manifest.NAME: called} if called != query else {})}
         queries[query] = QueryAt(at.batch, at.offsets, facts)
         sources += [Source(query, file.path, listing[file.path], file.shared) for file in at.files]
     return _Plan(queries, tuple(sources))
 
 
-def _locations(library: Library, request: Request, plan: _Plan) -> dict[str, str]:
+def _locations(repository: SnapshotRepository, request: Request, plan: _Plan) -> dict[str, str]:
     """Return which location each unnamed query had when it wrote what is taken, also those that wrote nothing.
 
     A pin is of the version before an upgrade, and what is noted now may be the new version's.
     """
-    at_pin = upgrade_pin.locations(library, request.id)
+    at_pin = upgrade_pin.locations(repository, request.id)
     if at_pin is not None:
         return at_pin
     batches = {query: at.batch for query, at in plan.queries.items()}
-    return upgrade_pin.locations_now(library, request.application.lineage, batches)
+    return upgrade_pin.locations_now(repository, request.application.lineage, batches)
 
 
 def _batches(layout: Layout, request: Request, checkpoints: Mapping[str, Mapping[str, Entry]]) -> dict[str, int]:

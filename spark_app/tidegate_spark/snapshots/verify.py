@@ -59,9 +59,9 @@ def verify(origin: Origin, layout: Layout, copiers: Copiers) -> Verification:
         DisposedError: it was disposed of meanwhile.
         Exception: what the store's client raises.
     """
-    library = origin.library
+    repository = origin.repository
     try:
-        made = manifest.read(library, origin.id, library.read())
+        made = manifest.read(repository, origin.id, repository.read())
     except manifest.UnreadableManifestError as error:
         return _judged(origin, Verification(0, 0, 0, (str(error),)))
     files = {file.key: file for file in made.files}
@@ -81,7 +81,7 @@ def verify(origin: Origin, layout: Layout, copiers: Copiers) -> Verification:
 def _judged(origin: Origin, found: Verification) -> Verification:
     """Return what was found; raises DisposedError if that is only because the snapshot went meanwhile."""
     if found.problems:
-        known = origin.library.read().snapshots.get(origin.id)
+        known = origin.repository.read().snapshots.get(origin.id)
         if known is None or known.state is not State.READY:
             raise DisposedError(f"snapshot {origin.id} was deleted while it was read")
     return found
@@ -99,9 +99,9 @@ def _read_all(origin: Origin, files: list[File], copiers: Copiers) -> list[tuple
 
 
 def _read_one(origin: Origin, file: File) -> tuple[str, bool]:
-    key = origin.library.key(file.key)
+    key = origin.repository.key(file.key)
     try:
-        digest = origin.library.store.digest(key)
+        digest = origin.repository.store.digest(key)
     except MismatchError as error:
         return str(error), True
     if digest is None:
@@ -118,7 +118,7 @@ def _compared(origin: Origin, key: str, file: File, digest: Digest) -> tuple[str
     if _PARTS.fullmatch(etag) or not _MD5.fullmatch(etag):
         return "", False
     # It looks like an MD5. Whether it is one, the store knows: of what is encrypted it is not.
-    head = origin.library.store.head(key)
+    head = origin.repository.store.head(key)
     if head is not None and not head.plain:
         return "", False
     return f"{key} does not have the content that was published", True
@@ -131,7 +131,7 @@ def _wrong_checkpoints(
     problems = []
     for query, at in sorted(made.queries.items()):
         listing = {
-            file.path: Entry(origin.library.key(file.key), file.size, file.etag)
+            file.path: Entry(origin.repository.key(file.key), file.size, file.etag)
             for file in made.files
             if file.query == query
         }
@@ -150,7 +150,7 @@ def _wrong_checkpoints(
 def _reader(origin: Origin, listing: dict[str, Entry]) -> Callable[[str], bytes]:
     def read(path: str) -> bytes:
         entry = listing.get(path)
-        found = origin.library.store.get(entry.key) if entry is not None else None
+        found = origin.repository.store.get(entry.key) if entry is not None else None
         if found is None:
             raise VanishedError(f"{path} is gone")
         return found[0]

@@ -9,7 +9,7 @@ import sys
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-rows_per_batch, keys, tells = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "tell"
+rows_per_batch, keys, reports = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "tell"
 spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows_per_batch).load()
 # In an order that has nothing to do with that of the keys.
@@ -17,11 +17,11 @@ keyed = rows.withColumn("key", f.col("value") * 7919 % keys)
 counts = keyed.groupBy("key").agg(f.count("*").alias("count"), f.max("value").alias("last"))
 
 
-def tell(batch: DataFrame, number: int) -> None:
+def report(batch: DataFrame, number: int) -> None:
     """Print the batch on one line."""
     changed = sorted([row["key"], row["count"], row["last"]] for row in batch.collect())
     print(f"told {json.dumps([number, changed])}", flush=True)
 
 
 writer = counts.writeStream.outputMode("update")
-(writer.foreachBatch(tell) if tells else writer.format("noop")).start().awaitTermination()
+(writer.foreachBatch(report) if reports else writer.format("noop")).start().awaitTermination()

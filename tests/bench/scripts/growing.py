@@ -14,7 +14,7 @@ spark = SparkSession.builder.getOrCreate()
 context = spark.sparkContext._jsc.sc()
 
 
-def look() -> None:
+def check() -> None:
     """Look ten times a second."""
     known, ask_at = -1, float("inf")
     while True:
@@ -31,7 +31,7 @@ def look() -> None:
         time.sleep(0.1)
 
 
-threading.Thread(target=look, daemon=True).start()
+threading.Thread(target=check, daemon=True).start()
 rows = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
 sink = rows.writeStream.format("noop").queryName("growing").option("checkpointLocation", "/tmp/growing")
 sink.start().awaitTermination()

@@ -29,7 +29,7 @@ LIMIT = 50.0
 """About half of the rows have a larger amount."""
 SCHEMA = "value long, amount double"
 Frames = Iterator[pd.DataFrame]
-LOOK_SECONDS, LAST_SECONDS = 0.1, 300.0
+POLL_SECONDS, LAST_SECONDS = 0.1, 300.0
 
 
 def fixed() -> float:
@@ -37,7 +37,7 @@ def fixed() -> float:
     return LIMIT
 
 
-def told() -> float:
+def reported() -> float:
     """Return the limit that is in force."""
     return control.current().get("limit", LIMIT, float)
 
@@ -79,7 +79,7 @@ def rows(spark: SparkSession, number: int) -> DataFrame:
 
 def start(read: DataFrame, kind: str, note: Callable[[], None] = nothing, seconds: float = 0.0) -> StreamingQuery:
     """Start the pipeline of a kind."""
-    source, limit = (control.controlled(read), told) if kind == WITH else (read, fixed)
+    source, limit = (control.controlled(read), reported) if kind == WITH else (read, fixed)
     writer = source.mapInPandas(judging(limit, note), SCHEMA).writeStream.queryName(kind).format("noop")
     return (writer.trigger(processingTime=f"{round(seconds * 1000)} milliseconds") if seconds else writer).start()
 
@@ -92,7 +92,7 @@ def alternate(read: DataFrame, warm: int, counted: int, kinds: list[str]) -> Non
         while newest(query) < last:
             if not query.isActive:
                 raise RuntimeError(f"query {kind!r} ended: {query.exception()}")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         entry = Entry(kind, "", True, query)
         (stopped,) = stop_at_boundary([entry], time.monotonic() + LAST_SECONDS, LAST_SECONDS)
         if stopped.commits is None:

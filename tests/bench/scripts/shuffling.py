@@ -47,10 +47,12 @@ def trial(spark: SparkSession, folder: Path) -> list[tuple[float, int]]:
     with tempfile.TemporaryDirectory() as checkpoint:
         query = started(counted, checkpoint)
         query.awaitTermination()
-        told = query.recentProgress
+        reported = query.recentProgress
     # Milliseconds in Spark's own words.
     return [
-        (each["durationMs"]["triggerExecution"] / 1000, each["numInputRows"]) for each in told if each["batchId"] > 0
+        (each["durationMs"]["triggerExecution"] / 1000, each["numInputRows"])
+        for each in reported
+        if each["batchId"] > 0
     ]
 
 

@@ -20,7 +20,7 @@ spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate").option("rowsPerSecond", 40).option("numPartitions", 2).load()
 
 
-def look(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+def check(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     """Say what is in force in this task."""
     task = TaskContext.get()
     for _ in frames:
@@ -37,7 +37,7 @@ def write_to(name: str) -> Callable[[DataFrame, int], None]:
 
 
 counts = control.controlled(rows).groupBy((f.col("value") % 10).alias("key")).count()
-tasks = counts.mapInPandas(look, "task int, position long, sent string").writeStream.outputMode("update")
+tasks = counts.mapInPandas(check, "task int, position long, sent string").writeStream.outputMode("update")
 tasks.queryName("tasks").trigger(processingTime="3 seconds").foreachBatch(write_to("tasks")).start()
 records = control.stream(spark).select("sequence", "payload").writeStream.queryName("records")
 records.trigger(processingTime="3 seconds").foreachBatch(write_to("records")).start()

@@ -62,7 +62,7 @@ def test_a_topic_that_is_made_anew_is_another_one(topic: KafkaScene) -> None:
     admin = AdminClient({"bootstrap.servers": topic.site.kafka_host})
     admin.delete_topics([topic.topic], operation_timeout=30)[topic.topic].result()
     until(lambda: topic.topic not in kafka.topics(topic.site.kafka_host), "the topic's end")
-    topic.create_anew()
+    topic.create_again()
     topic.send(event("new"))
     with opened(topic, old.positions) as channel:
         assert messages(received(channel, 1))[0].body == event("new")
@@ -81,8 +81,8 @@ def test_messages_of_all_partitions_are_read(kafka_site: LocalSite, topic: Kafka
 
 def test_an_address_that_nobody_knows_may_be_known_later_and_a_setting_that_is_none_will_not(topic: KafkaScene) -> None:
     reasons = []
-    for told in ({"bootstrap_servers": "nowhere.invalid:9092"}, {"options": {"security.protocol": "NONSENSE"}}):
-        channel = KafkaChannel(topic.settings(**told), ChannelSecret(), topic.jvm)
+    for reported in ({"bootstrap_servers": "nowhere.invalid:9092"}, {"options": {"security.protocol": "NONSENSE"}}):
+        channel = KafkaChannel(topic.settings(**reported), ChannelSecret(), topic.jvm)
         with pytest.raises(ChannelError) as raised:
             channel.open({})
         channel.close()

@@ -75,7 +75,7 @@ def test_a_payload_is_any_json_and_stays_what_it_is(api_kubectl: Kubectl, namesp
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "words"),
+    ("path", "value", "text"),
     [
         ("metadata/name", "a" * 201, "at most 200 characters"),
         ("spec/appRef", REMOVED, "spec.appRef"),
@@ -93,11 +93,11 @@ def test_a_payload_is_any_json_and_stays_what_it_is(api_kubectl: Kubectl, namesp
     ],
 )
 def test_what_can_not_be_a_message_is_refused(
-    api_kubectl: Kubectl, namespace: str, path: str, value: Any, words: str
+    api_kubectl: Kubectl, namespace: str, path: str, value: Any, text: str
 ) -> None:
     with pytest.raises(KubectlError) as refused:
         create(api_kubectl, namespace, message(path, value))
-    assert words in str(refused.value)
+    assert text in str(refused.value)
 
 
 @pytest.mark.parametrize("kind", ["ping", "com.example.Threshold_2", "x"])
@@ -152,8 +152,8 @@ def test_kubectl_shows_the_line_of_messages(api_kubectl: Kubectl, namespace: str
 def test_what_the_operator_makes_of_a_brokers_message_is_stored_and_found_by_its_label(
     api_kubectl: Kubectl, namespace: str
 ) -> None:
-    told = MessageReport("0123456789abcdef" * 2, MessageState.LOGGED, 12)
-    asked = AskedMessage(told, "dump-state", '{"format":"CSV"}', "kafka:control:x/0", "/pricing/ä \u2028", "7f2c")
+    reported = MessageReport("0123456789abcdef" * 2, MessageState.LOGGED, 12)
+    asked = AskedMessage(reported, "dump-state", '{"format":"CSV"}', "kafka:control:x/0", "/pricing/ä \u2028", "7f2c")
     built = build_channel_message(asked, app({}))
     stored = create(api_kubectl, namespace, {**built, "metadata": {**built["metadata"], "namespace": namespace}})
     assert decode_message(json.dumps(stored).encode()).is_from_channel

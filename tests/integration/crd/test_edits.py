@@ -12,15 +12,15 @@ FIXED = {
 }
 
 
-@pytest.mark.parametrize(("path", "value", "words"), FIXED.values(), ids=FIXED.keys())
+@pytest.mark.parametrize(("path", "value", "message"), FIXED.values(), ids=FIXED.keys())
 def test_an_edit_that_would_lose_the_state_is_refused(
-    api_kubectl: Kubectl, namespace: str, path: str, value: Any, words: str
+    api_kubectl: Kubectl, namespace: str, path: str, value: Any, message: str
 ) -> None:
     create(api_kubectl, namespace, MINIMAL)
     change: Any = value
     for part in reversed(path.split("/")):
         change = {part: change}
-    with pytest.raises(KubectlError, match=words):
+    with pytest.raises(KubectlError, match=message):
         api_kubectl.patch("streamingapp", "app", namespace, change)
 
 

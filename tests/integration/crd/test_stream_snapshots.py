@@ -62,7 +62,7 @@ def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, 
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "words"),
+    ("path", "value", "message"),
     [
         ("metadata/name", "a" * 55, "at most 54 characters"),
         ("metadata/name", "a.b", "no dots"),
@@ -79,11 +79,11 @@ def test_the_smallest_snapshot_is_stored_with_its_default(api_kubectl: Kubectl, 
     ],
 )
 def test_what_can_not_be_a_snapshot_is_refused(
-    api_kubectl: Kubectl, namespace: str, path: str, value: Any, words: str
+    api_kubectl: Kubectl, namespace: str, path: str, value: Any, message: str
 ) -> None:
     with pytest.raises(KubectlError) as refused:
         create(api_kubectl, namespace, snapshot(path, value))
-    assert words in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_an_import_is_stored_and_stays_what_it_is(api_kubectl: Kubectl, namespace: str) -> None:
@@ -92,11 +92,11 @@ def test_an_import_is_stored_and_stays_what_it_is(api_kubectl: Kubectl, namespac
     assert stored["spec"]["storage"] == {**given["storage"], "region": "us-east-1", "pathStyleAccess": False}  # type: ignore[dict-item]
     found = decode_snapshot(json.dumps(stored).encode())
     assert import_place(found.spec.uri) == ("s3://far/apps/shop/orders", "weekly-99887766")
-    for change, words in (
+    for change, message in (
         ({"uri": MANIFEST.replace("weekly", "daily")}, "uri cannot be changed"),
         ({"uri": None, "appRef": {"name": "orders"}, "storage": None}, "cannot change from appRef to uri"),
     ):
-        with pytest.raises(KubectlError, match=words):
+        with pytest.raises(KubectlError, match=message):
             api_kubectl.patch("streamsnapshot", "nightly", namespace, {"spec": change})
 
 
@@ -147,7 +147,7 @@ def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespac
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "words"),
+    ("before", "after", "message"),
     [
         (None, START, "snapshotRef and startFrom.exportedState can only be set when the application is created"),
         (START, None, "snapshotRef and startFrom.exportedState can only be set when the application is created"),
@@ -163,10 +163,10 @@ def test_an_application_may_begin_with_a_snapshot(api_kubectl: Kubectl, namespac
     ],
 )
 def test_what_an_application_begins_with_is_decided_at_its_creation(
-    api_kubectl: Kubectl, namespace: str, before: Any, after: Any, words: str
+    api_kubectl: Kubectl, namespace: str, before: Any, after: Any, message: str
 ) -> None:
     create(api_kubectl, namespace, changed("spec/startFrom", before) if before else MINIMAL)
-    with pytest.raises(KubectlError, match=words):
+    with pytest.raises(KubectlError, match=message):
         api_kubectl.patch("sapp", "app", namespace, {"spec": {"startFrom": after}})
 
 
@@ -196,7 +196,7 @@ def test_an_application_may_begin_with_an_export(api_kubectl: Kubectl, namespace
 
 
 @pytest.mark.parametrize(
-    ("start", "words"),
+    ("start", "message"),
     [
         ({"exportedState": {"uri": EXPORT}, **START}, "startFrom needs one of"),
         ({"exportedState": {"uri": EXPORT}, "outputs": "TakeOver"}, "startFrom.outputs needs startFrom.snapshotRef"),
@@ -216,9 +216,9 @@ def test_an_application_may_begin_with_an_export(api_kubectl: Kubectl, namespace
     ],
 )
 def test_an_export_is_named_by_its_manifest(
-    api_kubectl: Kubectl, namespace: str, start: dict[str, Any], words: str
+    api_kubectl: Kubectl, namespace: str, start: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(KubectlError, match=words):
+    with pytest.raises(KubectlError, match=message):
         create(api_kubectl, namespace, changed("spec/startFrom", start))
 
 
@@ -262,7 +262,7 @@ def test_a_schedule_is_stored_with_its_defaults(api_kubectl: Kubectl, namespace:
 
 
 @pytest.mark.parametrize(
-    ("snapshots", "words"),
+    ("snapshots", "message"),
     [
         ({"schedule": "0 * * * *", "intervalSeconds": 21600}, "schedule or intervalSeconds, not both"),
         ({"schedule": "@hourly"}, "five fields of cron"),
@@ -275,11 +275,11 @@ def test_a_schedule_is_stored_with_its_defaults(api_kubectl: Kubectl, namespace:
     ],
 )
 def test_what_can_not_be_a_schedule_is_refused(
-    api_kubectl: Kubectl, namespace: str, snapshots: dict[str, Any], words: str
+    api_kubectl: Kubectl, namespace: str, snapshots: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(KubectlError) as refused:
         create(api_kubectl, namespace, changed("spec/snapshots", snapshots))
-    assert words in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_last_snapshot_does_not_lie_in_storage_that_is_removed(api_kubectl: Kubectl, namespace: str) -> None:

@@ -62,7 +62,7 @@ def test_writing_the_status_leaves_the_spec_alone(api_kubectl: Kubectl, namespac
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "message"),
     [
         ("streamingapp", "stateful Spark Structured Streaming application"),
         ("sapp.spec.executor.instances", "Number of executors"),
@@ -70,9 +70,9 @@ def test_writing_the_status_leaves_the_spec_alone(api_kubectl: Kubectl, namespac
         ("sapp.status.lastExit.exception", "Class of the exception"),
     ],
 )
-def test_kubectl_explains_each_field(api_kubectl: Kubectl, path: str, words: str) -> None:
+def test_kubectl_explains_each_field(api_kubectl: Kubectl, path: str, message: str) -> None:
     # What is explained is published a moment after the CRD is established.
-    wait_for(f"{path} to be explained", lambda: words in " ".join(api_kubectl.run("explain", path).split()), 60)
+    wait_for(f"{path} to be explained", lambda: message in " ".join(api_kubectl.run("explain", path).split()), 60)
 
 
 def write_status(kubectl: Kubectl, namespace: str) -> None:

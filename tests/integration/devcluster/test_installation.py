@@ -26,7 +26,7 @@ def test_a_release_its_namespaces_and_its_crd_are_seen_and_gone_when_uninstalled
 ) -> None:
     kubectl = Kubectl(server.kubectl, server.kubeconfig)
     helm = Helm(tools.program("helm"), tmp_path, server.kubeconfig)
-    assert installation.look(kubectl.run) == installation.Installed()
+    assert installation.check(kubectl.run) == installation.Installed()
 
     kubectl.run("create", "namespace", "team-a")
     values = {
@@ -35,11 +35,11 @@ def test_a_release_its_namespaces_and_its_crd_are_seen_and_gone_when_uninstalled
         "podAnnotations": {installation.INSTALLED_BY: "demo"},
     }
     helm.run("install", "gate", str(CHART), "-n", "gates", "--create-namespace", values=values)
-    seen = installation.look(kubectl.run)
+    seen = installation.check(kubectl.run)
     (operator,) = seen.operators
     release = Release("gate", "gates")
     assert (operator.release, operator.watched, operator.installed_by) == (release, ("team-a",), "demo")
     assert seen.crd_release == release
 
     helm.run("uninstall", "gate", "-n", "gates")
-    assert installation.look(kubectl.run).operators == ()
+    assert installation.check(kubectl.run).operators == ()

@@ -57,9 +57,9 @@ class Run:
         args = ("--brokers", self.broker, "--arrivals", output, "--trigger", "300 milliseconds", *more)
         return self._start(name, f"local://{SAMPLE}", args=args, **fields)
 
-    def send(self, sent: list[Record], happenings: Mapping[float, Callable[[], object]]) -> None:
+    def send(self, sent: list[Record], events: Mapping[float, Callable[[], object]]) -> None:
         """Send records; do something when such a share of them is confirmed."""
-        due = [Once(action, at=int(share * len(sent))) for share, action in happenings.items()]
+        due = [Once(action, at=int(share * len(sent))) for share, action in events.items()]
 
         def progress(confirmed: int) -> None:
             for action in due:
@@ -157,9 +157,9 @@ def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_i
 
     # A dump while records flow is that of one batch.
     run.send(flown[third : 2 * third], {0.3: lambda: run.tell("look", "dump-state", {"format": "JSONLines"})})
-    told = run.await_end("look")
-    assert told.state is MessageState.DONE, told
-    uri = run.export(told.results["snapshot"])
+    reported = run.await_end("look")
+    assert reported.state is MessageState.DONE, reported
+    uri = run.export(reported.results["snapshot"])
     dump = read_dump(bucket(object_store.client, uri))
     seen = run.before(dump)
     assert third <= len(seen) <= 2 * third  # all of them if the machine is slow
@@ -176,18 +176,18 @@ def test_a_model_is_learned_dumped_mended_and_begun_again_and_every_prediction_i
             sending[0].result()
             ended.append(run.await_end("broken"))
 
-        happenings: dict[float, Callable[[], object]] = {
+        events: dict[float, Callable[[], object]] = {
             0.1: lambda: sending.append(aside.submit(run.reload, "broken", '{"version": "of half a file"')),
             0.7: await_broken,
         }
-        run.send(flown[2 * third : last], happenings)
+        run.send(flown[2 * third : last], events)
     run.reload("mended", json.dumps(model))
-    (broken,), mended = ended, run.await_end("mended")
+    (broken,), fixed = ended, run.await_end("mended")
     # However long that took: what leaves now is predicted by it.
     run.send(flown[last:], {})
     assert broken.state is MessageState.FAILED, broken
     assert "delays" in broken.queries["arrivals"].errors[0]
-    assert mended.state is MessageState.DONE, mended
+    assert fixed.state is MessageState.DONE, fixed
     predicted = run.await_predictions("arrivals", departures(flown))
     hindsight = Hindsight(flown)
     comparison = check(hindsight, predicted, [BUILT_IN, Weights.of(model)])

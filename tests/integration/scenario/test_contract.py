@@ -16,7 +16,7 @@ from tidegate.app.dry_runs.reference_checks import ReferenceChecks
 from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import connect
 from tidegate.kube.failures import Invalid, NotFound
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.protocol import Storage
 from tidegate_testing.kubectl import Kubectl
 from tidegate_testing.observations import observe
@@ -32,7 +32,7 @@ class TestRealApiServer(ApiServerContract):
     async def api(self, api_server: ApiServer, api_kubectl: Kubectl) -> AsyncIterator[Api]:
         namespace = f"contract-{next(_numbers)}"
         api_kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-        async with KubeClient(await connect(api_server.kubeconfig), Figures()) as client:
+        async with KubeClient(await connect(api_server.kubeconfig), OperatorMetrics()) as client:
             yield Api(client, namespace)
 
     @pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
@@ -42,14 +42,14 @@ class TestRealApiServer(ApiServerContract):
         manifest = api.pod_manifest(**wrong.spec)
         manifest["spec"]["containers"][0].update(wrong.container)
         refused = await api.try_out(manifest)
-        assert refused == Invalid(wrong.words, in_itself=True)
+        assert refused == Invalid(wrong.server_message, in_itself=True)
 
     async def test_what_an_edit_refers_to_is_found_where_it_is_and_missed_where_it_is_not(self, api: Api) -> None:
         """Each kind, in the forms in which the operator asks for it; nothing is made by the question."""
         old = old_app()
         old = msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, namespace=api.namespace))
         looked_at = observe(edited(old, edit_that_refers(), namespace=api.namespace))
-        missing = (await ReferenceChecks(api.client).look(looked_at)).missing
+        missing = (await ReferenceChecks(api.client).check(looked_at)).missing
         assert [each.what for each in missing] == [
             "ConfigMap whole",
             "key there of ConfigMap parts",
@@ -67,7 +67,7 @@ class TestRealApiServer(ApiServerContract):
         for kind, name, content in referred:
             manifest = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **content}
             assert isinstance(await api.create(kind, manifest), dict)
-        (left,) = (await ReferenceChecks(api.client).look(looked_at)).missing
+        (left,) = (await ReferenceChecks(api.client).check(looked_at)).missing
         assert left.what == "key absent of ConfigMap parts"
 
 

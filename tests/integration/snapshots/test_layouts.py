@@ -14,7 +14,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from tidegate_spark.snapshots.checkpoint.layout import newest_committed
 from tidegate_spark.snapshots.checkpoint.operator_files import names_its_place, relocated
-from tidegate_testing.streaming_queries import Bench, copy, listing, look_at
+from tidegate_testing.streaming_queries import Bench, copy, listing, read_batch
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 STATE_PACKAGE = "org.apache.spark.sql.execution.streaming.state"
@@ -53,7 +53,7 @@ def counts(spark: SparkSession) -> DataFrame:
 
 def kinds(checkpoint: Path, batch: int) -> dict[str, str]:
     """Return a file of each kind that the state after ``batch`` is made of."""
-    needed = [file.path for file in look_at(checkpoint, batch).files if STATE_FILE.fullmatch(file.path)]
+    needed = [file.path for file in read_batch(checkpoint, batch).files if STATE_FILE.fullmatch(file.path)]
     return {path.rpartition(".")[2]: path for path in needed}
 
 
@@ -70,12 +70,12 @@ def test_a_batch_resumes_from_its_files_and_not_without_any_of_them(
         last += 3
         expected |= bench.run(original, last)
     batch = max(of_all_kinds)
-    found = look_at(original, batch)
+    found = read_batch(original, batch)
     files = [file.path for file in found.files]
 
     resumed = copy(original, files, tmp_path / "copy")
     # All that it needs: whoever looks at these files alone finds the same.
-    assert look_at(resumed, batch) == found
+    assert read_batch(resumed, batch) == found
     outputs = bench.run(resumed, last)
     assert min(outputs) == batch + 1
     assert [outputs[n] for n in range(batch + 1, last + 1)] == [expected[n] for n in range(batch + 1, last + 1)]
@@ -117,7 +117,7 @@ def test_changelogs_of_attempts_that_did_not_count_are_left_out(
     bench = Bench(spark, settings, lambda: counts(spark), "update")
     bench.run(tmp_path / "q", 5, failing={4, 5})
     in_all = [path for path in listing(tmp_path / "q") if re.fullmatch(r"state/0/0/[56]_.*\.changelog", path)]
-    needed = [file.path for file in look_at(tmp_path / "q", 5).files if file.path in in_all]
+    needed = [file.path for file in read_batch(tmp_path / "q", 5).files if file.path in in_all]
     assert len(in_all) == 4
     assert [path.partition("_")[0] for path in needed] == ["state/0/0/5", "state/0/0/6"]
 
@@ -127,7 +127,7 @@ def test_the_first_batch_resumes_and_so_does_the_second(spark: SparkSession, tmp
     bench = Bench(spark, LAYOUTS[layout], lambda: counts(spark), "update")
     expected = bench.run(tmp_path / "q", 2)
     for batch in (0, 1):
-        files = [file.path for file in look_at(tmp_path / "q", batch).files]
+        files = [file.path for file in read_batch(tmp_path / "q", batch).files]
         outputs = bench.run(copy(tmp_path / "q", files, tmp_path / f"copy-{batch}"), 2)
         assert outputs[batch + 1] == expected[batch + 1]
         assert outputs[2] == expected[2]
@@ -144,7 +144,7 @@ def test_a_join_of_two_sources_has_four_stores(spark: SparkSession, tmp_path: Pa
     bench = Bench(spark, LAYOUTS[layout], joined, "append")
     original = tmp_path / "original"
     expected = bench.run(original, LAST, failing={BATCH})
-    found = look_at(original, BATCH)
+    found = read_batch(original, BATCH)
     assert len(found.state.operators[0].stores) == 4
     resumed = copy(original, [file.path for file in found.files], tmp_path / "copy")
     outputs = bench.run(resumed, LAST)
@@ -162,7 +162,7 @@ def test_an_aggregation_without_keys_has_one_partition_of_two(spark: SparkSessio
 
     bench = Bench(spark, LAYOUTS[layout], total, "update")
     expected = bench.run(tmp_path / "q", 4)
-    found = look_at(tmp_path / "q", 2)
+    found = read_batch(tmp_path / "q", 2)
     assert sorted((each.name, each.partitions) for each in found.state.operators) == [
         ("dedupe", 2),
         ("stateStoreSave", 1),
@@ -203,7 +203,7 @@ def test_operator_metadata_keeps_a_copy_bound_to_its_original_until_it_is_reloca
     original = tmp_path / "original"
     expected = bench.run(original, 3)
     expected |= bench.run(original, 5)
-    found = look_at(original, 3)
+    found = read_batch(original, 3)
     files = [file.path for file in found.files]
     places = [path for path in files if names_its_place(path)]
     assert places == ["state/0/_metadata/v2/0"]
@@ -242,7 +242,7 @@ def test_a_file_source_goes_on_with_the_next_file(spark: SparkSession, tmp_path:
         os.utime(folder / f"{number}.json", (1_700_000_000 + number, 1_700_000_000 + number))
     expected = bench.run(original, 9)
     assert expected == {number: [(number,)] for number in range(10)}
-    found = look_at(original, batch)
+    found = read_batch(original, batch)
     assert found.stateless
     assert found.format_version == 2
     assert newest_committed(listing(original)) == 9

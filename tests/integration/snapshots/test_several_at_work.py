@@ -15,7 +15,7 @@ from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.snapshots import collect, restore, take
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.manifest import Application, Manifest
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.take import Request
 from tidegate_spark.storage.s3 import reach
@@ -28,18 +28,20 @@ NOW = 1000.0
 
 
 @pytest.fixture
-def library() -> Iterator[Callable[[], Library]]:
+def repository() -> Iterator[Callable[[], SnapshotRepository]]:
     """Return what gives each actor a client of its own."""
     with LocalSite() as site:
         s3.up(site)
         s3.ensure_bucket(site, BUCKET)
         place = Storage(f"s3://{BUCKET}", site.s3_endpoint_host, s3.REGION, path_style_access=True)
         keys = Credentials(site.s3_keys.access_key, site.s3_keys.secret_key)
-        yield lambda: Library(reach(place, keys, 4), "apps/orders")
+        yield lambda: SnapshotRepository(reach(place, keys, 4), "apps/orders")
 
 
-def test_what_is_complete_is_whole_and_in_the_end_nothing_else_is_left(library: Callable[[], Library]) -> None:
-    mine = library()
+def test_what_is_complete_is_whole_and_in_the_end_nothing_else_is_left(
+    objects: Callable[[], SnapshotRepository],
+) -> None:
+    mine = objects()
     root = mine.lineage_key(1, "main")
     truth: dict[int, dict[str, bytes]] = {}
     stop = threading.Event()
@@ -51,14 +53,14 @@ def test_what_is_complete_is_whole_and_in_the_end_nothing_else_is_left(library: 
 
     def take_one(name: str) -> Manifest:
         request = Request(name, Application("tests", "orders", "uid", 1))
-        return take.take(library(), LAYOUT, request, NOW, Copiers(4))
+        return take.take(objects(), LAYOUT, request, NOW, Copiers(4))
 
     def collect_all() -> None:
-        others = library()
+        others = objects()
         while not stop.is_set():
             collect.collect(others, NOW)
 
-    own = library()
+    own = objects()
     fake_checkpoint.write_batch(own.store, root, note=truth.__setitem__)
     with ThreadPoolExecutor(6) as pool:
         background = [pool.submit(write), pool.submit(collect_all)]
@@ -83,7 +85,7 @@ def test_what_is_complete_is_whole_and_in_the_end_nothing_else_is_left(library: 
     assert restore.damages(Origin(mine, "s5")) == []
 
 
-def content(library: Library, lineage: int) -> dict[str, bytes]:
-    root = library.lineage_key(lineage, "main") + "/"
-    found = {entry.key[len(root) :]: library.store.get(entry.key) for entry in library.store.list(root)}
+def content(objects: SnapshotRepository, lineage: int) -> dict[str, bytes]:
+    root = objects.lineage_key(lineage, "main") + "/"
+    found = {entry.key[len(root) :]: objects.store.get(entry.key) for entry in objects.store.list(root)}
     return {path: got[0] for path, got in found.items() if got}

@@ -89,9 +89,9 @@ class Counter(StatefulProcessor):
             before = self.by_rest.getValue(rest)[0] if self.by_rest.containsKey(rest) else 0
             self.by_rest.updateValue(rest, (before + 1,))
             self.kept.appendValue((value,))
-        return self.told()
+        return self.reported()
 
-    def told(self) -> int:
+    def reported(self) -> int:
         """Return a number to which all variables contribute."""
         rests = sum((rest[0] + 1) * n[0] for rest, n in self.by_rest.iterator())
         return int(self.total.get()[0] + 1_000 * rests + 1_000_000 * sum(kept[0] for kept in self.kept.get()))
@@ -109,7 +109,7 @@ class CounterOfRows(Counter):
         yield Row(key=key[0], n=self.count([row.value for row in each]))
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: N802, N803
-        yield Row(key=key[0], n=-self.told() - expiredTimerInfo.getExpiryTimeInMs())
+        yield Row(key=key[0], n=-self.reported() - expiredTimerInfo.getExpiryTimeInMs())
 
 
 class CounterOfFrames(Counter):

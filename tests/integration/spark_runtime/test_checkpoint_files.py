@@ -60,9 +60,9 @@ def kept_commands(driver: DriverProcess) -> dict[str, int]:
 def asked_too_often(requests: list[Request]) -> dict[str, tuple[int, int]]:
     """Return the files of logs that were looked for more often than they were read, and how often, if they were."""
     logged = [request for request in requests if re.search(r"/main/(metadata|.*[a-z0-9]/\d+)$", request.key)]
-    looks = Counter(request.key for request in logged if request.method == "HEAD")
+    checks = Counter(request.key for request in logged if request.method == "HEAD")
     reads = Counter(request.key for request in logged if request.method == "GET")
-    return {key: (looks[key], reads[key]) for key in reads if looks[key] > reads[key]}
+    return {key: (checks[key], reads[key]) for key in reads if checks[key] > reads[key]}
 
 
 def test_a_commit_that_cannot_be_written_fails_the_query_and_the_next_driver_does_the_batch_again(

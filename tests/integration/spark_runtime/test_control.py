@@ -101,8 +101,8 @@ def test_a_message_is_in_force_from_one_batch_on_in_every_worker(app: DriverProc
     assert {limit for _, _, limit, _ in seen[batch][1]} == {2.5}
     assert {limit for _, _, limit, _ in seen[batch - 1][1]} == {1.0}
     assert seen[batch][0] >= said.sequence > seen[batch - 1][0]
-    told = said.queries["main"]
-    assert (told.applied, told.errors) == (told.ran, ())
+    reported = said.queries["main"]
+    assert (reported.applied, reported.errors) == (reported.ran, ())
     assert said.queries["records"] == QueryAcknowledgement(said.queries["records"].batch, 1, 1)
 
 
@@ -124,9 +124,9 @@ def test_handlers_are_called_where_they_are_for(app: DriverProcess) -> None:
 def test_a_handler_that_fails_is_named_by_worker(app: DriverProcess) -> None:
     send(app, "table-2", "table", {"rows": -7})
     said = await_message(app, "table-2", MessageState.FAILED)
-    told = said.queries["main"]
-    assert told.applied < told.ran
-    assert "no table has less than nothing" in told.errors[0]
+    reported = said.queries["main"]
+    assert reported.applied < reported.ran
+    assert "no table has less than nothing" in reported.errors[0]
 
 
 def test_what_cannot_be_meant_is_rejected(app: DriverProcess) -> None:
@@ -184,7 +184,7 @@ def test_a_snapshot_is_of_exactly_the_batches_with_the_message(app: DriverProces
     made = json.loads(
         object_store.text(place.bucket, place.key("snapshots", said.results["snapshot"], "manifest.json"))
     )
-    exact = {name: told.batch for name, told in said.queries.items()}
+    exact = {name: reported.batch for name, reported in said.queries.items()}
     assert {name: made["queries"][name]["batch"] for name in exact} == exact
     assert made["control"]["positions"].keys() == ASKING
     assert min(made["control"]["positions"].values()) >= said.sequence
@@ -235,7 +235,7 @@ def paused(app: DriverProcess, start_shared: StartDriver, folder: Path, object_s
     send(app, "pause-1", "pause")
     said = await_message(app, "pause-1", MessageState.DONE)
     held = logged(object_store, app, "commits")
-    reported = {name: told.batch for name, told in said.queries.items()}
+    reported = {name: reports.batch for name, reports in said.queries.items()}
     # What goes on while queries are held takes its time, and they would use it.
     send(app, "ping-2", "ping")
     wait_for("a message in the log", lambda: sequence(app, "ping-2") > said.sequence, PATIENCE, 0.2)

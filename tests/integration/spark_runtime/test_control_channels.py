@@ -61,7 +61,7 @@ def is_connected(driver: DriverProcess) -> bool:
     return driver.report() is not None and channel(driver).connected
 
 
-def told(scene: Scene) -> dict[str, dict[str, Any]]:
+def reported(scene: Scene) -> dict[str, dict[str, Any]]:
     """Return what was told, by the id that the sender gave; the same if it was told twice."""
     found: dict[str, dict[str, Any]] = {}
     for reply in scene.replies():
@@ -103,8 +103,8 @@ def test_each_message_is_in_force_once_and_in_order_though_the_driver_is_killed(
     driver.kill()
     again = listen(2)
     producer.join()
-    wait_for("replies", lambda: len(told(scene)) == SENT + 1, PATIENCE, 1)
-    found = told(scene)
+    wait_for("replies", lambda: len(reported(scene)) == SENT + 1, PATIENCE, 1)
+    found = reported(scene)
     assert found[""]["state"] == "Rejected"
     ordered = sorted((data["sequence"], name) for name, data in found.items() if name)
     assert [name for _, name in ordered] == [str(number) for number in range(SENT)]
@@ -129,7 +129,7 @@ def test_batches_go_on_while_the_broker_is_away_and_messages_come_when_it_is_bac
     driver.await_batch(batch + 3)
     scene.start()
     scene.send(event("after", data={"n": -1}))
-    wait_for("the reply", lambda: told(scene).get("after", {}).get("state") == "Done", PATIENCE, 1)
+    wait_for("the reply", lambda: reported(scene).get("after", {}).get("state") == "Done", PATIENCE, 1)
     assert channel(driver).connected
 
 

@@ -21,7 +21,7 @@ from tidegate_spark.exports.job import Exporter
 from tidegate_spark.exports.manifest import EXPORT_PREFIX
 from tidegate_spark.process.spark.sparkconf import ROCKSDB_CLASS
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.reach import reach_library
+from tidegate_spark.snapshots.reach import reach_repository
 from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
 from tidegate_testing.streaming_queries import spark_here
@@ -83,17 +83,17 @@ def dumped_batches(driver: DriverProcess) -> dict[str, int]:
         assert found is not None
         assert found.state is MessageState.DONE, found
         assert found.results["snapshot"] == SNAPSHOT
-        return {name: told.batch for name, told in found.queries.items()}
+        return {name: reported.batch for name, reported in found.queries.items()}
 
     return wait_for("the dump", probe, 600, 0.2)
 
 
 def exported(spark: SparkSession, store: ObjectStore, place: Storage, work: Path) -> Files:
     """Export the snapshot in each format, as its pod does; return all files, by the export and the path in it."""
-    library = reach_library(place, Credentials(ACCESS, SECRET))
+    repository = reach_repository(place, Credentials(ACCESS, SECRET))
     for form in EXPORT_FORMATS:
         (work / form).mkdir(parents=True)
-        Exporter(library, ExportOrder(form, SNAPSHOT, form, form), lambda: spark, work / form, Copiers(1)).run()
+        Exporter(repository, ExportOrder(form, SNAPSHOT, form, form), lambda: spark, work / form, Copiers(1)).run()
     root = place.key(EXPORT_PREFIX) + "/"
     found = objects(store, place)
     return {key.removeprefix(root): content for key, content in found.items() if key.startswith(root)}

@@ -107,9 +107,9 @@ def test_a_purge_pod_says_how_much_it_deleted_and_is_done_when_started_again(
     for _ in range(2):
         assert start("purge", variables, tmp_path / "output").wait(300) == EXIT_OK
         assert object_store.keys(place.bucket, place.prefix + "/") == []
-    told = from_json(Termination, (tmp_path / "termination").read_text())
-    assert told.reason is Reason.COMPLETED
-    assert told.message == "0 objects deleted."
+    reported = from_json(Termination, (tmp_path / "termination").read_text())
+    assert reported.reason is Reason.COMPLETED
+    assert reported.message == "0 objects deleted."
 
 
 def test_a_purge_pod_leaves_what_another_application_kept_inside(
@@ -123,8 +123,10 @@ def test_a_purge_pod_leaves_what_another_application_kept_inside(
     assert start("purge", variables, tmp_path / "output").wait(300) == EXIT_OK
     left = object_store.keys(place.bucket, place.prefix + "/")
     assert [key for key in left if not key.endswith("/")] == kept
-    told = from_json(Termination, (tmp_path / "termination").read_text())
-    assert told.message.endswith(f"Retained, because other applications have claimed them: {inner.storage.prefix}/.")
+    reported = from_json(Termination, (tmp_path / "termination").read_text())
+    assert reported.message.endswith(
+        f"Retained, because other applications have claimed them: {inner.storage.prefix}/."
+    )
 
 
 def test_a_purge_pod_without_its_credentials_asks_to_be_started_again(
@@ -132,5 +134,5 @@ def test_a_purge_pod_without_its_credentials_asks_to_be_started_again(
 ) -> None:
     (tmp_path / "credentials" / SECRET_KEY).unlink()
     assert start("purge", variables, tmp_path / "output").wait(300) == EXIT_DEPENDENCY
-    told = from_json(Termination, (tmp_path / "termination").read_text())
-    assert told.reason is Reason.CREDENTIALS_MISSING
+    reported = from_json(Termination, (tmp_path / "termination").read_text())
+    assert reported.reason is Reason.CREDENTIALS_MISSING

@@ -26,9 +26,9 @@ from tidegate_spark.exports import formats, parquet_footer
 from tidegate_spark.exports.errors import (
     ExportError,
     ExportExistsError,
-    FormatUnfitError,
     StateNotFoundError,
     StateUnreadableError,
+    UnsuitableFormatError,
 )
 from tidegate_spark.snapshots.manifest import DamagedError
 from tidegate_testing.exports import SnapshotOf
@@ -353,7 +353,7 @@ def test_what_had_outlived_its_time_is_left_out(spark: SparkSession, exported: d
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ({"query": "sums"}, r"stateStoreSave.*spec\.startFrom\.snapshot.*exported_state"),
         ({"query": "pairs"}, r"symmetricHashJoin.*exported_state"),
@@ -363,9 +363,9 @@ def test_what_had_outlived_its_time_is_left_out(spark: SparkSession, exported: d
     ],
 )
 def test_what_can_not_be_begun_with_is_named_and_refused(
-    spark: SparkSession, exported: dict[str, str], arguments: dict[str, Any], words: str
+    spark: SparkSession, exported: dict[str, str], arguments: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ExportError, match=words):
+    with pytest.raises(ExportError, match=message):
         initial_state(spark, export=exported["Parquet"], **arguments)
 
 
@@ -410,7 +410,7 @@ def test_a_snapshot_that_is_not_whole_is_not_exported(
     spark: SparkSession, checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:
     damaged = SnapshotOf({"sums": checkpoints["sums"]})
-    damaged.store.delete([damaged.library.key(damaged.manifest.files[0].key)])
+    damaged.store.delete([damaged.repository.key(damaged.manifest.files[0].key)])
     with pytest.raises(DamagedError, match="is not whole"):
         damaged.export(spark, tmp_path, "damaged", "CSV")
 
@@ -442,5 +442,5 @@ def test_awkward_values_come_back_as_they_were(spark: SparkSession, tmp_path: Pa
 @pytest.mark.parametrize("form", ["JSONLines", "CSV"])
 def test_what_a_format_can_not_say_is_refused_with_another_one(spark: SparkSession, tmp_path: Path, form: str) -> None:
     rows = spark.sql("SELECT struct(1 AS k) AS key, struct(map(1, 2) AS m) AS value")
-    with pytest.raises(FormatUnfitError, match=r"'value' holds a map with keys that are no strings.*use Parquet"):
+    with pytest.raises(UnsuitableFormatError, match=r"'value' holds a map with keys that are no strings.*use Parquet"):
         formats.write(rows, form, f"file://{tmp_path}/out")

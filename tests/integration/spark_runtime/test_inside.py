@@ -23,9 +23,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from tidegate_spark import inside
 from tidegate_spark.inside.__main__ import main
 from tidegate_spark.inspect import state_frames
-from tidegate_spark.inspect.errors import BadQuestionError, LookError, NotThereError, NotYetError
+from tidegate_spark.inspect.errors import BadQuestionError, InspectionError, NotThereError, NotYetError
 from tidegate_spark.inspect.questions import Operators, Rows, Windows
-from tidegate_spark.inspect.reader import Looker
+from tidegate_spark.inspect.reader import CheckpointReader
 from tidegate_testing.driver_process import TOKEN, DriverProcess
 from tidegate_testing.streaming_queries import Bench
 from tidegate_testing.waiting import wait_for
@@ -35,7 +35,7 @@ from .conftest import StartDriver
 QUERIES = ("windows", "chained", "shoppers", "pairs", "stateless")
 PER_BATCH = 20
 BEGIN = 1_700_000_000
-FIRST_LOOK = 5
+FIRST_INSPECTED = 5
 """The batch from which on some windows are closed and others forgotten."""
 
 
@@ -44,7 +44,7 @@ def driver(start_shared: StartDriver) -> DriverProcess:
     """An application with queries of every kind, all of which have committed enough batches."""
     started = start_shared("inside", "inside.py", args=("3 seconds",), driver_heap_mib=1024)
     for query in QUERIES:
-        started.await_batch(FIRST_LOOK, query)
+        started.await_batch(FIRST_INSPECTED, query)
     return started
 
 
@@ -59,7 +59,7 @@ def ask(driver: DriverProcess, path: str, **parameters: Any) -> tuple[int, dict[
         return error.code, json.loads(error.read())
 
 
-def look(driver: DriverProcess, path: str, **parameters: Any) -> dict[str, Any]:
+def check(driver: DriverProcess, path: str, **parameters: Any) -> dict[str, Any]:
     status, body = ask(driver, path, **parameters)
     assert status == 200, body
     return body
@@ -76,13 +76,13 @@ def at(seconds: int) -> str:
 
 @pytest.mark.long
 def test_the_operators_of_all_queries_are_told_with_their_rows_and_bytes(driver: DriverProcess) -> None:
-    told = {each["query"]: each for each in look(driver, "/v1/state")["queries"]}
-    assert set(told) == set(QUERIES)
-    assert told["stateless"]["operators"] == []
-    (distinct,) = (each for each in told["chained"]["operators"] if each["operatorName"].startswith("dedupe"))
+    reported = {each["query"]: each for each in check(driver, "/v1/state")["queries"]}
+    assert set(reported) == set(QUERIES)
+    assert reported["stateless"]["operators"] == []
+    (distinct,) = (each for each in reported["chained"]["operators"] if each["operatorName"].startswith("dedupe"))
     assert distinct["rows"] > 0
     for query in ("windows", "shoppers", "pairs"):
-        (operator,) = told[query]["operators"]
+        (operator,) = reported[query]["operators"]
         assert operator["rows"] > 0, query
         assert operator["bytes"] > 0, query
         assert operator["partitions"] == 2, query
@@ -90,31 +90,31 @@ def test_the_operators_of_all_queries_are_told_with_their_rows_and_bytes(driver:
 
 @pytest.mark.long
 def test_what_each_operator_keeps_is_told_with_its_own_figures(driver: DriverProcess) -> None:
-    (shoppers,) = look(driver, "/v1/state/shoppers")["operators"]
+    (shoppers,) = check(driver, "/v1/state/shoppers")["operators"]
     assert {each["name"]: each["kind"] for each in shoppers["state"]} == {
         "total": "value",
         "recent": "list",
         "by kind": "map",
     }
-    (pairs,) = look(driver, "/v1/state/pairs")["operators"]
+    (pairs,) = check(driver, "/v1/state/pairs")["operators"]
     assert [each["name"] for each in pairs["state"]] == ["left", "right"]
     # Two operators: Spark numbers them in the order in which it tells of them.
-    chained = look(driver, "/v1/state/chained")["operators"]
+    chained = check(driver, "/v1/state/chained")["operators"]
     assert len(chained) == 2
     assert all("rows" in operator for operator in chained), chained
-    assert look(driver, "/v1/state/stateless")["operators"] == []
+    assert check(driver, "/v1/state/stateless")["operators"] == []
 
 
 def test_a_shopper_is_found_by_the_key_in_every_variable_at_one_batch(driver: DriverProcess) -> None:
-    total = look(driver, "/v1/state/shoppers/0", name="total", key="shopper 3")
+    total = check(driver, "/v1/state/shoppers/0", name="total", key="shopper 3")
     own = [value for value in values_until(total["batch"]) if value % 5 == 3]
     assert total["rows"] == [{"key": {"id": "shopper 3"}, "value": {"n": len(own)}}]
     assert (total["complete"], total["partitions"]) == (True, {"read": 1, "of": 2})
-    recent = look(driver, "/v1/state/shoppers/0", name="recent", key='{"id": "shopper 3"}')
+    recent = check(driver, "/v1/state/shoppers/0", name="recent", key='{"id": "shopper 3"}')
     own = [value for value in values_until(recent["batch"]) if value % 5 == 3]
     (row,) = recent["rows"]
     assert sorted(each["x"] for each in row["list_value"]) == own
-    kinds = look(driver, "/v1/state/shoppers/0", name="by kind", key="shopper 3")
+    kinds = check(driver, "/v1/state/shoppers/0", name="by kind", key="shopper 3")
     own = [value for value in values_until(kinds["batch"]) if value % 5 == 3]
     found = {row["user_map_key"]["kind"]: row["user_map_value"]["n"] for row in kinds["rows"]}
     assert found == {f"kind {k}": sum(1 for value in own if value % 3 == k) for k in range(3)}
@@ -122,44 +122,44 @@ def test_a_shopper_is_found_by_the_key_in_every_variable_at_one_batch(driver: Dr
 
 @pytest.mark.long
 def test_a_key_that_is_not_there_is_looked_for_in_every_partition(driver: DriverProcess) -> None:
-    answer = look(driver, "/v1/state/shoppers/0", name="total", key="shopper 9")
+    answer = check(driver, "/v1/state/shoppers/0", name="total", key="shopper 9")
     assert (answer["rows"], answer["complete"], answer["partitions"]) == ([], True, {"read": 2, "of": 2})
 
 
 @pytest.mark.long
 def test_a_filter_and_a_count_are_about_all_partitions(driver: DriverProcess) -> None:
-    some = look(driver, "/v1/state/shoppers/0", name="by kind", filter="user_map_key.kind='kind 1'")
+    some = check(driver, "/v1/state/shoppers/0", name="by kind", filter="user_map_key.kind='kind 1'")
     assert {row["user_map_key"]["kind"] for row in some["rows"]} == {"kind 1"}
     assert (len(some["rows"]), some["complete"]) == (5, True)
-    few = look(driver, "/v1/state/shoppers/0", name="by kind", limit=4)
+    few = check(driver, "/v1/state/shoppers/0", name="by kind", limit=4)
     assert (len(few["rows"]), few["complete"]) == (4, False)
-    counted = look(driver, "/v1/state/shoppers/0", name="by kind", count="true")
+    counted = check(driver, "/v1/state/shoppers/0", name="by kind", count="true")
     assert (counted["count"], counted["complete"]) == (15, True)
-    nobody = look(driver, "/v1/state/shoppers/0", name="total", filter="key.id='shopper 1' and value.n<0")
+    nobody = check(driver, "/v1/state/shoppers/0", name="total", filter="key.id='shopper 1' and value.n<0")
     assert nobody["rows"] == []
 
 
 @pytest.mark.long
 def test_each_side_of_a_join_has_the_values_it_waits_with(driver: DriverProcess) -> None:
-    left = look(driver, "/v1/state/pairs/0", name="left", filter="value.a=7")
+    left = check(driver, "/v1/state/pairs/0", name="left", filter="value.a=7")
     (row,) = left["rows"]
     assert (list(row["key"].values()), row["value"]["a"]) == ([7], 7)
-    counted = look(driver, "/v1/state/pairs/0", name="right", count="true")
+    counted = check(driver, "/v1/state/pairs/0", name="right", count="true")
     assert counted["count"] == len(values_until(counted["batch"]))
 
 
 @pytest.mark.long
 def test_what_a_deduplication_has_seen_is_told(driver: DriverProcess) -> None:
-    operators = look(driver, "/v1/state/chained")["operators"]
+    operators = check(driver, "/v1/state/chained")["operators"]
     (number,) = (each["operator"] for each in operators if each["operatorName"].startswith("dedupe"))
-    answer = look(driver, f"/v1/state/chained/{number}", limit=1000)
+    answer = check(driver, f"/v1/state/chained/{number}", limit=1000)
     seen = [row["key"]["value"] for row in answer["rows"]]
     assert len(seen) == len(set(seen)) > 0
     assert max(seen) == max(values_until(answer["batch"]))
 
 
 def test_windows_are_open_or_closed_by_the_watermark_with_what_is_in_them(driver: DriverProcess) -> None:
-    answer = look(driver, "/v1/windows/windows", which="all")
+    answer = check(driver, "/v1/windows/windows", which="all")
     batch = answer["batch"]
     # The batch itself went by the watermark of the one before, and forgot what that had passed.
     assert answer["watermark"] == at(batch - 1)
@@ -177,7 +177,7 @@ def test_windows_are_open_or_closed_by_the_watermark_with_what_is_in_them(driver
 
 @pytest.mark.long
 def test_open_windows_alone_are_told_without_being_asked_for_more(driver: DriverProcess) -> None:
-    answer = look(driver, "/v1/windows/windows/0", rows=0)
+    answer = check(driver, "/v1/windows/windows/0", rows=0)
     (operator,) = answer["operators"]
     assert operator["windows"]
     assert {each["closed"] for each in operator["windows"]} == {False}
@@ -186,15 +186,15 @@ def test_open_windows_alone_are_told_without_being_asked_for_more(driver: Driver
 
 
 def test_sources_are_told_with_their_offsets(driver: DriverProcess) -> None:
-    (told,) = look(driver, "/v1/sources/shoppers")["queries"]
-    (source,) = told["sources"]
-    assert source["end"]["offset"] == len(values_until(told["batch"]))
+    (reported,) = check(driver, "/v1/sources/shoppers")["queries"]
+    (source,) = reported["sources"]
+    assert source["end"]["offset"] == len(values_until(reported["batch"]))
     assert source["lagRows"] is None
-    assert len(look(driver, "/v1/sources")["queries"]) == len(QUERIES)
+    assert len(check(driver, "/v1/sources")["queries"]) == len(QUERIES)
 
 
 @pytest.mark.parametrize(
-    ("path", "parameters", "status", "words"),
+    ("path", "parameters", "status", "message"),
     [
         ("/v1/state/nobody/0", {}, 404, "there are: chained, pairs, shoppers, stateless, windows"),
         ("/v1/state/shoppers/3", {"name": "total"}, 404, "no operator 3 with state; it has 0 (transformWithState"),
@@ -207,10 +207,10 @@ def test_sources_are_told_with_their_offsets(driver: DriverProcess) -> None:
     ],
 )
 def test_what_can_not_be_answered_is_told_with_what_can(
-    driver: DriverProcess, path: str, parameters: dict[str, str], status: int, words: str
+    driver: DriverProcess, path: str, parameters: dict[str, str], status: int, message: str
 ) -> None:
     found, body = ask(driver, path, **parameters)
-    assert (found, words in body["error"]) == (status, True), body
+    assert (found, message in body["error"]) == (status, True), body
 
 
 @pytest.mark.long
@@ -327,7 +327,7 @@ def test_a_checkpoint_that_is_not_there_is_told(
 ) -> None:
     with pytest.raises(NotYetError):
         inside.operators(spark, str(tmp_path / "nowhere"))
-    with pytest.raises(LookError, match="batch 99"):
+    with pytest.raises(InspectionError, match="batch 99"):
         inside.sources(spark, checkpoints["sums"], 99)
 
 
@@ -336,15 +336,15 @@ def test_every_key_is_in_the_partition_where_it_is_looked_for_first(
     spark: SparkSession, checkpoints: dict[str, str]
 ) -> None:
     """Else a look at one key would be one at all partitions; it would be right all the same."""
-    looker = Looker(spark, lambda: checkpoints)
+    reader = CheckpointReader(spark, lambda: checkpoints)
     for row in inside.state(spark, checkpoints["sums"], batch=BATCH).collect():
         key = json.dumps({"k": row.key.k, "t": row.key.t})
-        answer = looker.answer(Rows("sums", 0, key=key, seconds=60))
+        answer = reader.answer(Rows("sums", 0, key=key, seconds=60))
         assert [each["value"]["count"] for each in answer["rows"]] == [row.value["count"]]
         assert answer["partitions"] == {"read": 1, "of": 2}, key
-    (window,) = looker.answer(Windows("windowed", which="all", limit=1, seconds=60))["operators"][0]["windows"]
+    (window,) = reader.answer(Windows("windowed", which="all", limit=1, seconds=60))["operators"][0]["windows"]
     key = json.dumps({"window": {"start": window["start"], "end": window["end"]}, "third": 1})
-    answer = looker.answer(Rows("windowed", 0, key=key, seconds=60))
+    answer = reader.answer(Rows("windowed", 0, key=key, seconds=60))
     assert (len(answer["rows"]), answer["partitions"]) == (1, {"read": 1, "of": 2})
 
 
@@ -353,20 +353,20 @@ def test_a_batch_that_is_cleaned_up_under_a_look_is_left_for_the_newest(
 ) -> None:
     """The first attempt is told of a batch that is gone by the time it is read."""
     original = state_frames.tables_at
-    told: list[int] = []
-    looker = Looker(spark, lambda: checkpoints)
-    newest = looker.answer(Operators("sums", 60))["batch"]
+    reported: list[int] = []
+    reader = CheckpointReader(spark, lambda: checkpoints)
+    newest = reader.answer(Operators("sums", 60))["batch"]
 
     def tables_at(session: SparkSession, files: Any, checkpoint: str) -> Any:
-        told.append(0)
-        if len(told) == 1:
+        reported.append(0)
+        if len(reported) == 1:
             spark.read.format("statestore").option("batchId", newest + 1000).load(checkpoint).collect()
         return original(session, files, checkpoint)
 
     monkeypatch.setattr(state_frames, "tables_at", tables_at)
     monkeypatch.setattr("tidegate_spark.inspect.checkpoint_logs.newest_batch", _counting(newest))
-    assert looker.answer(Rows("sums", 0, count=True, seconds=60))["batch"] == newest
-    assert len(told) == 2
+    assert reader.answer(Rows("sums", 0, count=True, seconds=60))["batch"] == newest
+    assert len(reported) == 2
 
 
 def _counting(newest: int) -> Any:
@@ -401,6 +401,6 @@ def test_jobs_are_cancelled_when_the_time_of_their_look_is_over(
 
 
 def test_a_function_of_spark_is_no_filter(spark: SparkSession, checkpoints: dict[str, str]) -> None:
-    looker = Looker(spark, lambda: checkpoints)
+    reader = CheckpointReader(spark, lambda: checkpoints)
     with pytest.raises(BadQuestionError, match=r"^filter: "):
-        looker.answer(Rows("sums", 0, filter="reflect('java.lang.System', 'exit', 1) = 1"))
+        reader.answer(Rows("sums", 0, filter="reflect('java.lang.System', 'exit', 1) = 1"))

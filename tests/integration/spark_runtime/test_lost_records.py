@@ -79,7 +79,7 @@ class Case:
 
     lose: Callable[[str, str], None]
     how: str
-    words: str
+    message: str
 
 
 @pytest.mark.long  # of a topic that was created again, the test below has the driver's end, too
@@ -106,7 +106,7 @@ def test_a_driver_whose_topic_lost_what_it_reads_next_names_topic_partition_and_
     assert second.exit_code() == EXIT_APPLICATION, second.output[-3000:]
     ended = second.termination
     assert ended.reason is Reason.SOURCE_DATA_LOST, ended
-    assert f"topic '{topic}', {case.words}." in ended.message
+    assert f"topic '{topic}', {case.message}." in ended.message
     assert (ended.failures, ended.committed) == ((), 0), "no failure of the application's, and nothing was skipped"
 
 

@@ -46,7 +46,7 @@ def put_of(log: str, batch: int) -> Callable[[Request], bool]:
     return lambda request: request.method == "PUT" and request.key.endswith(f"/main/{log}/{batch}")
 
 
-def look_before_a_batch(request: Request) -> bool:
+def check_before_a_batch(request: Request) -> bool:
     """Pick what the JVM asks about the fence; the thread reads the whole object."""
     return request.method == "HEAD" and request.key.endswith("/" + FENCE_FILE)
 
@@ -66,7 +66,7 @@ def lost_with(
         asked.wait(300)
 
     def lose(_: Request) -> None:
-        front.add(Rule(look_before_a_batch, first=lambda request: asked.set()))
+        front.add(Rule(check_before_a_batch, first=lambda request: asked.set()))
         front.add(Rule(read_by_the_thread, first=hold))
         take_over(store, place, app)
 
@@ -189,11 +189,11 @@ def test_a_store_that_does_not_say_whose_the_fence_is_is_no_loss_of_it(
     storage = behind(front, place, "silent")
     driver = start_driver("silent", "each_batch.py", storage=storage, spark_conf=IMPATIENT_S3A)
     driver.await_batch(1)
-    silent = front.add(Rule(look_before_a_batch, lose_answer=True, times=1))
+    silent = front.add(Rule(check_before_a_batch, lose_answer=True, times=1))
     wait_for("a look without an answer", lambda: silent.hits == 1, 300, 0.1)
     driver.await_batch(driver.batch() + 2)
 
-    silent = front.add(Rule(look_before_a_batch, lose_answer=True))
+    silent = front.add(Rule(check_before_a_batch, lose_answer=True))
     assert driver.exit_code() == EXIT_DEPENDENCY, driver.output[-3000:]
     assert silent.hits >= 1
     ended = driver.termination

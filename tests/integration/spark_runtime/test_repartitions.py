@@ -20,14 +20,14 @@ from tests.integration.spark_runtime.conftest import ACCESS, SECRET, StartDriver
 from tests.integration.spark_runtime.stateful_kinds import KINDS, grouped, in_one_place
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.contract.repartition_protocol import OPERATORS, REPARTITION_VARIABLE, Repartition, why_unfit
+from tidegate_spark.contract.repartition_protocol import OPERATORS, REPARTITION_VARIABLE, Repartition, find_obstacle
 from tidegate_spark.exports import state_reader
 from tidegate_spark.repartition import fingerprints, job
 from tidegate_spark.repartition.fingerprints import Contents
 from tidegate_spark.snapshots.manifest import QueryAt
 from tidegate_spark.snapshots.service.operations import state_facts
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
-from tidegate_testing.streaming_queries import Bench, copy, look_at
+from tidegate_testing.streaming_queries import Bench, copy, read_batch
 from tidegate_testing.waiting import wait_for
 
 STATE = "org.apache.spark.sql.execution.streaming.state"
@@ -49,7 +49,7 @@ def contents(spark: SparkSession, checkpoint: Path, batch: int, partitions: int)
 
 
 def as_taken(checkpoint: Path, batch: int) -> QueryAt:
-    found = look_at(checkpoint, batch)
+    found = read_batch(checkpoint, batch)
     return QueryAt(batch, found.offsets, dict(found.facts))
 
 
@@ -57,7 +57,7 @@ def divide(spark: SparkSession, checkpoint: Path, batch: int, partitions: int) -
     """Do what the pod does to one checkpoint: divide it, and leave only what the new batch needs of the state."""
     session = job.session_for(spark, as_taken(checkpoint, batch))
     job._repartition(session, str(checkpoint), partitions)
-    kept = {file.path for file in look_at(checkpoint, batch + 1).files}
+    kept = {file.path for file in read_batch(checkpoint, batch + 1).files}
     for path in sorted((checkpoint / "state").rglob("*"), reverse=True):
         if path.is_file() and str(path.relative_to(checkpoint)) not in kept:
             path.unlink()
@@ -85,10 +85,10 @@ def test_state_is_the_same_after_it_was_divided_and_the_query_goes_on_as_if_it_h
     bench = Bench(spark, {**FORMATS[form], **PARTITIONS, **DONT_WAIT}, lambda: wanted.query(spark), wanted.mode)
     original = tmp_path / "original"
     bench.run(original, LAST)
-    kept = copy(original, [file.path for file in look_at(original, LAST).files], tmp_path / "kept")
+    kept = copy(original, [file.path for file in read_batch(original, LAST).files], tmp_path / "kept")
     undisturbed = bench.run(original, LAST + MORE)
     rows = bench.rows_of_state[LAST + 1]
-    assert wanted.operator in state_facts(dict(look_at(kept, LAST).facts)).operators
+    assert wanted.operator in state_facts(dict(read_batch(kept, LAST).facts)).operators
     batch, partitions = LAST, BEFORE
     for fewer_or_more in (8, 3):
         before = contents(spark, kept, batch, partitions)
@@ -97,7 +97,7 @@ def test_state_is_the_same_after_it_was_divided_and_the_query_goes_on_as_if_it_h
         divide(spark, kept, batch, fewer_or_more)
         batch, partitions = batch + 1, fewer_or_more
         assert fingerprints.difference(before, contents(spark, kept, batch, partitions)) == ""
-        assert state_facts(dict(look_at(kept, batch).facts)).partitions == partitions
+        assert state_facts(dict(read_batch(kept, batch).facts)).partitions == partitions
     outputs = bench.run(kept, batch + MORE)
     assert sum(rows) > 0
     assert bench.rows_of_state[batch + 1] == rows
@@ -130,9 +130,9 @@ def test_what_spark_can_not_divide_is_known_from_the_checkpoint_alone(
 ) -> None:
     bench = Bench(spark, {**settings, **PARTITIONS}, lambda: query(spark), "update")
     bench.run(tmp_path / "query", LAST)
-    unfit = why_unfit({"main": state_facts(dict(look_at(tmp_path / "query", LAST).facts))}, 8, spark.version)
-    assert unfit is not None
-    assert unfit.what is what
+    obstacle = find_obstacle({"main": state_facts(dict(read_batch(tmp_path / "query", LAST).facts))}, 8, spark.version)
+    assert obstacle is not None
+    assert obstacle.what is what
 
 
 def test_a_file_sinks_readers_need_the_entry_of_the_batch_that_put_nothing_out(
@@ -160,10 +160,10 @@ def test_a_file_sinks_readers_need_the_entry_of_the_batch_that_put_nothing_out(
 
     last = run(4)
     divide(spark, checkpoint, last, 8)
-    sink, told = file_sinks.Sink(str(out)), []
-    file_sinks.note_without_output(spark, sink, last + 1, lambda reason, message: told.append(reason))
-    file_sinks.note_without_output(spark, sink, last + 1, lambda reason, message: told.append(reason))
-    assert told == ["FileSinkContinued"]
+    sink, reports = file_sinks.Sink(str(out)), []
+    file_sinks.note_without_output(spark, sink, last + 1, lambda reason, message: reports.append(reason))
+    file_sinks.note_without_output(spark, sink, last + 1, lambda reason, message: reports.append(reason))
+    assert reports == ["FileSinkContinued"]
     assert run(4) == last + 1 + 4  # so that the log is merged on the way
     found = Counter(row.value for row in spark.read.json(str(out)).collect())
     assert found == Counter(f"{number} {row}" for number in range(8) for row in range(40))
@@ -190,7 +190,7 @@ def run_pod(old: DriverProcess, order: Repartition, epoch: int, folder: Path) ->
     return ended.returncode, from_json(Termination, termination)
 
 
-def told(driver: DriverProcess) -> dict[int, dict[str, int]]:
+def reported(driver: DriverProcess) -> dict[int, dict[str, int]]:
     lines = [line.partition("told ")[2] for line in driver.output.splitlines() if line.startswith("told ")]
     return dict(map(json.loads, lines))
 
@@ -224,7 +224,7 @@ def test_the_next_driver_removes_what_a_pod_left_that_was_lost_and_nothing_of_it
 ) -> None:
     old, new = again
     place, last = old.config.storage, old.termination.batches["main"]
-    assert min(told(new)) == last + 1
+    assert min(reported(new)) == last + 1
     commits = object_store.keys(place.bucket, place.key("lineages", "1") + "/main/commits/")
     assert max(int(key.rpartition("/")[2]) for key in commits) == new.termination.batches["main"] > last
 
@@ -235,16 +235,16 @@ def test_an_application_goes_on_in_the_lineage_that_the_pod_made(
     _, old = again
     last, place = old.termination.batches["main"], old.config.storage
     before = object_store.keys(place.bucket, place.key("lineages", "1") + "/")
-    code, words = run_pod(old, Repartition(8, "up-2", 1, 2, heap_mib=512), 4, tmp_path / "pod")
-    assert (code, words.reason, words.message) == (0, Reason.COMPLETED, words.message), words
-    assert words.repartition is not None
-    assert (words.repartition.lineage, words.repartition.queries["main"].rows) == (2, 5)
+    code, message = run_pod(old, Repartition(8, "up-2", 1, 2, heap_mib=512), 4, tmp_path / "pod")
+    assert (code, message.reason, message.message) == (0, Reason.COMPLETED, message.message), message
+    assert message.repartition is not None
+    assert (message.repartition.lineage, message.repartition.queries["main"].rows) == (2, 5)
     assert object_store.keys(place.bucket, place.key("lineages", "1") + "/") == before
     new = start_shared("app", "telling.py", epoch=5, lineage=2, state_partitions=8)
     new.await_batch(last + 4)
     new.terminate()
     new.exit_code()
-    seen = told(new)
+    seen = reported(new)
     # Batch last + 1 is the repartition, which reads nothing and puts nothing out.
     assert min(seen) == last + 2
     assert all(counts == {str(key): 4 * number for key in range(5)} for number, counts in seen.items())

@@ -77,9 +77,9 @@ class Job:
         self.result = self._context.parallelize(range(self._tasks), self._tasks).map(work).collect()
 
 
-def look_until(scale: Scale, wanted: int, running: int, leaving: int = 0) -> None:
+def poll_until(scale: Scale, wanted: int, running: int, leaving: int = 0) -> None:
     def probe() -> bool:
-        found = scale.look(wanted, time.monotonic())
+        found = scale.check(wanted, time.monotonic())
         assert (found.running, found.leaving) == (running, leaving)
         return True
 
@@ -90,21 +90,21 @@ def look_until(scale: Scale, wanted: int, running: int, leaving: int = 0) -> Non
 def test_of_three_executors_two_go_and_the_job_is_none_the_worse(context: SparkContext, tmp_path: Path) -> None:
     graceful = context.getConf().get(DECOMMISSION) == "true"
     scale = Scale(SparkBackend(context))
-    look_until(scale, 3, 3)
+    poll_until(scale, 3, 3)
     job = Job(context, 3, tmp_path / "three")
     wait_for("a task on each executor", lambda: job.running() == 3, timeout=300)
     # Spark's own status follows a moment later. None of these tasks ends before it is let.
     wait_for("each to be known to work", lambda: [each.tasks for each in read_work(context).values()] == [1] * 3, 60)
 
     if graceful:
-        look_until(scale, 1, 1, 2)  # they end their tasks
+        poll_until(scale, 1, 1, 2)  # they end their tasks
     else:
-        scale.look(1, time.monotonic())
+        scale.check(1, time.monotonic())
     assert job.end() == [0, 1, 2]
-    look_until(scale, 1, 1)
+    poll_until(scale, 1, 1)
     if graceful:
         assert job.failed() == 0
 
     assert Job(context, 2, tmp_path / "one").end() == [0, 1]
-    look_until(scale, 2, 2)
+    poll_until(scale, 2, 2)
     assert Job(context, 2, tmp_path / "two").end() == [0, 1]

@@ -36,7 +36,7 @@ def below(store: ObjectStore, place: Storage, *parts: str) -> list[str]:
     return [key.removeprefix(place.prefix + "/") for key in keys if not key.endswith("/")]
 
 
-def told(driver: DriverProcess) -> dict[int, dict[str, int]]:
+def reported(driver: DriverProcess) -> dict[int, dict[str, int]]:
     """Return what ``telling.py`` said of each batch."""
     # The last line may be half written.
     lines = [line.partition(" ")[2] for line in driver.output.split("\n")[:-1] if line.startswith("told ")]
@@ -151,7 +151,7 @@ def await_batches(driver: DriverProcess, batches: dict[str, int]) -> None:
 
 def test_a_rollback_goes_on_exactly_where_the_old_version_ended(rollback: Rollback) -> None:
     assert rollback.noted == {"lineage": 1, "batches": rollback.last}
-    seen, last = told(rollback.back), rollback.last["told"]
+    seen, last = reported(rollback.back), rollback.last["told"]
     assert (min(seen), max(seen) >= last + 3) == (last + 1, True)
     wrong = {n: counts for n, counts in seen.items() if counts != {str(key): 4 * (n + 1) for key in range(5)}}
     assert wrong == {}
@@ -168,7 +168,7 @@ def test_a_rollback_completes_the_pin_that_the_new_version_had_no_time_for(
     new.exit_code()
     back = take_back(start_driver, place, script="telling.py")
     back.await_batch(last + 1)
-    assert min(told(back)) == last + 1
+    assert min(reported(back)) == last + 1
     assert f"snapshots/{PIN}/manifest.json" in below(object_store, place, "snapshots")
 
 

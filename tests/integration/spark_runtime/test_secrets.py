@@ -18,7 +18,7 @@ PLANTED = {
 }
 
 
-def told_by(driver: DriverProcess, object_store: ObjectStore) -> dict[str, str]:
+def reported_by(driver: DriverProcess, object_store: ObjectStore) -> dict[str, str]:
     """Return everything that leaves the process when it has ended, by where it goes."""
     bucket = driver.config.storage.bucket
     stored = {key: object_store.text(bucket, key) for key in object_store.keys(bucket, "") if not key.endswith("/")}
@@ -37,23 +37,23 @@ def test_no_planted_secret_is_seen_in_output_reports_metrics_termination_or_stor
     variables["TIDEGATE_ORIGIN_CREDENTIALS_DIRECTORY"] = str(beside)
     driver = start_driver("leaking", "leaking.py", args=(str(go),), own_jvm=True, variables=variables)
     driver.await_batch(0)
-    told = {path: driver.status(path)[1] for path in ("/metrics", "/healthz", "/readyz")}
-    told["report"] = driver.command("GET", "/v1/progress")[1]
-    told["refusal"] = driver.command("GET", "/v1/progress", token="wrong")[1]
-    assert "CheckpointRedirected" in told["report"]
+    reported = {path: driver.status(path)[1] for path in ("/metrics", "/healthz", "/readyz")}
+    reported["report"] = driver.command("GET", "/v1/progress")[1]
+    reported["refusal"] = driver.command("GET", "/v1/progress", token="wrong")[1]
+    assert "CheckpointRedirected" in reported["report"]
     go.touch()
     assert driver.exit_code() == 1, driver.output[-3000:]
-    told |= told_by(driver, object_store)
-    assert any("/logs/" in place for place in told)
-    seen = [(whose, place) for whose, secret in PLANTED.items() for place, text in told.items() if secret in text]
+    reported |= reported_by(driver, object_store)
+    assert any("/logs/" in place for place in reported)
+    seen = [(whose, place) for whose, secret in PLANTED.items() for place, text in reported.items() if secret in text]
     assert seen == []
     # What is left says what happened.
     assert driver.termination.reason is Reason.APPLICATION_FAILED
     assert driver.termination.exception == "PermissionError"
-    words = ", ".join(["'[redacted]'"] * len(PLANTED))
-    assert f"does not let us in with ({words})" in driver.termination.message
+    message = ", ".join(["'[redacted]'"] * len(PLANTED))
+    assert f"does not let us in with ({message})" in driver.termination.message
     # The stored log: here, unlike in a container, both outputs go to one file, where pieces of their lines may mix.
-    (log,) = [text for place, text in told.items() if place.endswith("/driver.log")]
+    (log,) = [text for place, text in reported.items() if place.endswith("/driver.log")]
     assert log.count("told: [redacted]") == len(PLANTED)
     assert log.count("in pieces: [redacted]") == len(PLANTED)
     assert "told by the JVM: ('[redacted]'" in log

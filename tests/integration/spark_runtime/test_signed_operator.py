@@ -18,7 +18,7 @@ from tidegate_testing.waiting import wait_for
 POD = running_driver(launched(app_with()), ip="127.0.0.1", signs=True)
 LAUNCH = launch_of(POD)
 KEY = (POD.namespace, POD.app)
-TOKEN = KEYS.look_token(LAUNCH)
+TOKEN = KEYS.inspection_token(LAUNCH)
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def await_metric(driver: DriverProcess, line: str) -> None:
     wait_for(line, lambda: line in driver.status("/metrics")[1], 120, 0.2)
 
 
-def told(driver: DriverProcess) -> dict[int, Counts]:
+def reported(driver: DriverProcess) -> dict[int, Counts]:
     """Return what the script said of each batch."""
     # The last line may be half written.
     lines = [line.partition(" ")[2] for line in driver.output.split("\n")[:-1] if line.startswith("told ")]
@@ -112,8 +112,8 @@ def test_a_snapshot_of_a_running_query_is_where_another_application_goes_on(
     start_from = StartFrom(place, "a", holder="fork-uid-of-variant")
     fork = start_driver("variant", "telling.py", start_from=start_from, state_partitions=3)
     fork.await_batch(batch + 2)
-    assert min(told(fork)) == batch + 1
-    assert {number: counts for number, counts in told(fork).items() if counts != right(number)} == {}
+    assert min(reported(fork)) == batch + 1
+    assert {number: counts for number, counts in reported(fork).items() if counts != right(number)} == {}
     seen = fork.report()
     assert seen is not None
     notices = {notice.reason: notice.message for notice in seen.notices}
@@ -127,11 +127,11 @@ def test_a_snapshot_of_a_running_query_is_where_another_application_goes_on(
     assert below(object_store, place, "snapshots") == ["snapshots/catalog.json"]
     assert below(object_store, place, "objects") == []
     fork.kill()
-    before = max(told(fork))
+    before = max(reported(fork))
     fork.start()
     fork.await_batch(before + 2)
-    assert min(told(fork)) >= before
-    assert {number: counts for number, counts in told(fork).items() if counts != right(number)} == {}
+    assert min(reported(fork)) >= before
+    assert {number: counts for number, counts in reported(fork).items() if counts != right(number)} == {}
 
     # The application's pod takes one after its driver has ended, and disposes of it.
     fork.terminate()
@@ -156,8 +156,8 @@ def look_after(config: DriverConfig, object_store: ObjectStore, last: int, folde
     assert (code, reports["mine"].state, reports["mine"].queries["main"].batch) == (EXIT_OK, SnapshotState.READY, last)
     code, reports = run_pod(config, SnapshotOrders(dispose=("b",)), folder / "pod-5")
     assert (code, reports["b"].state, "import-1" in reports["b"].message) == (EXIT_OK, SnapshotState.HELD, True)
-    letting_go = SnapshotOrders(release=(ReleaseOrder("b", "import-1"),))
-    code, reports = run_pod(config, letting_go, folder / "pod-6")
+    releasing = SnapshotOrders(release=(ReleaseOrder("b", "import-1"),))
+    code, reports = run_pod(config, releasing, folder / "pod-6")
     assert (code, reports["b"].state) == (EXIT_OK, SnapshotState.RELEASED)
 
     # What was lost is found.

@@ -33,10 +33,10 @@ def test_offsets_of_the_newest_batch_are_what_the_offset_log_says(
     version, _, source = (checkpoint / "offsets" / "0").read_text().splitlines()
     assert version == ("v2" if settings else "v1")
     offset = source[source.index("{") :]
-    told = planned_offsets(query, 0)
-    assert offset in told
+    reported = planned_offsets(query, 0)
+    assert offset in reported
     assert planned_offsets(query, 7) == ""
-    assert position_of_sources(told.replace(offset, '{"tidegate-control": 3}')) == 3
+    assert position_of_sources(reported.replace(offset, '{"tidegate-control": 3}')) == 3
     query.stop()
 
 

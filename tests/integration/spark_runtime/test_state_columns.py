@@ -69,12 +69,12 @@ def test_a_column_with_another_name_is_said_in_an_event(counted: DriverProcess, 
     place = counted.config.storage
     new = start_driver("app", SCRIPT, args=("store,item", OFTEN, "sales"), storage=place, epoch=3, pin=Pin(PIN, "v1"))
 
-    def told() -> list[str]:
+    def reported() -> list[str]:
         report = new.report()
         return [notice.message for notice in report.notices if notice.reason == "StateSchema"] if report else []
 
-    wait_for("the event", lambda: new.ended() or told(), 600)
-    assert "has the key columns [shop, item], and this version [store, item]" in told()[0], new.output[-3000:]
+    wait_for("the event", lambda: new.ended() or reported(), 600)
+    assert "has the key columns [shop, item], and this version [store, item]" in reported()[0], new.output[-3000:]
     new.await_batch(new.batch("sales") + 1, "sales")
 
 
@@ -85,8 +85,8 @@ class Stateful:
     """Queries and their checkpoints, looked at as a driver does before it starts one."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.folder, self.told = spark, folder, list[str]()
-        self.guard = StateGuard(str(folder / "work"), lambda reason, message, warning: self.told.append(message))
+        self.spark, self.folder, self.reported = spark, folder, list[str]()
+        self.guard = StateGuard(str(folder / "work"), lambda reason, message, warning: self.reported.append(message))
 
     def run(self, made: DataFrame, mode: str = "update") -> None:
         Bench(self.spark, ROCKSDB, lambda: made, mode).run(self.folder / "checkpoint", 0)
@@ -110,7 +110,7 @@ def test_a_version_that_changes_nothing_starts(kind: str, stateful: Stateful) ->
     of = KINDS[kind]
     stateful.run(of.query(stateful.spark), of.mode)
     assert stateful.refusal_of(of.query(stateful.spark), of.mode) == ""
-    assert stateful.told == []
+    assert stateful.reported == []
 
 
 def aggregated(spark: SparkSession, *keys: str) -> DataFrame:
@@ -163,7 +163,7 @@ def test_settings_of_the_version_do_not_keep_its_columns_from_being_compared(
     finally:
         stateful.spark.conf.unset(key)
     assert "Spark would read one for another" in why
-    assert stateful.told == []
+    assert stateful.reported == []
 
 
 def test_state_that_cannot_be_compared_is_said(stateful: Stateful) -> None:
@@ -172,7 +172,7 @@ def test_state_that_cannot_be_compared_is_said(stateful: Stateful) -> None:
     for path in (path for path in metadata.rglob("*") if path.is_file()):
         path.unlink() if path.suffix == ".crc" else path.write_text("v99\n{}")
     assert stateful.refusal_of(aggregated(stateful.spark, "value", "key")) == ""
-    assert "The columns of the state of query 'q' are not compared with those of the version: " in stateful.told[0]
+    assert "The columns of the state of query 'q' are not compared with those of the version: " in stateful.reported[0]
 
 
 def test_state_of_which_no_batch_was_committed_binds_nobody(stateful: Stateful) -> None:

@@ -192,11 +192,11 @@ def test_missing_and_rejected_credentials_are_waited_for_and_read_again(config: 
     folder = tmp_path / "credentials"
     seen: list[Reason | None] = []
 
-    def correct_what_is_told(fault: Fault | None) -> None:
+    def correct_what_is_reported(fault: Fault | None) -> None:
         seen.append(fault.reason if fault else None)
         put_credentials(folder, "wrong" if seen == [Reason.CREDENTIALS_MISSING] else SECRET)
 
-    found = readiness.wait_for_storage(config, str(folder), threading.Event(), correct_what_is_told)
+    found = readiness.wait_for_storage(config, str(folder), threading.Event(), correct_what_is_reported)
     assert found == Credentials(ACCESS, SECRET)
     assert seen == [Reason.CREDENTIALS_MISSING, Reason.CREDENTIALS_REJECTED, None]
 
@@ -256,8 +256,8 @@ def test_a_runtime_that_the_operators_protocol_is_too_new_for_ends_before_it_tou
 def test_a_second_look_at_the_storage_finds_what_the_credentials_in_use_find(config: DriverConfig) -> None:
     absent = dataclasses.replace(config, storage=dataclasses.replace(config.storage, uri="s3://no-such-bucket/x"))
     ours, wrong = Credentials(ACCESS, SECRET), Credentials(ACCESS, "wrong-secret")
-    looks = [(config, ours), (config, wrong), (absent, ours)]
-    faults = [readiness.find_fault(*look) for look in looks]
+    checks = [(config, ours), (config, wrong), (absent, ours)]
+    faults = [readiness.find_fault(*check) for check in checks]
     reasons = [fault and fault.reason for fault in faults]
     assert reasons == [None, Reason.CREDENTIALS_REJECTED, Reason.BUCKET_NOT_FOUND]
 

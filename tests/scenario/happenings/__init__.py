@@ -12,16 +12,16 @@ from tests.scenario.happenings import (  # noqa: F401 - they add theirs
     strangers,
     surroundings,
 )
-from tests.scenario.happenings.registry import HAPPENINGS, Happening
+from tests.scenario.happenings.registry import EVENTS, Event
 from tests.scenario.world import World
 
 
-def choose(world: World) -> Happening:
+def choose(world: World) -> Event:
     """Return what happens next."""
-    weights = [weight for weight, _ in HAPPENINGS]
-    return world.rng.choices([function for _, function in HAPPENINGS], weights)[0]
+    weights = [weight for weight, _ in EVENTS]
+    return world.rng.choices([function for _, function in EVENTS], weights)[0]
 
 
-def choose_among(*wanted: Happening) -> Callable[[World], Happening]:
+def choose_among(*wanted: Event) -> Callable[[World], Event]:
     """Return what chooses one of these, each as often as any other."""
     return lambda world: world.rng.choice(wanted)

@@ -59,13 +59,13 @@ def _begin_to_restore(w: World, *, roll_back: bool) -> str | None:
     return f"{prefix} is to be restored from its backup" + (f", and rolled back to {snapshot}" if snapshot else "")
 
 
-def _restore(w: World, name: str, uid: str, looks: int, roll_back_to: str) -> None:
+def _restore(w: World, name: str, uid: str, checks: int, roll_back_to: str) -> None:
     app = w.app(name)
     if app is None or app["metadata"]["uid"] != uid or not _known(app) or _endpoint(app):
         return
     prefix = _prefix(app)
-    if _has_driver(w, app) and looks:
-        w.later(_PATIENCE, _restore, w, name, uid, looks - 1, roll_back_to)
+    if _has_driver(w, app) and checks:
+        w.later(_PATIENCE, _restore, w, name, uid, checks - 1, roll_back_to)
         return
     settled = not _has_driver(w, app) and phase_of_upgrade(app) not in UNDER_WAY and prefix in w.copies
     if settled and _is_known_to_be_older(app, batches_in(prefix, w.copies[prefix])):

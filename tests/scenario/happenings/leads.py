@@ -11,21 +11,21 @@ _AT_ITS_END = 0.3
 
 def lead_to(w: World, action: str, effect: str) -> str:
     """Have something happen after which an operator gets to an action with an effect; returns what, in words."""
-    told: str | None = None
-    if action == "RememberTold":
-        told = pods.notice(w)
+    reported: str | None = None
+    if action == "RememberReported":
+        reported = pods.notice(w)
     elif action == "SetExecutors":
-        told = _scale_one_that_runs(w)
+        reported = _scale_one_that_runs(w)
     elif action == "EnsureAccess" and effect == "DELETE serviceaccounts":
-        told = _create_with_old_access(w)
+        reported = _create_with_old_access(w)
     elif action == "EnsureAccess" and effect.startswith("DELETE"):
         # Looked at with the next launch, if that is not within a minute of the last one, or of another process.
-        told = f"{people.change_rights(w) or ''}, {people.restart(w) or ''}"
+        reported = f"{people.change_rights(w) or ''}, {people.restart(w) or ''}"
     elif action in _OF_REPARTITIONS:
-        told = people.divide_stable(w)
+        reported = people.repartition_stable(w)
     elif action in _AT_AN_END and w.rng.random() < _AT_ITS_END:
-        told = _delete(w, with_storage=action.endswith("Purge"))
-    return told or ""
+        reported = _delete(w, with_storage=action.endswith("Purge"))
+    return reported or ""
 
 
 def _scale_one_that_runs(w: World) -> str | None:

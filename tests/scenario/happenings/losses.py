@@ -4,11 +4,11 @@ import copy
 
 from tests.scenario.api_server import Body
 from tests.scenario.happenings.people import UNDER_WAY, phase_of_upgrade
-from tests.scenario.happenings.registry import happening
+from tests.scenario.happenings.registry import event
 from tests.scenario.world import BILLING, INNER, ORDERS, World
 
 
-@happening(4)
+@event(4)
 def lose_status(w: World) -> str | None:
     """Somebody removes a status, and in half of the cases the driver with it."""
     app = _some_app(w)
@@ -18,7 +18,7 @@ def lose_status(w: World) -> str | None:
     return f"{_named(app)} loses its status{with_driver(w, app)}"
 
 
-@happening(4)
+@event(4)
 def restore_status(w: World) -> str | None:
     """A backup brings an earlier status back, and in half of the cases the driver is gone with it."""
     app = _some_app(w)
@@ -31,7 +31,7 @@ def restore_status(w: World) -> str | None:
     return f"{_named(app)} gets its status of {known} back{with_driver(w, app)}"
 
 
-@happening(1)
+@event(1)
 def edit_status(w: World) -> str | None:
     """Somebody edits the numbers in a status."""
     app = _some_app(w)
@@ -43,7 +43,7 @@ def edit_status(w: World) -> str | None:
     return f"somebody sets status.{field} of {_named(app)} to {number}{with_driver(w, app)}"
 
 
-@happening(4)
+@event(4)
 def back_up(w: World) -> str | None:
     """Somebody backs the statuses up, to restore one of them later."""
     for app in _all(w):

@@ -1,11 +1,11 @@
 """What people say to applications, and take back."""
 
 from tests.scenario.api_server import MESSAGES, Body
-from tests.scenario.happenings.registry import happening
+from tests.scenario.happenings.registry import event
 from tests.scenario.world import BILLING, ORDERS, World
 
 
-@happening(6)
+@event(6)
 def send_messages(w: World) -> str | None:
     """Send some, within a second or over a while."""
     app, number = w.rng.choice((ORDERS, ORDERS, BILLING)), w.rng.choice((1, 1, 2, 5))
@@ -27,7 +27,7 @@ def _send(w: World, app: str) -> None:
     w.count("sent a message")
 
 
-@happening(1)
+@event(1)
 def take_message_back(w: World) -> str | None:
     there = w.api.all(MESSAGES)
     if not there:

@@ -1,33 +1,33 @@
 """What befalls requests and watches."""
 
 from tests.scenario.api_server import APPS, MESSAGES, PODS
+from tests.scenario.faults import Fault
 from tests.scenario.happenings import people
-from tests.scenario.happenings.registry import happening
-from tests.scenario.weather import Fault
+from tests.scenario.happenings.registry import event
 from tests.scenario.world import World
 
 
-@happening(4)
+@event(4)
 def bad_network(w: World) -> str | None:
-    weather, seconds = w.weather, w.some(5.0, 90.0)
+    faults, seconds = w.faults, w.some(5.0, 90.0)
     kinds = (Fault.UNSENT, Fault.LOST, Fault.CONFLICT, Fault.THROTTLED, Fault.ERROR)
-    weather.faults = {kind: w.some(0.0, 0.25) for kind in w.rng.sample(kinds, 2)}
-    weather.slow = w.rng.choice((0.05, 2.0))
+    faults.faults = {kind: w.some(0.0, 0.25) for kind in w.rng.sample(kinds, 2)}
+    faults.slow = w.rng.choice((0.05, 2.0))
 
     def end() -> None:
-        weather.faults, weather.slow = {}, 0.05
+        faults.faults, faults.slow = {}, 0.05
 
     w.later(seconds, end)
-    return f"requests fail for {seconds:.0f} s: {', '.join(kind.value for kind in weather.faults)}"
+    return f"requests fail for {seconds:.0f} s: {', '.join(kind.value for kind in faults.faults)}"
 
 
-@happening(1)
+@event(1)
 def api_server_down(w: World) -> str | None:
     seconds = w.some(1.0, 60.0)
-    w.weather.down = True
+    w.faults.down = True
 
     def end() -> None:
-        w.weather.down = False
+        w.faults.down = False
 
     for each in w.operators:
         each.watches_broken = True
@@ -36,13 +36,13 @@ def api_server_down(w: World) -> str | None:
     return f"the API server is down for {seconds:.0f} s"
 
 
-@happening(3)
+@event(3)
 def late_watches(w: World) -> str | None:
-    w.weather.longest_lag = w.rng.choice((0.1, 3.0, 30.0))
-    return f"watches are up to {w.weather.longest_lag:g} s late from now"
+    w.faults.longest_lag = w.rng.choice((0.1, 3.0, 30.0))
+    return f"watches are up to {w.faults.longest_lag:g} s late from now"
 
 
-@happening(3)
+@event(3)
 def break_watches(w: World) -> str | None:
     expired = w.rng.random() < 0.5
     for each in w.operators:
@@ -53,13 +53,13 @@ def break_watches(w: World) -> str | None:
     return "watches break" + (", and what comes meanwhile is not told" if expired else "")
 
 
-@happening(2)
+@event(2)
 def list_slowly(w: World) -> str | None:
     """What is listed is old when it is told; meanwhile a driver goes and another one comes."""
-    w.weather.slow_lists = 20.0
+    w.faults.slow_lists = 20.0
     edited = people.restart(w)
     w.later(w.some(0.0, 10.0), _break_watches, w)
-    w.later(60.0, setattr, w.weather, "slow_lists", 0.0)
+    w.later(60.0, setattr, w.faults, "slow_lists", 0.0)
     return f"lists take up to 20 s for a minute, and watches break soon; {edited or 'nothing is edited'}"
 
 
@@ -70,7 +70,7 @@ def _break_watches(w: World) -> None:
     w.api.nudge()
 
 
-@happening(5)
+@event(5)
 def stall_watch(w: World) -> str | None:
     if not w.operators:
         return None

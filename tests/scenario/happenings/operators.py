@@ -4,25 +4,25 @@ from tests.scenario.api_server import PODS
 from tests.scenario.coverage import PAIRS
 from tests.scenario.happenings import people
 from tests.scenario.happenings.leads import lead_to
-from tests.scenario.happenings.registry import happening
+from tests.scenario.happenings.registry import event
 from tests.scenario.world import World
 
 
-@happening(6)
+@event(6)
 def aim_crash(w: World) -> str | None:
-    w.weather.aimed = w.rng.choice(PAIRS)
-    action, effect, point = w.weather.aimed
+    w.faults.aimed = w.rng.choice(PAIRS)
+    action, effect, point = w.faults.aimed
     lead = lead_to(w, action, effect)
     return f"the operator dies when it gets to {action} {effect}, {point.name.lower()}" + (lead and f"; {lead}")
 
 
-@happening(3)
+@event(3)
 def arm_crash(w: World) -> str | None:
-    w.weather.armed = w.rng.randrange(1, 14)
-    return f"the operator dies at the crash point number {w.weather.armed} from now"
+    w.faults.armed = w.rng.randrange(1, 14)
+    return f"the operator dies at the crash point number {w.faults.armed} from now"
 
 
-@happening(1)
+@event(1)
 def crash_operator(w: World) -> str | None:
     if w.leader is None:
         return None
@@ -30,7 +30,7 @@ def crash_operator(w: World) -> str | None:
     return "the leader is killed"
 
 
-@happening(3)
+@event(3)
 def change_leader_in_a_restart(w: World) -> str | None:
     """The next leader has heard of a driver's end, and hears of the next driver late."""
     leader = w.leader
@@ -45,7 +45,7 @@ def change_leader_in_a_restart(w: World) -> str | None:
     return f"{edited}, and the leader dies meanwhile"
 
 
-@happening(3)
+@event(3)
 def stop_leader(w: World) -> str | None:
     leader = w.leader
     if leader is None or not leader.go_on.is_set():
@@ -64,7 +64,7 @@ def stop_leader(w: World) -> str | None:
     return f"{leader.name} is stopped for {seconds:.0f} s"
 
 
-@happening(2)
+@event(2)
 def cut_off_leader(w: World) -> str | None:
     leader = w.leader
     if leader is None:
@@ -76,7 +76,7 @@ def cut_off_leader(w: World) -> str | None:
     return f"{leader.name} is cut off from the API server"
 
 
-@happening(1)
+@event(1)
 def jump_clock(w: World) -> str | None:
     if w.leader is None:
         return None
@@ -84,7 +84,7 @@ def jump_clock(w: World) -> str | None:
     return f"{w.leader.name}'s clock is {w.leader.skew:.0f} s ahead now"
 
 
-@happening(0.3)
+@event(0.3)
 def lose_the_key(w: World) -> str | None:
     """The operator is installed again, without the Secret that it had: what runs was launched with another key."""
     if w.api.find(w.key_path) is None or not w.operators:

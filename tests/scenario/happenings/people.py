@@ -1,8 +1,8 @@
 """What people do, to applications and to what these need."""
 
 from tests.scenario.api_server import Body
-from tests.scenario.happenings.registry import happening
-from tests.scenario.versions import UNUSABLE, is_unusable
+from tests.scenario.happenings.registry import event
+from tests.scenario.versions import UNUSABLE, is_invalid_version
 from tests.scenario.world import BILLING, BUCKET, INNER, NAMESPACE, ORDERS, World
 from tidegate.pods.records.names import access_name
 from tidegate_spark.contract.protocol import APP_FILE, LABEL_APP, LABEL_MANAGED_BY, MANAGED_BY
@@ -14,7 +14,7 @@ UNDER_WAY = ("Copying", "Rehearsing", "Stopping", "Repartitioning", "Gate", "Rol
 _APPS = f"/apis/tidegate.dev/v1alpha1/namespaces/{NAMESPACE}/streamingapps"
 
 
-@happening(8)
+@event(8)
 def create_app(w: World) -> str | None:
     name = w.rng.choice((ORDERS, ORDERS, BILLING, INNER))
     if w.app(name) is not None:
@@ -90,14 +90,14 @@ def edit(w: World, name: str, spec: Body, what: str = "") -> str:
     return f"{name} is edited: {what or spec}"
 
 
-@happening(5)
+@event(5)
 def edit_args(w: World) -> str | None:
     args = [w.rng.choice(("--a", "--b"))]
     return _edit(w, f"args {args}", {"application": {"args": args}})
 
 
-@happening(6)
-def divide_stable(w: World) -> str | None:
+@event(6)
+def repartition_stable(w: World) -> str | None:
     apps = [app for app in _of_ready_drivers(w) if "lastStable" in (app.get("status") or {})]
     if not apps:
         return None
@@ -111,14 +111,14 @@ def _of_ready_drivers(w: World) -> list[Body]:
     return [app for app in map(w.app, names) if app is not None]
 
 
-@happening(2)
+@event(2)
 def edit_partitions(w: World) -> str | None:
     partitions = w.rng.choice((4, 8, 3))
     return _edit(w, f"{partitions} partitions", {"state": {"partitions": partitions}})
 
 
-@happening(2)
-def begin_anew(w: World) -> str | None:
+@event(2)
+def start_over(w: World) -> str | None:
     """Another version is to start without state, and somebody has said so twice; later ones keep state again."""
     name = w.rng.choice((ORDERS, BILLING))
     app = w.app(name)
@@ -137,19 +137,19 @@ def _keep_state_again(w: World, name: str) -> None:
         edit(w, name, {"upgrade": {"mode": "Snapshot"}})
 
 
-@happening(2)
+@event(2)
 def edit_twice(w: World) -> str | None:
     first = edit_args(w)
     return first and f"{first}; and again: {edit_args(w)}"
 
 
-@happening(3)
+@event(3)
 def scale(w: World) -> str | None:
     instances = w.rng.choice((1, 2, 3))
     return _edit(w, f"{instances} executors", {"executor": {"instances": instances}})
 
 
-@happening(2)
+@event(2)
 def autoscale(w: World) -> str | None:
     """The drivers here tell no figures, so it is the bounds that move the autoscaler's target."""
     fewest, mode = w.rng.choice((1, 2, 3)), w.rng.choice(("Active", "Active", "Active", "Advise", "Off"))
@@ -157,37 +157,37 @@ def autoscale(w: World) -> str | None:
     return _edit(w, f"autoscaling {mode} from {fewest} to {rules['maxExecutors']}", {"autoscaling": rules})
 
 
-@happening(2)
+@event(2)
 def change_policy(w: World) -> str | None:
     policy = w.rng.choice(("Retain", "Delete"))
     return _edit(w, f"deletionPolicy {policy}", {"storage": {"deletionPolicy": policy}})
 
 
-@happening(2)
+@event(2)
 def suspend_or_resume(w: World) -> str | None:
     suspend = w.rng.random() < 0.5
     return _edit(w, f"suspend {suspend}", {"suspend": suspend})
 
 
-@happening(2)
+@event(2)
 def restart(w: World) -> str | None:
     nonce = w.rng.randrange(1, 100)
     return _edit(w, f"restartNonce {nonce}", {"restartNonce": nonce})
 
 
-@happening(2)
+@event(2)
 def change_restart_rules(w: World) -> str | None:
     rules = _restart_rules(w)
     return _edit(w, f"restart {', '.join(map(str, rules.values()))}", {"restart": rules})
 
 
-@happening(2)
+@event(2)
 def change_upgrade_rules(w: World) -> str | None:
     rules = _upgrade_rules(w)
     return _edit(w, f"upgrade {', '.join(map(str, rules.values()))}", {"upgrade": rules})
 
 
-@happening(6)
+@event(6)
 def break_next_version(w: World) -> str | None:
     """A new version comes, and it fails a few seconds after each start."""
     name = w.rng.choice((ORDERS, BILLING, INNER))
@@ -199,8 +199,8 @@ def break_next_version(w: World) -> str | None:
     return f"{name} gets a version with a bug"
 
 
-@happening(4)
-def make_unusable(w: World) -> str | None:
+@event(4)
+def make_invalid(w: World) -> str | None:
     """Somebody edits a spec so that no pod can be made of it: mostly one whose version changes just then."""
     there = [app for app in map(w.app, (ORDERS, BILLING, INNER)) if app is not None]
     changing = [app for app in there if phase_of_upgrade(app) in UNDER_WAY]
@@ -210,8 +210,8 @@ def make_unusable(w: World) -> str | None:
     return _spoil(w, app["metadata"]["name"])
 
 
-@happening(6)
-def make_unusable_soon(w: World) -> str | None:
+@event(6)
+def make_invalid_soon(w: World) -> str | None:
     """Another version of a stable application is to come, and before it is stable somebody edits the spec once more."""
     stable = [app for app in _of_ready_drivers(w) if "lastStable" in (app.get("status") or {})]
     if not stable:
@@ -228,10 +228,10 @@ def _spoil(w: World, name: str) -> str:
     return edit(w, name, spec, what)
 
 
-@happening(4)
+@event(4)
 def make_usable(w: World) -> str | None:
     """Somebody fixes such a spec, mostly to what it was."""
-    unusable = [app for app in map(w.app, (ORDERS, BILLING, INNER)) if app is not None and is_unusable(app)]
+    unusable = [app for app in map(w.app, (ORDERS, BILLING, INNER)) if app is not None and is_invalid_version(app)]
     return make_usable_again(w, w.rng.choice(unusable)["metadata"]["name"]) if unusable else None
 
 
@@ -246,7 +246,7 @@ def phase_of_upgrade(app: Body) -> str:
     return str(upgrade.get("phase", ""))
 
 
-@happening(4)
+@event(4)
 def ask_for_rollback(w: World) -> str | None:
     name = w.rng.choice((ORDERS, BILLING))
     pin = rollback_snapshot(w.app(name) or {})
@@ -259,7 +259,7 @@ def rollback_snapshot(app: Body) -> str:
     return str((upgrade.get("rollbackSnapshot") or {}).get("id") or "")
 
 
-@happening(3)
+@event(3)
 def break_application(w: World) -> str | None:
     """From now on it fails a few seconds after each start, until its spec is changed."""
     name = w.rng.choice((ORDERS, BILLING, INNER))
@@ -273,7 +273,7 @@ def break_application(w: World) -> str | None:
     return f"{name} has a bug"
 
 
-@happening(7)
+@event(7)
 def delete_app(w: World) -> str | None:
     name = w.rng.choice((ORDERS, BILLING, INNER))
     if w.app(name) is None:
@@ -282,7 +282,7 @@ def delete_app(w: World) -> str | None:
     return f"{name} is deleted"
 
 
-@happening(1)
+@event(1)
 def remove_something_needed(w: World) -> str | None:
     """People and namespace cleaners remove what they do not know."""
     kinds = ("/secrets/", "/serviceaccounts/", "/roles/", "/rolebindings/")
@@ -294,7 +294,7 @@ def remove_something_needed(w: World) -> str | None:
     return f"somebody deletes {path}"
 
 
-@happening(2)
+@event(2)
 def change_rights(w: World) -> str | None:
     """An earlier version of the operator, or somebody, gave drivers other rights."""
     _, role, binding = w.access_paths(w.rng.choice((ORDERS, BILLING, INNER)))

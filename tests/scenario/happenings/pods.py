@@ -2,7 +2,7 @@
 
 from tests.scenario.api_server import PODS, Body
 from tests.scenario.driver import DriverProcess
-from tests.scenario.happenings.registry import happening
+from tests.scenario.happenings.registry import event
 from tests.scenario.world import World
 from tidegate_spark.contract.protocol import LABEL_APP, LABEL_ROLE, ROLE_EXECUTOR, ROLE_REPARTITION, Notice
 from tidegate_spark.contract.reasons import Reason
@@ -14,7 +14,7 @@ def _some_driver(w: World) -> DriverProcess | None:
     return w.rng.choice(drivers) if drivers else None
 
 
-@happening(4)
+@event(4)
 def crash_driver(w: World) -> str | None:
     driver = _some_driver(w)
     if driver is None:
@@ -33,7 +33,7 @@ def crash_driver(w: World) -> str | None:
     return f"{driver.holder.process} ends with {reason.value if message else 'no word'}"
 
 
-@happening(3)
+@event(3)
 def hang_query(w: World) -> str | None:
     driver = _some_driver(w)
     if driver is None:
@@ -42,7 +42,7 @@ def hang_query(w: World) -> str | None:
     return f"the next batch of {driver.holder.process} does not go on"
 
 
-@happening(1)
+@event(1)
 def notice(w: World) -> str | None:
     driver = _some_driver(w)
     if driver is None:
@@ -51,7 +51,7 @@ def notice(w: World) -> str | None:
     return f"{driver.holder.process} has something to tell"
 
 
-@happening(1)
+@event(1)
 def finish_driver(w: World) -> str | None:
     driver = _some_driver(w)
     if driver is None:
@@ -72,7 +72,7 @@ def path_of(body: Body) -> str:
     return f"/api/v1/namespaces/{body['metadata']['namespace']}/pods/{body['metadata']['name']}"
 
 
-@happening(3)
+@event(3)
 def delete_pod(w: World) -> str | None:
     path = _some_pod(w)
     if path is None:
@@ -82,7 +82,7 @@ def delete_pod(w: World) -> str | None:
     return f"somebody deletes {path}" + (" by force" if grace == 0 else "")
 
 
-@happening(3)
+@event(3)
 def lose_repartition(w: World) -> str | None:
     pods = [body for body in w.api.all(PODS) if body["metadata"].get("labels", {}).get(LABEL_ROLE) == ROLE_REPARTITION]
     if not pods:
@@ -95,7 +95,7 @@ def lose_repartition(w: World) -> str | None:
     return f"somebody deletes {path}"
 
 
-@happening(2)
+@event(2)
 def evict_pod(w: World) -> str | None:
     path = _some_pod(w)
     if path is None:

@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 from tests.scenario.world import World
 
-Happening = Callable[[World], str | None]
+Event = Callable[[World], str | None]
 """Looks at the world and does something to it; returns what it did, in words, or nothing if it did not fit."""
-HAPPENINGS: list[tuple[float, Happening]] = []
+EVENTS: list[tuple[float, Event]] = []
 
 
-def happening(weight: float) -> Callable[[Happening], Happening]:
+def event(weight: float) -> Callable[[Event], Event]:
     """Have a function take part in schedules."""
 
-    def add(function: Happening) -> Happening:
-        HAPPENINGS.append((weight, function))
+    def add(function: Event) -> Event:
+        EVENTS.append((weight, function))
         return function
 
     return add

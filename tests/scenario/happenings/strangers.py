@@ -1,7 +1,7 @@
 """Pods that only look like an application's: labels and notes say so, and no owner does."""
 
 from tests.scenario.api_server import Body
-from tests.scenario.happenings.registry import happening
+from tests.scenario.happenings.registry import event
 from tests.scenario.world import BILLING, INNER, NAMESPACE, ORDERS, World
 from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
@@ -17,7 +17,7 @@ _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _NAMES = (("driver", "driver"), ("purge", "purge"), ("e1-exec-1", "executor"), ("repartition-1", "repartition"))
 
 
-@happening(4)
+@event(4)
 def put_stranger(w: World) -> str | None:
     """Somebody's pod has our labels, and mostly a name that a pod of ours needs; after a while it is removed."""
     app, (suffix, role) = w.rng.choice((ORDERS, BILLING, INNER)), w.rng.choice(_NAMES)

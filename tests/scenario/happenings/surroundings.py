@@ -1,10 +1,10 @@
 """What befalls nodes, the object store, the registry and the namespace."""
 
-from tests.scenario.happenings.registry import happening
+from tests.scenario.happenings.registry import event
 from tests.scenario.world import World
 
 
-@happening(4)
+@event(4)
 def lose_node(w: World) -> str | None:
     busy = [container.node.name for container in w.cluster.containers.values() if container.name == "driver"]
     name = w.rng.choice(busy or sorted(w.cluster.nodes))
@@ -33,21 +33,21 @@ def _for_a_while(w: World, what: object, field: str, longest: float) -> float:
     return seconds
 
 
-@happening(2)
+@event(2)
 def stop_store(w: World) -> str | None:
     return f"the object store is down for {_for_a_while(w, w.store, 'down', 200.0):.0f} s"
 
 
-@happening(1)
+@event(1)
 def lose_image(w: World) -> str | None:
     return f"images cannot be pulled for {_for_a_while(w, w.cluster, 'image_missing', 120.0):.0f} s"
 
 
-@happening(1)
+@event(1)
 def set_quota(w: World) -> str | None:
     return f"pods are refused for {_for_a_while(w, w, 'quota', 120.0):.0f} s"
 
 
-@happening(6)
+@event(6)
 def nothing(w: World) -> str | None:
     return "nothing"

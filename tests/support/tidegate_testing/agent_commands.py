@@ -13,6 +13,6 @@ def commands(**cared_about: Any) -> Commands:
         "set_executors": lambda number: None,
         "order_snapshots": lambda orders: None,
         "give_messages": lambda orders: None,
-        "look": lambda target: Reply(404, "{}"),
+        "inspect": lambda target: Reply(404, "{}"),
     }
     return Commands(**nothing | cared_about)

@@ -12,7 +12,7 @@ from tidegate_spark.process.serving.framing import Head, Reading
 LAUNCH = Launch("shop", "orders", "u-1", 3)
 PRIVATE = bytes(range(1, 33))
 OPERATORS = public_number(PRIVATE)
-LOOK_TOKEN = "token-for-looks"
+INSPECTION_TOKEN = "token-for-looks"
 
 
 def drawing(seed: int = 0) -> Callable[[int], bytes]:
@@ -38,7 +38,7 @@ def gate_with(clock: Callable[[], float], *, seed: int = 0, operators: str = OPE
 
 def key_of(gate: Gate, *, private: bytes = PRIVATE, launch: Launch = LAUNCH) -> bytes:
     """Return the key that who has a private number makes with a process: the operator's, unless told otherwise."""
-    number = gate.greet(LOOK_TOKEN, "nonce").number
+    number = gate.greet(INSPECTION_TOKEN, "nonce").number
     return order_key(private, number, launch, operators=OPERATORS, drivers=number)
 
 

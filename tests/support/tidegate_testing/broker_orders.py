@@ -30,7 +30,7 @@ from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.pods.records.record import PodRecord
 from tidegate.snapshots.index import SnapshotIndex
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport
 from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.contract.protocol import AgentReport, DriverState
@@ -42,10 +42,10 @@ from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.driver.driver_operations import failed, snapshot_id
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.channels import MemoryBroker, MemoryChannel, event
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock
 from tidegate_testing.control_observations import APP
@@ -70,13 +70,13 @@ class CrashedError(BaseException):
 class Works(FakeWorks):
     """Takes snapshots at once, by the ids that the runtime gives them."""
 
-    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         if entry.sequence % FAILING == 0:
             return failed(account, "BatchLost", "It is gone.")
         results = {"snapshot": snapshot_id(entry)} if entry.type != "ping" else {}
         return replace(account, done=True, results=results)
 
-    def oldest(self, library: Library) -> int | None:
+    def oldest(self, repository: SnapshotRepository) -> int | None:
         return 0  # nothing is removed of the log: tests read all of it
 
 
@@ -180,13 +180,13 @@ class BrokerOrders:
         """Begin another process of the driver."""
         self.until_death = -1
         self.restarts += 1
-        self.desk = ControlDesk(self._library, self.works, Declared(), self.clock, answers=True)
+        self.service = MessageService(self._repository, self.works, Declared(), self.clock, answers=True)
         if self.batch:
-            self.desk.begins("main", self.position)
+            self.service.begins("main", self.position)
         self.works.batches = {("main", number): self.batch for number in range(1, self.position + 1)}
 
-    def _library(self) -> Library:
-        return Library(MemoryStore(self.buckets, BUCKET, self._watch), PREFIX, lambda seconds: None)
+    def _repository(self) -> SnapshotRepository:
+        return SnapshotRepository(MemoryStore(self.buckets, BUCKET, self._watch), PREFIX, lambda seconds: None)
 
     def _watch(self, call: Call) -> None:
         self.count_down()
@@ -208,23 +208,25 @@ class BrokerOrders:
         """Have the driver read, commit a batch and look; it may be killed meanwhile."""
         self.until_death = self.random.randrange(30) if not self.calm and self.random.random() < 0.4 else -1
         try:
-            self.desk.look()
+            self.service.check()
             self._read(self.random.randrange(1, 3))
-            position = self.desk.position()
+            position = self.service.position()
             self.batch, self.position = self.batch + 1, position
             self.works.batches.update((("main", number), self.batch) for number in range(1, position + 1))
-            self.desk.committed("main", self.batch, position)
-            self.desk.look()
+            self.service.committed("main", self.batch, position)
+            self.service.check()
         except KilledError:
             self.deaths += 1
             self.restart()
         self.until_death = -1
 
     def _read(self, deliveries: int) -> None:
-        def told(ended: Ended) -> Reply:
+        def reported(ended: Ended) -> Reply:
             return reply_of(ended, "shop", "orders")
 
-        intake = Intake(Broker("Test", lambda: Reader(self, deliveries), told), self.desk, lambda *_: None, self.clock)
+        intake = Intake(
+            Broker("Test", lambda: Reader(self, deliveries), reported), self.service, lambda *_: None, self.clock
+        )
         try:
             intake.attend()
         except ChannelError:
@@ -234,14 +236,14 @@ class BrokerOrders:
 
     def lead(self) -> None:
         """Begin another process of the operator: it lists everything, and remembers nothing."""
-        self.index, figures = Index(), Figures()
+        self.index, metrics = Index(), OperatorMetrics()
         api: Any = self.api
         events = EventPublisher(api)
         poller = cast(AgentPoller, type("Poller", (), {"hurry": staticmethod(lambda key: None)}))
-        actor = ControlActionExecutor(api, cast(AgentClient, self), self.index, events, figures)
-        teller = InvalidResourceReporter(api, events)
+        actor = ControlActionExecutor(api, cast(AgentClient, self), self.index, events, metrics)
+        reporter = InvalidResourceReporter(api, events)
         self.reconciler = ControlReconciler(
-            self.index, actor, poller, figures.control, teller, clock=self.clock, steady=self.clock
+            self.index, actor, poller, metrics.control, reporter, clock=self.clock, steady=self.clock
         )
         self.reconciler.find_snapshot = self.index.of(SnapshotIndex).get
         self.index.put_app(APP)
@@ -269,18 +271,18 @@ class BrokerOrders:
         if fate == 0:
             return Unanswered("nobody answers")
         self.given.append(orders)
-        self.desk.give(from_json(ControlOrders, to_json(orders)))
+        self.service.give(from_json(ControlOrders, to_json(orders)))
         return Unanswered("the answer is lost") if fate == 1 else None
 
     def hear(self) -> None:
         """Ask the agent."""
         pod = running_driver(APP, uid="pod-1", restarts=self.restarts, resource_version=str(1000 + self.restarts))
         self.index.put_pod(pod)
-        control = from_json(ControlReport, to_json(self.desk.report()))
+        control = from_json(ControlReport, to_json(self.service.report()))
         report = AgentReport("orders", UID, APP.status.epoch, DriverState.RUNNING, ready=True, control=control)
         self.index.reports[KEY] = TimedReport(report, self.clock.now, pod.uid, pod.restarts)
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Have the operator look at the messages, as often as it wants to at once; it may end in between."""
         again: float | None = 0.0
         try:
@@ -317,10 +319,10 @@ class BrokerOrders:
             self.drive()
         elif what <= 7:
             self.hear()
-            await self.look()
+            await self.check()
         elif what == 8:
             self.see()
-            await self.look()
+            await self.check()
         elif what == 9:
             self.progress()
         elif what == 10:
@@ -337,7 +339,7 @@ class BrokerOrders:
             self.progress()
             self.see()
             self.hear()
-            await self.look()
+            await self.check()
             self.drive()
 
     def replies(self) -> Iterator[dict[str, Any]]:

@@ -28,10 +28,10 @@ from tidegate_spark.control.channels.ports import (
 )
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import Entry
 from tidegate_testing.channels import event
-from tidegate_testing.control_log import library_in
+from tidegate_testing.control_log import repository_in
 from tidegate_testing.control_works import FakeWorks
 from tidegate_testing.memory_store import Buckets
 
@@ -115,23 +115,25 @@ class Application:
 
     def start(self, *, password: str = "") -> Intake:
         seconds = self.message_seconds
-        self.desk = ControlDesk(
-            lambda: library_in(self.buckets),
+        self.service = MessageService(
+            lambda: repository_in(self.buckets),
             self.works,
             Declared(),
             time.time,
             answers=True,
             message_seconds=seconds,
         )
-        self.desk.start()
+        self.service.start()
 
         def make() -> Channel:
             return self.scene.channel(password=password)
 
-        def told(ended: Ended) -> Reply:
+        def reported(ended: Ended) -> Reply:
             return reply_of(ended, "shop", "orders")
 
-        self.intake = Intake(Broker("Test", make, told), self.desk, lambda reason, *_: self.notices.append(reason))
+        self.intake = Intake(
+            Broker("Test", make, reported), self.service, lambda reason, *_: self.notices.append(reason)
+        )
         self.intake.start()
         return self.intake
 
@@ -140,16 +142,16 @@ class Application:
             self.intake.stop()
             # A process that has ended takes nothing in; this one may be in the middle of it.
             assert self.intake.join(PATIENCE_SECONDS)
-            self.desk.stop()
+            self.service.stop()
 
     def logged(self) -> list[Entry]:
         """Return the messages that are in the log."""
-        found = [entry for entry in self.desk._opened().entries(0, self.desk._opened().last) if entry.id]
+        found = [entry for entry in self.service._opened().entries(0, self.service._opened().last) if entry.id]
         return sorted(found, key=lambda entry: entry.sequence)
 
     def commit(self, batch: int) -> None:
         """Commit a batch of the one query."""
-        self.desk.committed("main", batch, self.desk.position())
+        self.service.committed("main", batch, self.service.position())
 
 
 class ChannelContract:
@@ -261,19 +263,19 @@ class ChannelContract:
         until(lambda: len(again.logged()) == 8, "the log")
         again.stop()
         assert [entry.id for entry in again.logged() if entry.source == "/test"] == [f"/test#{n}" for n in range(7)]
-        told = {reply["data"]["id"]: reply["data"]["state"] for reply in scene.replies()}
-        assert told == {**{str(number): "Done" for number in range(6)}, "": "Rejected"}
+        reported = {reply["data"]["id"]: reply["data"]["state"] for reply in scene.replies()}
+        assert reported == {**{str(number): "Done" for number in range(6)}, "": "Rejected"}
 
     def test_a_message_that_hangs_is_rejected_in_its_time_and_the_next_one_comes(
         self, scene: Scene, application: Application
     ) -> None:
         free = threading.Event()
 
-        def look(entry: Entry) -> Entry:
+        def check(entry: Entry) -> Entry:
             free.wait()
             return entry
 
-        application.works.looks["reload-model"] = look
+        application.works.looks["reload-model"] = check
         application.message_seconds = 0.1
         scene.send(event("stuck", "reload-model", {"name": "a", "uri": "s3://b/a", "sha256": "0" * 64}))
         scene.send(event("next", data={"a": 1}))
@@ -282,8 +284,8 @@ class ChannelContract:
         application.commit(1)
         until(lambda: len(scene.replies()) == 2, "replies")
         free.set()
-        told = {reply["data"]["id"]: (reply["data"]["state"], reply["data"]["reason"]) for reply in scene.replies()}
-        assert told == {"stuck": ("Rejected", "MessageTimedOut"), "next": ("Done", "")}
+        reported = {reply["data"]["id"]: (reply["data"]["state"], reply["data"]["reason"]) for reply in scene.replies()}
+        assert reported == {"stuck": ("Rejected", "MessageTimedOut"), "next": ("Done", "")}
 
     def test_an_application_waits_for_its_broker_and_says_so(self, scene: Scene, application: Application) -> None:
         intake = application.start()

@@ -57,7 +57,7 @@ class MemoryBroker:
     def channel(self, password: str = "right") -> MemoryChannel:
         return MemoryChannel(self, password)
 
-    def look(self, password: str) -> None:
+    def check(self, password: str) -> None:
         if not self.is_up:
             raise ChannelError(Reason.CHANNEL_UNAVAILABLE, "The broker does not answer.")
         if password != self.password:
@@ -75,7 +75,7 @@ class MemoryChannel:
         """Of a topic: the next offset. Of a queue: how many were delivered and not acknowledged."""
 
     def open(self, consumed: Mapping[str, int]) -> Delivery:
-        self._broker.look(self._password)
+        self._broker.check(self._password)
         self._broker.opened += 1
         if self._broker.kind == QUEUE:
             return Delivery()
@@ -85,7 +85,7 @@ class MemoryChannel:
         return Delivery(positions={self._broker.origin: self._at}, lost=f"{lost} are gone" if lost else "")
 
     def receive(self, seconds: float) -> Delivery:
-        self._broker.look(self._password)
+        self._broker.check(self._password)
         begin = self._at - self._broker.first if self._broker.kind == TOPIC else self._at
         came = tuple(self._broker.messages[begin : begin + MOST_AT_ONCE])
         self._at += len(came)
@@ -94,13 +94,13 @@ class MemoryChannel:
         return Delivery(came, {self._broker.origin: self._at} if came and self._broker.kind == TOPIC else {})
 
     def taken(self, delivery: Delivery) -> None:
-        self._broker.look(self._password)
+        self._broker.check(self._password)
         if self._broker.kind == QUEUE:
             del self._broker.messages[: self._at]
             self._at = 0
 
     def answer(self, replies: Sequence[Reply]) -> None:
-        self._broker.look(self._password)
+        self._broker.check(self._password)
         if not self._broker.takes_replies:
             raise ChannelError(Reason.CHANNEL_MISSING, "There is no such topic or queue for replies.")
         self._broker.replies.extend(json.loads(reply.body) for reply in replies)

@@ -192,7 +192,7 @@ class CommitWatch:
         self._over.set()
         self._thread.join(timeout=30)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look once."""
         for log in self.log.logs():
             seen = log.committed()
@@ -207,14 +207,14 @@ class CommitWatch:
 
     def by_checkpoint(self) -> dict[Path, list[Batch]]:
         """Return every commit seen so far by where it is, each in order of time; the first lineage comes first."""
-        self.look()
+        self.check()
         with self._lock:
             known = {place: [Batch(*item) for item in batches.items()] for place, batches in self._commits.items()}
         return {place: sorted(batches, key=lambda batch: batch.time) for place, batches in known.items()}
 
     def _run(self) -> None:
         while not self._over.wait(self._interval):
-            self.look()
+            self.check()
 
 
 def await_running(log: Log, timeout: float) -> Batch:

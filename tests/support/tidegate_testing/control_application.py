@@ -8,11 +8,11 @@ from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import DriverState, Storage
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Progress
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_observations import APP
 from tidegate_testing.driver_process import driver_config
@@ -51,21 +51,21 @@ class Application:
 
     def begin_process(self) -> None:
         """Begin another process, on checkpoint and storage as they are."""
-        self.desk = ControlDesk(self._library, self, self.declared, self.clock)
-        self.progress.control = self.desk.report
+        self.service = MessageService(self._repository, self, self.declared, self.clock)
+        self.progress.control = self.service.report
         self.restarts += 1
         # Which workers a batch had, and what they said, goes with the process that they told.
         self.faulty.clear()
         if self.committed:
-            self.desk.begins("main", self.planned[self.committed - 1])
+            self.service.begins("main", self.planned[self.committed - 1])
 
     @property
     def pod(self) -> PodRecord:
         """The driver's pod, as the watch shows it."""
         return running_driver(APP, uid=f"pod-{self.pods}", ip="127.0.0.1", restarts=self.restarts)
 
-    def _library(self) -> Library:
-        return Library(MemoryStore(self.buckets, BUCKET, self._watch), PREFIX, lambda seconds: None)
+    def _repository(self) -> SnapshotRepository:
+        return SnapshotRepository(MemoryStore(self.buckets, BUCKET, self._watch), PREFIX, lambda seconds: None)
 
     def _watch(self, call: Call) -> None:
         assert self.actor is not None
@@ -85,17 +85,17 @@ class Application:
     def pause(self, wanted: bool) -> None:
         """Nothing is held."""
 
-    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         return replace(account, done=True)
 
     def begin(self, state: State) -> None:
         """Nothing is from before."""
 
-    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+    def batch_of(self, repository: SnapshotRepository, query: str, sequence: int) -> int | None:
         batches = (batch for batch in range(self.committed) if self.planned[batch] >= sequence)
         return next(batches, None)
 
-    def oldest(self, library: Library) -> int | None:
+    def oldest(self, repository: SnapshotRepository) -> int | None:
         return self.planned[0] if self.planned else None
 
     # --- what happens ---
@@ -116,37 +116,37 @@ class Application:
             raise outcome
         return outcome
 
-    def look(self, may_die: bool = True) -> Any:
+    def check(self, may_die: bool = True) -> Any:
         """Have the desk look once."""
-        return self.act(self.desk.look, may_die)
+        return self.act(self.service.check, may_die)
 
     def batch(self, may_die: bool = True) -> None:
         """Plan a batch, or take the one that was planned, run it, and commit it."""
-        if self.look(may_die) is None:
+        if self.check(may_die) is None:
             return
         if len(self.planned) == self.committed:
-            position = self.act(self.desk.position, may_die)
+            position = self.act(self.service.position, may_die)
             if position is None:
                 return
             self.planned.append(position)
         batch, position = self.committed, self.planned[self.committed]
         before = self.planned[batch - 1] if batch else 0
-        found = self.act(lambda: self.desk.messages(before, position), may_die)
+        found = self.act(lambda: self.service.messages(before, position), may_die)
         if found is None:
             return
         ids = [entry.id for entry in found]
         # A batch that is run again has what it had.
         assert self.seen.setdefault(batch, ids) == ids
         for worker in ("w1", "w2")[: self.draw(0, 2)]:
-            self.desk.workers.asks("main", batch, worker)
+            self.service.workers.asks("main", batch, worker)
             errors = {entry.sequence: "ValueError: no" for entry in found if entry.type == "note"}
             self.faulty.update(errors)
-            self.desk.workers.applied("main", batch, worker, errors)
+            self.service.workers.applied("main", batch, worker, errors)
         if may_die and self.draw(0, 7) == 0:
             self.begin_process()
             return
         self.committed += 1
-        self.desk.committed("main", batch, position)
+        self.service.committed("main", batch, position)
 
     def rest_or_run(self) -> None:
         """Be suspended, or run again with another pod."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.log import ControlLog
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 
 BUCKET, PREFIX = "bucket", "apps/orders"
@@ -29,14 +29,14 @@ def message(kind: str = "reload-config", payload: Any = None, *, expires: float 
     return Entry(0, id=id or f"m{next(_ids)}", type=kind, payload=json.dumps(payload), expires=expires)
 
 
-def library_in(buckets: Buckets, watch: Callable[[Call], None] = lambda call: None) -> Library:
+def repository_in(buckets: Buckets, watch: Callable[[Call], None] = lambda call: None) -> SnapshotRepository:
     """Return an application's library in ``buckets``."""
-    return Library(MemoryStore(buckets, BUCKET, watch), PREFIX, pause=lambda seconds: None)
+    return SnapshotRepository(MemoryStore(buckets, BUCKET, watch), PREFIX, pause=lambda seconds: None)
 
 
 def opened(buckets: Buckets, clock: Callable[[], float] | None = None) -> ControlLog:
     """Return the application's log, read."""
-    log = ControlLog(library_in(buckets), clock or Clock())
+    log = ControlLog(repository_in(buckets), clock or Clock())
     log.load()
     return log
 

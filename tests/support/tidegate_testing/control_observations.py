@@ -14,7 +14,7 @@ from tidegate.api.control_message import (
     compact_payload,
 )
 from tidegate.api.streaming_app import LocalReference, Metadata, Phase
-from tidegate.control.actions import ControlPlan, GiveMessages, TellOfMessage, WriteMessageStatus
+from tidegate.control.actions import ControlPlan, GiveMessages, PublishMessageEvent, WriteMessageStatus
 from tidegate.control.observation import ControlObservation
 from tidegate.control.rules.plan import decide_control
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState, QueryAcknowledgement
@@ -124,10 +124,12 @@ def said(o: ControlObservation, now: float = NOW, name: str = "faster") -> tuple
     return status.phase, true.type, true.reason, true.message
 
 
-def told(plan: ControlPlan) -> list[tuple[str, str, bool]]:
+def reported(plan: ControlPlan) -> list[tuple[str, str, bool]]:
     """Return the events of a plan: of which message, for what reason, and whether as a warning."""
     return [
-        (a.message.metadata.name, a.event.reason, a.event.warning) for a in plan.actions if isinstance(a, TellOfMessage)
+        (a.message.metadata.name, a.event.reason, a.event.warning)
+        for a in plan.actions
+        if isinstance(a, PublishMessageEvent)
     ]
 
 

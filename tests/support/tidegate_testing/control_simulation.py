@@ -36,7 +36,7 @@ class Driver:
     expires: dict[str, float] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     """What this process was given and has not appended yet."""
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
     """Of what this process reports."""
 
     def take(self, orders: ControlOrders) -> None:
@@ -44,7 +44,7 @@ class Driver:
         for order in orders.messages:
             self.expires[order.id] = order.expires
             self.asked += [order.id] if order.id not in self.asked else []
-        self.told = [name for name in self.told if name not in orders.forget]
+        self.reported = [name for name in self.reported if name not in orders.forget]
 
     def append(self, now: float, most: int) -> None:
         """Append to the log what was asked for, or some of it."""
@@ -53,7 +53,7 @@ class Driver:
                 self.log.append(name)
                 late = 0 < self.expires[name] <= now
                 self.states[name] = MessageState.EXPIRED if late else MessageState.LOGGED
-            self.told += [name] if name not in self.told else []
+            self.reported += [name] if name not in self.reported else []
         del self.asked[:most]
 
     def end(self, which: int) -> None:
@@ -65,11 +65,11 @@ class Driver:
 
     def restart(self) -> None:
         """Another process, which was not asked for anything."""
-        self.asked, self.told = [], []
+        self.asked, self.reported = [], []
 
     def report(self) -> ControlReport:
         """Return what the process tells."""
-        reports = (MessageReport(name, self.states[name], self.log.index(name) + 1) for name in self.told)
+        reports = (MessageReport(name, self.states[name], self.log.index(name) + 1) for name in self.reported)
         return ControlReport(last=len(self.log), messages=tuple(reports))
 
 
@@ -116,7 +116,7 @@ class ControlWorld(PlanInterpreter):
             memory=self.memory,
         )
 
-    def look(self, crash_after: int | None = None) -> ControlPlan:
+    def check(self, crash_after: int | None = None) -> ControlPlan:
         """Have the operator look at the messages once; it may die in between, and another one leads then."""
         plan = decide_control(self.observe(), self.now)
         if self.carry_out(plan, crash_after) and crash_after is not None and crash_after >= len(plan.actions):

@@ -9,7 +9,7 @@ from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control.messages.handlers import Message
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 
 BY_NAME: dict[str, Callable[[Message], Any]] = {}
 """What handlers do that cannot be carried to workers, such as to wait for the test."""
@@ -57,8 +57,8 @@ class FakeWorks:
         return self.open
 
     def inspection(self, entry: Entry) -> Callable[[], Entry] | None:
-        look = self.looks.get(entry.type)
-        return (lambda: look(entry)) if look is not None else None
+        check = self.looks.get(entry.type)
+        return (lambda: check(entry)) if check is not None else None
 
     def asking(self) -> frozenset[str]:
         return frozenset(self.queries)
@@ -66,15 +66,15 @@ class FakeWorks:
     def pause(self, wanted: bool) -> None:
         self.paused = wanted
 
-    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         self.carried.append(entry.type)
         return None if self.undone else replace(account, done=True)
 
     def begin(self, state: State) -> None:
         self.begun = state
 
-    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+    def batch_of(self, repository: SnapshotRepository, query: str, sequence: int) -> int | None:
         return self.batches.get((query, sequence))
 
-    def oldest(self, library: Library) -> int | None:
+    def oldest(self, repository: SnapshotRepository) -> int | None:
         return self.oldest_position

@@ -107,14 +107,14 @@ class Election:
         while self._events and self._events[0][0] <= end:
             self.now, _, happen = heapq.heappop(self._events)
             happen()
-            self._look()
+            self._check()
         self.now = end
 
     def holders(self) -> list[str]:
         """Return who holds now."""
         return [process.candidate.identity for process in self.processes if process.holds(self.now)]
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         holders = self.holders()
         if len(holders) > 1:
             self.overlaps.append((self.now, holders))

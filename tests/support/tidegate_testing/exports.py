@@ -11,7 +11,7 @@ from tidegate_spark.exports.manifest import EXPORT_PREFIX
 from tidegate_spark.snapshots.checkpoint import layout
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.manifest import Application
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.take import Request, take
 from tidegate_testing.memory_store import Buckets, MemoryStore
 from tidegate_testing.streaming_queries import listing
@@ -26,22 +26,22 @@ class SnapshotOf:
     def __init__(self, checkpoints: Mapping[str, Path]) -> None:
         """Take it, of the newest committed batch of each query."""
         self.store = MemoryStore(Buckets(), "bucket")
-        self.library = Library(self.store, PREFIX, lambda seconds: None)
+        self.repository = SnapshotRepository(self.store, PREFIX, lambda seconds: None)
         for query, checkpoint in checkpoints.items():
             for path in listing(checkpoint):
-                self.store.put(self.library.lineage_key(1, query, path), (checkpoint / path).read_bytes())
+                self.store.put(self.repository.lineage_key(1, query, path), (checkpoint / path).read_bytes())
         request = Request(SNAPSHOT, Application("shop", "orders", "uid-1", 1), spark_version="4.2.1")
-        self.manifest = take(self.library, layout, request, 1000.0, Copiers(1))
+        self.manifest = take(self.repository, layout, request, 1000.0, Copiers(1))
 
     def export(self, spark: SparkSession, work: Path, name: str, form: str, *states: StateChoice) -> Made:
         """Export it; ``work`` is a directory of the process that does."""
         work.mkdir(parents=True, exist_ok=True)
         order = ExportOrder(SNAPSHOT, SNAPSHOT, name, form, states)
-        return Exporter(self.library, order, lambda: spark, work, Copiers(1)).run()
+        return Exporter(self.repository, order, lambda: spark, work, Copiers(1)).run()
 
     def files(self, name: str) -> dict[str, bytes]:
         """Return the files of an export: path -> content."""
-        root = self.library.key(EXPORT_PREFIX, name) + "/"
+        root = self.repository.key(EXPORT_PREFIX, name) + "/"
         found = {}
         for entry in self.store.list(root):
             got = self.store.get(entry.key)

@@ -15,8 +15,8 @@ from tidegate_spark.contract.control_protocol import InboxSettings
 from tidegate_spark.contract.object_paths import INBOX_PREFIX, REPLIES_PREFIX, Storage
 from tidegate_spark.control.channels.transports.storage import StorageChannel
 from tidegate_spark.control_writer import ControlWriter, Credentials
-from tidegate_spark.snapshots.reach import reach_library
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.reach import reach_repository
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.control_log import BUCKET, PREFIX
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 
@@ -26,17 +26,17 @@ PLACE = Storage(f"s3://{BUCKET}/{PREFIX}")
 _numbers = itertools.count(1)
 
 
-def replies_in(library: Library) -> list[dict[str, Any]]:
+def replies_in(repository: SnapshotRepository) -> list[dict[str, Any]]:
     """Return all replies that can be read."""
-    keys = [entry.key for entry in library.store.list(library.key(REPLIES_PREFIX) + "/")]
-    bodies = [found[0] for found in map(library.store.get, keys) if found is not None]
+    keys = [entry.key for entry in repository.store.list(repository.key(REPLIES_PREFIX) + "/")]
+    bodies = [found[0] for found in map(repository.store.get, keys) if found is not None]
     return [reply for body in bodies for reply in json.loads(body)]
 
 
-def unread(library: Library) -> list[str]:
+def unread(repository: SnapshotRepository) -> list[str]:
     """Return the names of the objects in the inbox."""
-    prefix = library.key(INBOX_PREFIX) + "/"
-    return [entry.key[len(prefix) :] for entry in library.store.list(prefix)]
+    prefix = repository.key(INBOX_PREFIX) + "/"
+    return [entry.key[len(prefix) :] for entry in repository.store.list(prefix)]
 
 
 def refused(code: str, status: int) -> ClientError:
@@ -54,14 +54,14 @@ class MemoryInbox:
         self.buckets, self.settings = buckets or Buckets(), settings
         self.is_up = True
 
-    def library(self, fault: Exception | None = None) -> Library:
+    def repository(self, fault: Exception | None = None) -> SnapshotRepository:
         def watch(call: Call) -> None:
             if fault is not None:
                 raise fault
             if not self.is_up:
                 raise EndpointConnectionError(endpoint_url="http://nowhere")
 
-        return Library(MemoryStore(self.buckets, BUCKET, watch), PREFIX, lambda seconds: None)
+        return SnapshotRepository(MemoryStore(self.buckets, BUCKET, watch), PREFIX, lambda seconds: None)
 
     def put(self, name: str, body: bytes) -> None:
         self.buckets.write(BUCKET, f"{PREFIX}/{INBOX_PREFIX}/{name}", body)
@@ -70,14 +70,14 @@ class MemoryInbox:
         self.put(f"{next(_numbers):09d}.json", body)
 
     def replies(self) -> list[dict[str, Any]]:
-        return replies_in(Library(MemoryStore(self.buckets, BUCKET), PREFIX))
+        return replies_in(SnapshotRepository(MemoryStore(self.buckets, BUCKET), PREFIX))
 
     def unread(self) -> list[str]:
-        return unread(Library(MemoryStore(self.buckets, BUCKET), PREFIX))
+        return unread(SnapshotRepository(MemoryStore(self.buckets, BUCKET), PREFIX))
 
     def channel(self, *, password: str = "", name: str = "") -> StorageChannel:
         fault = refused("SignatureDoesNotMatch", 403) if password else refused("NoSuchBucket", 404) if name else None
-        return StorageChannel(self.settings, lambda: self.library(fault), PLACE)
+        return StorageChannel(self.settings, lambda: self.repository(fault), PLACE)
 
     def stop(self) -> None:
         self.is_up = False
@@ -94,7 +94,7 @@ class InboxScene:
     def __init__(self, place: Storage, credentials: Credentials, site: Site | None = None) -> None:
         """Look at a place; ``site`` is whose server it is, where that may be stopped."""
         self.place, self.credentials, self.site = place, credentials, site
-        self.library = reach_library(place, credentials)
+        self.repository = reach_repository(place, credentials)
 
     @classmethod
     def on(cls, site: Site, bucket: str = "inbox") -> InboxScene:
@@ -110,18 +110,18 @@ class InboxScene:
 
     def send(self, body: bytes, content_type: str = "") -> None:
         name = f"{next(_numbers):09d}.json"
-        assert self.library.store.put_if(self.library.key(INBOX_PREFIX, name), body, None) is not None
+        assert self.repository.store.put_if(self.repository.key(INBOX_PREFIX, name), body, None) is not None
 
     def replies(self) -> list[dict[str, Any]]:
-        return replies_in(self.library)
+        return replies_in(self.repository)
 
     def unread(self) -> list[str]:
-        return unread(self.library)
+        return unread(self.repository)
 
     def channel(self, *, password: str = "", name: str = "") -> StorageChannel:
         place = replace(self.place, uri=f"s3://{name}/apps") if name else self.place
         credentials = replace(self.credentials, secret_key=password) if password else self.credentials
-        return StorageChannel(InboxSettings(), lambda: reach_library(place, credentials), place)
+        return StorageChannel(InboxSettings(), lambda: reach_repository(place, credentials), place)
 
     def stop(self) -> None:
         assert self.site is not None

@@ -36,7 +36,7 @@ class KafkaScene:
         producer.produce(self.topic, body, partition=partition, headers=headers)
         assert producer.flush(60) == 0
 
-    def create_anew(self) -> None:
+    def create_again(self) -> None:
         """Make the topic again, after its end."""
         kafka.create_topic(self.site.kafka_host, self.topic, partitions=1)
         self._producers.clear()  # they count messages of the topic that was there before
@@ -44,8 +44,8 @@ class KafkaScene:
     def _producer(self, compression: str) -> Producer:
         """Return the one that writes so: each new one takes most of a second before its first message."""
         if compression not in self._producers:
-            told = {"bootstrap.servers": self.site.kafka_host, "enable.idempotence": True}
-            self._producers[compression] = Producer({**told, "compression.type": compression})
+            reported = {"bootstrap.servers": self.site.kafka_host, "enable.idempotence": True}
+            self._producers[compression] = Producer({**reported, "compression.type": compression})
         return self._producers[compression]
 
     def replies(self) -> list[dict[str, Any]]:
@@ -67,8 +67,8 @@ class KafkaScene:
             consumer.close()
 
     def settings(self, **more: Any) -> KafkaSettings:
-        told = {"bootstrap_servers": self.site.kafka_host, "topic": self.topic, "reply_topic": self.reply_topic}
-        return KafkaSettings(**{**told, **more})
+        reported = {"bootstrap_servers": self.site.kafka_host, "topic": self.topic, "reply_topic": self.reply_topic}
+        return KafkaSettings(**{**reported, **more})
 
     def channel(self, *, password: str = "", name: str = "") -> Channel:
         at, keys = self.site.listeners, self.site.s3_keys

@@ -51,5 +51,5 @@ class Floored(ApiServer):
 
 
 def _refusal(name: str, least: str, request: str) -> bytes:
-    words = f"minimum memory usage per Container is {least}, but request is {request}"
-    return f'{{"message": "pods \\"{name}\\" is forbidden: {words}", "reason": "Forbidden"}}'.encode()
+    message = f"minimum memory usage per Container is {least}, but request is {request}"
+    return f'{{"message": "pods \\"{name}\\" is forbidden: {message}", "reason": "Forbidden"}}'.encode()

@@ -16,7 +16,7 @@ QUERIES = {"tasks", "records"}
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """What is told of a message: its number in the log, and by query the batch in which it came into force."""
 
     sequence: int
@@ -55,33 +55,37 @@ def have_begun(world: World, app: str, namespace: str) -> bool:
     return status.get("phase") == "Running" and begun >= QUERIES
 
 
-def assert_each_was_in_force_once_in_order_and_in_one_batch(output: Output, told: Mapping[str, Told]) -> None:
-    """``told`` has the messages in the order in which they were sent, which is also that of their names.
+def assert_each_was_in_force_once_in_order_and_in_one_batch(output: Output, reported: Mapping[str, Reported]) -> None:
+    """``reported`` has the messages in the order in which they were sent, which is also that of their names.
 
     Each is a ``reload-config`` of ``{"sent": {name: 1}}``, so that it is there for good.
     """
-    numbers = [each.sequence for each in told.values()]
+    numbers = [each.sequence for each in reported.values()]
     assert numbers == sorted(set(numbers))
     for query in QUERIES:
-        batches = [each.batches[query] for each in told.values()]
+        batches = [each.batches[query] for each in reported.values()]
         assert batches == sorted(batches), query
-    assert_every_task_saw_the_same(output.written("tasks"), told)
-    assert_each_is_a_record_of_one_batch(output.written("records"), told)
+    assert_every_task_saw_the_same(output.written("tasks"), reported)
+    assert_each_is_a_record_of_one_batch(output.written("records"), reported)
 
 
-def assert_every_task_saw_the_same(written: Mapping[int, list[dict[str, Any]]], told: Mapping[str, Told]) -> None:
+def assert_every_task_saw_the_same(
+    written: Mapping[int, list[dict[str, Any]]], reported: Mapping[str, Reported]
+) -> None:
     """In a batch all tasks of all runs saw the same, and each message was in force from the batch on that is told."""
     # A batch without rows has no tasks that ask: the first one, say, of a source that has only begun.
     seen = {batch: {(line["position"], line["sent"]) for line in lines} for batch, lines in written.items() if lines}
     assert {batch: said for batch, said in seen.items() if len(said) != 1} == {}
     in_force = {batch: json.loads(next(iter(said))[1]) for batch, said in sorted(seen.items())}
     for batch, names in in_force.items():
-        due = [name for name, each in told.items() if each.batches["tasks"] <= batch]
+        due = [name for name, each in reported.items() if each.batches["tasks"] <= batch]
         assert names == due, f"batch {batch}"
-    assert list(in_force.values())[-1] == list(told)
+    assert list(in_force.values())[-1] == list(reported)
 
 
-def assert_each_is_a_record_of_one_batch(written: Mapping[int, list[dict[str, Any]]], told: Mapping[str, Told]) -> None:
+def assert_each_is_a_record_of_one_batch(
+    written: Mapping[int, list[dict[str, Any]]], reported: Mapping[str, Reported]
+) -> None:
     """Each message is a record of the batch that is told, with its number, and of no other one.
 
     Messages of other types, which are records as well, are left out.
@@ -94,5 +98,5 @@ def assert_each_is_a_record_of_one_batch(written: Mapping[int, list[dict[str, An
                 continue
             (name,) = payload["sent"]
             came.setdefault(name, set()).add(batch)
-            assert line["sequence"] == told[name].sequence
-    assert came == {name: {each.batches["records"]} for name, each in told.items()}
+            assert line["sequence"] == reported[name].sequence
+    assert came == {name: {each.batches["records"]} for name, each in reported.items()}

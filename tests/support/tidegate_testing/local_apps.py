@@ -11,8 +11,8 @@ from devcluster import s3
 from devcluster.site import LocalSite
 from tidegate_spark.contract.protocol import Storage, application_uri, to_json
 from tidegate_spark.contract.snapshot_protocol import SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReport, SnapshotState
-from tidegate_spark.snapshots.reach import reach_library
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.reach import reach_repository
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.s3_client import Credentials
 from tidegate_testing import class_archive
 from tidegate_testing.apps import QUICK_JAVA
@@ -76,10 +76,10 @@ class LocalApps:
         self.drivers.append(driver)
         return driver.start(**({"JAVA_TOOL_OPTIONS": QUICK_JAVA} if briefly else {}))
 
-    def library(self, app: str) -> Library:
+    def repository(self, app: str) -> SnapshotRepository:
         """Return the snapshots of an application."""
         keys = Credentials(self.store.access_key, self.store.secret_key)
-        return reach_library(self.place(app), keys)
+        return reach_repository(self.place(app), keys)
 
     def commit_log(self, app: str, query: str = "main") -> CommitLog:
         """Return where the first lineage of an application keeps a query's batches."""

@@ -101,8 +101,8 @@ def waiting(reason: str, container: str = "driver") -> Waiting:
 
 def ended_with(reason: Reason, exit_code: int, exception: str = "", message: str = "because") -> Exit:
     """Return the end of a driver process that told why it ended."""
-    told = Termination(reason, message, 1, exception)
-    return Exit(exit_code, "Completed" if exit_code == 0 else "Error", to_json(told), NOW - 5)
+    reported = Termination(reason, message, 1, exception)
+    return Exit(exit_code, "Completed" if exit_code == 0 else "Error", to_json(reported), NOW - 5)
 
 
 def observe(app: StreamingApp, **fields: Any) -> Observation:

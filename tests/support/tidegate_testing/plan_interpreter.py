@@ -85,8 +85,8 @@ class PlanInterpreter:
             case of_snapshot.GiveOrders(pod=pod, orders=orders):
                 self.order(pod, orders)
                 self.remember(ordered_at=self.now, ordered_to=process_of(pod))
-            case of_app.RememberTold(epoch=epoch, sequence=sequence):
-                self.remember(told=(epoch, sequence))
+            case of_app.RememberReported(epoch=epoch, sequence=sequence):
+                self.remember(reported=(epoch, sequence))
             case of_snapshot.ForgetRefusal():
                 self.remember(refusal=None)
             case of_snapshot.DeleteSnapshot():
@@ -110,7 +110,7 @@ class PlanInterpreter:
                 | of_snapshot.CountTakenByPod()
                 | of_control.MakeSnapshot()
                 | of_control.MakeMessage()
-                | of_control.TellOfMessage()
+                | of_control.PublishMessageEvent()
             ):
                 pass
             case _:

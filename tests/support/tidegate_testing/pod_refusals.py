@@ -12,7 +12,7 @@ class Wrong:
 
     spec: dict[str, Any]
     container: dict[str, Any]
-    words: str
+    server_message: str
 
 
 WRONG = {

@@ -186,8 +186,8 @@ def _await_rules(net: _Net, router: subprocess.Popen[bytes]) -> list[tuple[str, 
 
 def main() -> None:
     """Make the world that standard input describes; print who reaches whom."""
-    told = json.load(sys.stdin)
-    world = World([Pod(**pod) for pod in told["pods"]], told["ports"], told["policies"])
+    reported = json.load(sys.stdin)
+    world = World([Pod(**pod) for pod in reported["pods"]], reported["ports"], reported["policies"])
     program = tools.program(tools.KUBE_ROUTER.name)
     net = _Net(world)
     net.up()

@@ -64,7 +64,7 @@ class PreviousRuntime:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         """Read what it reports at its start."""
         self._process = process
-        self.told: dict[str, Any] = self.next_line()
+        self.reported: dict[str, Any] = self.next_line()
 
     def next_line(self) -> Any:
         """Return what it reports next."""

@@ -76,18 +76,18 @@ def sample(kind: Any, number: int) -> Any:
     return PLAIN[kind](number)
 
 
-def most_words(kind: Any) -> int:
+def most_members(kind: Any) -> int:
     """Return how many words that kind has of which there are most within a type."""
     if dataclasses.is_dataclass(kind):
-        return max(map(most_words, typing.get_type_hints(kind).values()), default=1)
+        return max(map(most_members, typing.get_type_hints(kind).values()), default=1)
     if typing.get_args(kind):
-        return max(map(most_words, typing.get_args(kind)))
+        return max(map(most_members, typing.get_args(kind)))
     return len(words(kind)) if isinstance(kind, type) and issubclass(kind, Enum) else 1
 
 
 def samples(kind: Any) -> Iterator[Any]:
     """Yield values of a type until each word has been in each of its places."""
-    return (sample(kind, number) for number in range(most_words(kind)))
+    return (sample(kind, number) for number in range(most_members(kind)))
 
 
 class Progress:
@@ -135,7 +135,7 @@ def main() -> None:
     nothing: dict[str, Any] = {field.name: given for field in dataclasses.fields(Commands)}
     progress: Any = Progress(reports)
     Agent(Environment.read(os.environ), progress, CollectorRegistry(), Commands(**nothing), Secrets()).start()
-    told = {
+    reported = {
         "config": json.loads(to_json(start.read_config(config))),
         "refusals": {
             number: protocol_refusal(json.dumps({**json.loads(config), "protocol": number})) for number in range(-1, 9)
@@ -148,7 +148,7 @@ def main() -> None:
         "ends": [termination_text(Termination(reason, "x", 1), Secrets()) for reason in EXIT_CODES],
         "snapshots": [word_of((each,), Secrets()) for each in samples(SnapshotReport)],
     }
-    print(json.dumps(told), flush=True)
+    print(json.dumps(reported), flush=True)
     sys.stdin.read()
 
 

@@ -27,7 +27,7 @@ from tidegate_spark.contract import protocol
 from tidegate_testing.driver_process import SOURCES
 
 NODE = "here"
-LOOK_SECONDS = 0.3
+POLL_SECONDS = 0.3
 _addresses = itertools.count(1)
 _DIRECTORIES = {
     protocol.CREDENTIALS_DIRECTORY: "TIDEGATE_CREDENTIALS_DIRECTORY",
@@ -44,7 +44,7 @@ class Container:
     address: str
     process: subprocess.Popen[bytes]
     restarts: int = 0
-    told: str = ""
+    reported: str = ""
     """The status that was written last, as JSON."""
     asked: bool = False
     """It was sent SIGTERM."""
@@ -97,7 +97,7 @@ class ProcessKubelet:
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._over.wait(LOOK_SECONDS):
+        while not self._over.wait(POLL_SECONDS):
             # An object that somebody else changed or removed meanwhile is looked at again in a moment.
             with contextlib.suppress(OSError):
                 for pod in self._api.get("/api/v1/pods")["items"]:
@@ -133,9 +133,9 @@ class ProcessKubelet:
 
     def _tell(self, pod: Pod, container: Container, status: dict[str, Any]) -> None:
         text = json.dumps(status, sort_keys=True)
-        if text != container.told:
+        if text != container.reported:
             self._api.merge(f"{path_of(pod)}/status", {"status": status})
-            container.told = text
+            container.reported = text
 
     # --- a process ----------------------------------------------------------------------------------------------------
 
@@ -231,8 +231,8 @@ def statuses(pod: Pod, container: Container, state: dict[str, Any], *, ready: bo
     """Return condition and container status."""
     spec = pod["spec"]["containers"][0]
     status = {"name": spec["name"], "image": spec["image"], "imageID": "", "ready": ready}
-    told = {**status, "restartCount": container.restarts, "state": state, "lastState": container.last}
-    return {"conditions": [{"type": "Ready", "status": str(ready)}], "containerStatuses": [told]}
+    reported = {**status, "restartCount": container.restarts, "state": state, "lastState": container.last}
+    return {"conditions": [{"type": "Ready", "status": str(ready)}], "containerStatuses": [reported]}
 
 
 def termination(container: Container) -> dict[str, Any]:

@@ -40,15 +40,15 @@ def pod_of(app: StreamingApp, **fields: Any) -> PodRecord:
 
 
 def ended_pod(
-    app: StreamingApp, words: str = "", exit_code: int = 1, reason: str = "Error", **fields: Any
+    app: StreamingApp, message: str = "", exit_code: int = 1, reason: str = "Error", **fields: Any
 ) -> PodRecord:
     """Return that pod after its process ended."""
-    ended = Exit(exit_code, reason, words, NOW - 1)
+    ended = Exit(exit_code, reason, message, NOW - 1)
     phase = "Succeeded" if exit_code == 0 else "Failed"
     return pod_of(app, **{"phase": phase, "running": False, "ended": ended, **fields})
 
 
-def words(
+def texts(
     end: RehearsalEnd | None, reason: Reason = Reason.APPLICATION_FAILED, exception: str = "", message: str = "because"
 ) -> str:
     """Return the last words of a rehearsal."""

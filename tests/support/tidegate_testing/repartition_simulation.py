@@ -120,8 +120,10 @@ class RepartitionCluster(UpgradeCluster):
         done = what is Reason.NONE
         reason = Reason.COMPLETED if done else Reason.APPLICATION_FAILED
         queries = {"main": RepartitionedQuery(len(self.lineages[lineage]) - 1, 5, FIRST)} if done else {}
-        words = to_json(Termination(reason, "words", pod.epoch, repartition=RepartitionEnd(what, lineage, 5, queries)))
-        self._end_pod(pod, Exit(0 if done else 1, "Completed" if done else "Error", words, self.now))
+        termination = to_json(
+            Termination(reason, "words", pod.epoch, repartition=RepartitionEnd(what, lineage, 5, queries))
+        )
+        self._end_pod(pod, Exit(0 if done else 1, "Completed" if done else "Error", termination, self.now))
         return True
 
     def _end_pod(self, pod: PodRecord, ended: Exit | None, **fields: Any) -> None:
@@ -154,11 +156,11 @@ class RepartitionCluster(UpgradeCluster):
     def _report(self, driver: PodRecord) -> TimedReport:
         timed = super()._report(driver)
         partitions = self.divisions.get(self.configs[-1][0].lineage, 0) if self.configs else 0
-        told = [
+        reported = [
             dataclasses.replace(query, state_partitions=partitions if query.committed else 0)
             for query in timed.report.queries
         ]
-        return dataclasses.replace(timed, report=dataclasses.replace(timed.report, queries=tuple(told)))
+        return dataclasses.replace(timed, report=dataclasses.replace(timed.report, queries=tuple(reported)))
 
     def _clear(self, lineages: list[int]) -> None:
         """Remove what attempts have left; who begins there nevertheless starts with nothing."""

@@ -12,7 +12,7 @@ from kubernetes.aio.client import Configuration
 
 from tidegate.kube.client import Guard, KubeClient, always
 from tidegate.kube.connection import Connection
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 
 
 class Server:
@@ -61,7 +61,7 @@ async def talking_to(server: Server, connections: int = 32, guard: Guard = alway
     configuration.host = f"http://127.0.0.1:{runner.addresses[0][1]}"
     connection = Connection(configuration, ssl.create_default_context())
     try:
-        async with KubeClient(connection, Figures(), connections, guard) as made:
+        async with KubeClient(connection, OperatorMetrics(), connections, guard) as made:
             yield made
     finally:
         await runner.cleanup()

@@ -43,7 +43,7 @@ def signing_agent(
         clock: of its challenges.
         port: the one to listen at; 0: any.
     """
-    (folder / "token").write_text(keys.look_token(launch))
+    (folder / "token").write_text(keys.inspection_token(launch))
     port = port or free_port()
     variables = {
         "TIDEGATE_BIND_ADDRESS": "127.0.0.1",

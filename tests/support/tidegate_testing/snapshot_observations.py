@@ -129,8 +129,8 @@ def pod(app: StreamingApp = SUSPENDED, *, disposing: bool = False, **fields: Any
 
 def pod_that_said(*reports: SnapshotReport, disposing: bool = False, exit_code: int = 0, **fields: Any) -> PodRecord:
     """Return a pod whose process ended with these reports."""
-    words = to_json(SnapshotReports(reports))
-    ended = Exit(exit_code, "Completed" if exit_code == 0 else "Error", words, fields.pop("completion_time", NOW - 5))
+    message = to_json(SnapshotReports(reports))
+    ended = Exit(exit_code, "Completed" if exit_code == 0 else "Error", message, fields.pop("completion_time", NOW - 5))
     phase = "Succeeded" if exit_code == 0 else "Running"
     return pod(disposing=disposing, phase=phase, running=False, ended=ended, **fields)
 

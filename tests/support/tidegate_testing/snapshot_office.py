@@ -14,7 +14,7 @@ from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.catalog import State
 from tidegate_spark.snapshots.lineages import upgrade_pin
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
@@ -68,8 +68,10 @@ class Office:
     def carry_out(self, given: Given) -> Actor:
         """Have a process take it, whether or not others do."""
 
-        def act(library: Library) -> None:
-            report = self._carrier(given, library).take(given.order, lambda progress: None, pin=bool(given.order.exact))
+        def act(repository: SnapshotRepository) -> None:
+            report = self._carrier(given, repository).take(
+                given.order, lambda progress: None, pin=bool(given.order.exact)
+            )
             for query, batch in given.order.exact.items():
                 if report.queries[query].batch != batch:
                     self.world.wrong.append(f"{given.order.id} is not at batch {batch}")
@@ -82,7 +84,7 @@ class Office:
         given.unwanted = True
         return self.world.start(
             f"abandon {given.order.id}",
-            lambda library: self._carrier(given, library).abandon(given.order),
+            lambda repository: self._carrier(given, repository).abandon(given.order),
             given.app,
         )
 
@@ -90,8 +92,8 @@ class Office:
         """Dispose of it."""
         given.unwanted = True
 
-        def act(library: Library) -> None:
-            self._carrier(given, library).dispose(given.order.id)
+        def act(repository: SnapshotRepository) -> None:
+            self._carrier(given, repository).dispose(given.order.id)
             if given.holders:
                 self.world.wrong.append(f"{given.order.id} was deleted, and {sorted(given.holders)} hold it")
             given.gone = True
@@ -122,8 +124,8 @@ class Office:
         """Import it: look whether it is whole, and hold it."""
         self._adopting.append((given, holder))
 
-        def act(library: Library) -> None:
-            self._carrier(given, library).adopt(AdoptOrder(f"look-{holder}", given.order.id, holder))
+        def act(repository: SnapshotRepository) -> None:
+            self._carrier(given, repository).adopt(AdoptOrder(f"look-{holder}", given.order.id, holder))
             given.holders.add(holder)
 
         return self.world.start(f"adopt {given.order.id}", act, given.app)
@@ -133,7 +135,7 @@ class Office:
         given.holders.discard(holder)
         return self.world.start(
             f"let {given.order.id} go",
-            lambda library: self._carrier(given, library).release(given.order.id, [holder]),
+            lambda repository: self._carrier(given, repository).release(given.order.id, [holder]),
             given.app,
         )
 
@@ -147,8 +149,8 @@ class Office:
             earlier.pins = earlier.pins and earlier.app != app
         name, lineage, noted = f"up-{app[0]}{len(self.given)}", self.world.running[app], list[SnapshotOrder]()
 
-        def start(library: Library) -> None:
-            noted.append(upgrade_pin.order_of(library, name, lineage, layout=LAYOUT))
+        def start(repository: SnapshotRepository) -> None:
+            noted.append(upgrade_pin.order_of(repository, name, lineage, layout=LAYOUT))
 
         self.run(self.world.start(f"start of {app}", start, app), stops, True)
         self.run(self.world.start(f"start of {app}", start, app))
@@ -166,14 +168,14 @@ class Office:
         given.published = True
         self.world.running[given.app] = asked.lineage
 
-    def _filling(self, given: Given, asked: Restoring) -> Callable[[Library], None]:
-        def fill(library: Library) -> None:
+    def _filling(self, given: Given, asked: Restoring) -> Callable[[SnapshotRepository], None]:
+        def fill(repository: SnapshotRepository) -> None:
             name, place = given.order.id, Storage(f"s3://{BUCKETS[given.app]}/apps/{given.app}")
             start_from = StartFrom(place, name, f"rollback-{name}", fork=False, lineage=given.lineage)
             config = driver_config(given.app, "local:///main.py", place, lineage=asked.lineage, start_from=start_from)
             stopping, copiers = threading.Event(), IN_TURN
-            Filler(config, start_from, library, library, stopping, lambda *_: None, copiers, LAYOUT).fill()
-            own = self.world.library(given.app)
+            Filler(config, start_from, repository, repository, stopping, lambda *_: None, copiers, LAYOUT).fill()
+            own = self.world.repository(given.app)
             made = manifest.read(own, name, own.read())
             self.world.compare_lineage(asked, made)
             if made.queries[QUERY].batch != given.order.exact[QUERY]:
@@ -193,10 +195,10 @@ class Office:
         if kill and not actor.ended:
             self.world.kill(actor)
 
-    def _carrier(self, given: Given, library: Library) -> Carrier:
+    def _carrier(self, given: Given, repository: SnapshotRepository) -> Carrier:
         place = Storage(f"s3://{BUCKETS[given.app]}/apps/{given.app}")
         config = driver_config(given.app, "local:///main.py", place, lineage=given.lineage)
-        return Carrier(config, lambda: library, layout=LAYOUT, clock=lambda: self.world.clock, copiers=IN_TURN)
+        return Carrier(config, lambda: repository, layout=LAYOUT, clock=lambda: self.world.clock, copiers=IN_TURN)
 
     # --- what must hold ---
 

@@ -7,7 +7,7 @@ from typing import Any
 from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.manifest import Application, Manifest
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.take import Request
 from tidegate_testing import fake_checkpoint
 from tidegate_testing.fake_checkpoint import LAYOUT
@@ -27,8 +27,8 @@ class Scene:
     def store(self, watch: Watch = lambda call: None) -> MemoryStore:
         return MemoryStore(self.buckets, "here", watch)
 
-    def library(self, watch: Watch = lambda call: None) -> Library:
-        return Library(self.store(watch), "apps/orders", lambda seconds: None)
+    def repository(self, watch: Watch = lambda call: None) -> SnapshotRepository:
+        return SnapshotRepository(self.store(watch), "apps/orders", lambda seconds: None)
 
     def root(self, query: str = "main") -> str:
         return f"apps/orders/lineages/{self.lineage}/{query}"
@@ -60,7 +60,7 @@ class Scene:
     ) -> Manifest:
         """Take a snapshot."""
         request = self.request(name, **fields)
-        return taking.take(self.library(watch), LAYOUT, request, now, Copiers(copiers, report))
+        return taking.take(self.repository(watch), LAYOUT, request, now, Copiers(copiers, report))
 
     def actor(self, name: str, **fields: Any) -> Actor:
         """Return somebody who is about to take a snapshot."""

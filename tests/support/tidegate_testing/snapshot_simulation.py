@@ -52,7 +52,7 @@ class SnapshotWorld(PlanInterpreter):
     forks: tuple[str, ...] = ()
     stored: str = ""
     """What the store has of it: nothing, ``taking`` or ``ready``."""
-    book: dict[str, SnapshotReport] = field(default_factory=dict)
+    reports: dict[str, SnapshotReport] = field(default_factory=dict)
     """What the agent of the driver process that runs knows."""
     pods: dict[str, PodRecord] = field(default_factory=dict)
     deletions: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ class SnapshotWorld(PlanInterpreter):
             self.snapshot,
             app=self.app,
             driver=driver,
-            agent=agent(*self.book.values(), uid=uid) if driver is not None else None,
+            agent=agent(*self.reports.values(), uid=uid) if driver is not None else None,
             taking=self.pods.get(f"{ID}-take"),
             disposing=self.pods.get(f"{ID}-dispose"),
             verifying=self.pods.get(VERIFYING),
@@ -101,9 +101,9 @@ class SnapshotWorld(PlanInterpreter):
         """Have the driver's agent take orders."""
         self._check_record()
         for order in orders.take:
-            self.book.setdefault(order.id, report(SnapshotState.WAITING))
+            self.reports.setdefault(order.id, report(SnapshotState.WAITING))
         if orders.dispose:
-            self.book[ID] = report(SnapshotState.WAITING, message="dispose")
+            self.reports[ID] = report(SnapshotState.WAITING, message="dispose")
 
     def delete_snapshot(self) -> None:
         """Delete the snapshot, as somebody might."""
@@ -141,9 +141,9 @@ class SnapshotWorld(PlanInterpreter):
 
     def work(self) -> bool:
         """Have everybody do the next thing; returns whether anything changed."""
-        before = (dict(self.pods), dict(self.book), self.stored, self.snapshot)
-        if self.runs and ID in self.book:
-            self.book[ID] = self._step(self.book[ID], disposing=self.book[ID].message == "dispose")
+        before = (dict(self.pods), dict(self.reports), self.stored, self.snapshot)
+        if self.runs and ID in self.reports:
+            self.reports[ID] = self._step(self.reports[ID], disposing=self.reports[ID].message == "dispose")
         for name, known in list(self.pods.items()):
             if known.terminating:
                 del self.pods[name]
@@ -152,7 +152,7 @@ class SnapshotWorld(PlanInterpreter):
         gone = self.snapshot is not None and self.snapshot.metadata.deletion_timestamp is not None
         if gone and self.snapshot is not None and not self.snapshot.metadata.finalizers:
             self.snapshot = None
-        return before != (self.pods, self.book, self.stored, self.snapshot)
+        return before != (self.pods, self.reports, self.stored, self.snapshot)
 
     def _finish(self, known: PodRecord, disposing: bool) -> None:
         waiting = report(SnapshotState.WAITING)
@@ -202,9 +202,9 @@ class SnapshotWorld(PlanInterpreter):
 
     def app_goes(self) -> None:
         """The application is deleted; its storage is retained."""
-        self.app, self.book = None, {}
+        self.app, self.reports = None, {}
 
-    def app_is_made_anew(self) -> None:
+    def app_is_made_again(self) -> None:
         """Another application of the same name."""
         self._set_app("u-2", Phase.RUNNING)
 
@@ -237,5 +237,5 @@ class SnapshotWorld(PlanInterpreter):
         self.snapshot = msgspec.structs.replace(self.snapshot, spec=spec)
 
     def _set_app(self, uid: str, phase: Phase) -> None:
-        self.app, self.book = launched(app_with(uid=uid), phase=phase), {}
+        self.app, self.reports = launched(app_with(uid=uid), phase=phase), {}
         self.restarts += 1

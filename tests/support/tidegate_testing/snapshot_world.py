@@ -15,7 +15,7 @@ from tidegate_spark.snapshots.catalog import Catalog, State
 from tidegate_spark.snapshots.catalog_json import decode
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.manifest import Application, Manifest
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.restore import Origin, Target
 from tidegate_spark.snapshots.take import Request
 from tidegate_spark.storage.store import ObjectStore, SnapshotError
@@ -104,22 +104,22 @@ class World:
 
     # --- who is there ---
 
-    def library(self, app: str, store: ObjectStore | None = None) -> Library:
-        return Library(store or MemoryStore(self.buckets, BUCKETS[app]), f"apps/{app}", lambda seconds: None)
+    def repository(self, app: str, store: ObjectStore | None = None) -> SnapshotRepository:
+        return SnapshotRepository(store or MemoryStore(self.buckets, BUCKETS[app]), f"apps/{app}", lambda seconds: None)
 
     def root(self, app: str, lineage: int) -> str:
         return f"apps/{app}/lineages/{lineage}/{QUERY}"
 
     def catalog(self, app: str) -> Catalog:
-        found = self.buckets.read(BUCKETS[app], self.library(app).catalog_key)
+        found = self.buckets.read(BUCKETS[app], self.repository(app).catalog_key)
         return _decode(found.body) if found else Catalog()
 
-    def start(self, name: str, function: Callable[[Library], Any], app: str) -> Actor:
+    def start(self, name: str, function: Callable[[SnapshotRepository], Any], app: str) -> Actor:
         """Have an actor do something to an application's bucket; it does not move yet."""
         self.clock += 1
 
         def act(actor: Actor) -> Any:
-            return function(self.library(app, actor.store(self.buckets, BUCKETS[app], self.page)))
+            return function(self.repository(app, actor.store(self.buckets, BUCKETS[app], self.page)))
 
         actor = Actor(name, act)
         self.actors.append(actor)
@@ -131,7 +131,7 @@ class World:
         if actor.ended:
             self.end(actor)
         elif call is not None and _may_spoil(call):
-            self.look(call.key.split("/")[1])
+            self.check(call.key.split("/")[1])
 
     def run(self, actor: Actor) -> Any:
         """Let an actor finish; return what came of it."""
@@ -160,15 +160,15 @@ class World:
         def note(batch: int, content: dict[str, bytes]) -> None:
             self.truth[app, lineage, batch] = {path: {body} for path, body in content.items()}
 
-        def write(library: Library) -> None:
-            fake_checkpoint.write_batch(library.store, self.root(app, lineage), note=note)
+        def write(repository: SnapshotRepository) -> None:
+            fake_checkpoint.write_batch(repository.store, self.root(app, lineage), note=note)
 
         return self.start(f"batch of {app}", write, app)
 
     def rewrite(self, app: str) -> None:
         """Write the newest state file once more."""
         lineage = self.running[app]
-        done = fake_checkpoint.rewrite_state(self.library(app).store, self.root(app, lineage))
+        done = fake_checkpoint.rewrite_state(self.repository(app).store, self.root(app, lineage))
         if done and (app, lineage, done[0]) in self.truth:
             self.truth[app, lineage, done[0]][f"state/{done[0]}.zip"].add(done[1])
 
@@ -177,7 +177,7 @@ class World:
         lineage = self.running[app]
         return self.start(
             f"cleaning of {app}",
-            lambda library: fake_checkpoint.clean(library.store, self.root(app, lineage), keep),
+            lambda repository: fake_checkpoint.clean(repository.store, self.root(app, lineage), keep),
             app,
         )
 
@@ -196,8 +196,8 @@ class World:
     def take(self, app: str, request: Request) -> Actor:
         """Attempt it."""
 
-        def act(library: Library) -> Manifest:
-            made = taking.take(library, LAYOUT, request, self.clock, IN_TURN)
+        def act(repository: SnapshotRepository) -> Manifest:
+            made = taking.take(repository, LAYOUT, request, self.clock, IN_TURN)
             for query, batch in request.exact.items():
                 if made.queries[query].batch != batch:
                     self.wrong.append(f"{request.id} is not at batch {batch}")
@@ -206,7 +206,7 @@ class World:
         return self.start(f"take {request.id}", act, app)
 
     def dispose(self, app: str, name: str) -> Actor:
-        return self.start(f"dispose {name}", lambda library: collect.dispose(library, name), app)
+        return self.start(f"dispose {name}", lambda repository: collect.dispose(repository, name), app)
 
     def retain(self, app: str, keep: Keep) -> list[Actor]:
         """Have the operator dispose of what its retention releases."""
@@ -219,7 +219,7 @@ class World:
 
     def collect(self, app: str) -> Actor:
         now = self.clock
-        return self.start(f"collect {app}", lambda library: collect.collect(library, now), app)
+        return self.start(f"collect {app}", lambda repository: collect.collect(repository, now), app)
 
     def ask_restore(self, app: str, name: str, target: str, keep: bool = False) -> Restoring:
         """Ask for a snapshot of ``app`` in a new lineage of ``target``: a rollback, a fork or an import."""
@@ -233,8 +233,8 @@ class World:
         self.clock += 1
 
         def act(actor: Actor) -> Manifest:
-            origin = self.library(asked.app, actor.store(self.buckets, BUCKETS[asked.app], self.page))
-            target = self.library(asked.target, actor.store(self.buckets, BUCKETS[asked.target], self.page))
+            origin = self.repository(asked.app, actor.store(self.buckets, BUCKETS[asked.app], self.page))
+            target = self.repository(asked.target, actor.store(self.buckets, BUCKETS[asked.target], self.page))
             where = Target(target, asked.lineage, fork=asked.app != asked.target)
             try:
                 made = restore.restore(Origin(origin, asked.id), where, asked.holder, IN_TURN)
@@ -261,7 +261,7 @@ class World:
         """Say that it is done or given up; not while somebody is at it."""
         return self.start(
             f"release {asked.id}",
-            lambda library: restore.release(Origin(library, asked.id), asked.holder),
+            lambda repository: restore.release(Origin(repository, asked.id), asked.holder),
             asked.app,
         )
 
@@ -271,7 +271,7 @@ class World:
         Nobody who deletes stands between its last look at the catalog and what it deletes by that: a request to delete
         that is under way then reaches the store before the next snapshot is complete.
         """
-        key = self.library(app).catalog_key
+        key = self.repository(app).catalog_key
         for actor in [actor for actor in self.actors if actor.name == f"collect {app}"]:
             while not actor.ended and not (actor.calls and _is_next(actor.calls[-1], "get", key)):
                 self.step(actor)
@@ -282,7 +282,7 @@ class World:
 
     # --- what must hold ---
 
-    def look(self, app: str) -> None:
+    def check(self, app: str) -> None:
         """Note every complete snapshot that is not whole, and a catalog that must not be.
 
         One that ever was complete stays whole until it is disposed of, whatever the catalog says by now.
@@ -298,7 +298,7 @@ class World:
             self._look_at(app, name, digest)
 
     def _remember(self, app: str, known: Catalog) -> None:
-        found = self.buckets.read(BUCKETS[app], self.library(app).catalog_key)
+        found = self.buckets.read(BUCKETS[app], self.repository(app).catalog_key)
         if found is not None and found.body not in self.versions[app][-1:]:
             self.versions[app].append(found.body)
         gone = {name for name, it in known.snapshots.items() if it.state is State.DELETING} | known.gone.keys()
@@ -306,8 +306,8 @@ class World:
         self.completed.update(((app, name), known.snapshots[name].digest) for name in known.ready())
 
     def _look_at(self, app: str, name: str, digest: str) -> None:
-        library = self.library(app)
-        found = self.buckets.read(BUCKETS[app], library.manifest_key(name))
+        repository = self.repository(app)
+        found = self.buckets.read(BUCKETS[app], repository.manifest_key(name))
         if found is None or manifest.digest(found.body) != digest:
             self.wrong.append(f"{name} is ready and has not the manifest that was published")
             return
@@ -317,7 +317,7 @@ class World:
             self.wrong.append(f"{name} is ready and is not what batch {made.queries[QUERY].batch} consisted of")
             return
         for file in made.files:
-            stored = self.buckets.read(BUCKETS[app], library.key(file.key))
+            stored = self.buckets.read(BUCKETS[app], repository.key(file.key))
             if stored is None or stored.body not in truth[file.path]:
                 self.wrong.append(f"{name} is ready and {file.key} is {'gone' if stored is None else 'another'}")
             elif stored.etag != file.etag and not self.buckets.opaque:
@@ -379,13 +379,13 @@ class World:
                 self.wrong.append(f"{app}: no snapshot can be taken: {made}")
 
     def _nothing_is_left(self, app: str) -> None:
-        library, known = self.library(app), self.catalog(app)
-        needed = {library.catalog_key} if known.serial else set()
+        repository, known = self.repository(app), self.catalog(app)
+        needed = {repository.catalog_key} if known.serial else set()
         for name in known.ready():
-            needed.add(library.manifest_key(name))
-            found = self.buckets.read(BUCKETS[app], library.manifest_key(name))
+            needed.add(repository.manifest_key(name))
+            found = self.buckets.read(BUCKETS[app], repository.manifest_key(name))
             if found is not None:
-                needed |= {library.key(file.key) for file in _parse(found.body, name).files}
+                needed |= {repository.key(file.key) for file in _parse(found.body, name).files}
         there = {
             key for place in ("snapshots", "objects") for key in self.buckets.keys(BUCKETS[app], f"apps/{app}/{place}/")
         }

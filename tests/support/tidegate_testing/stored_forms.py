@@ -50,7 +50,7 @@ class Form:
         assert self.write is not None
         assert_written(self.name, self.write(self.value), to_the_byte=self.to_the_byte)
 
-    def assert_told(self) -> None:
+    def assert_reported(self) -> None:
         """Assert that the golden copy has each field that there is, at something else than its default."""
         left = untold(self.value)
         assert left == [], f"{self.name}.json says nothing of {', '.join(left)}. {RULE}"
@@ -101,12 +101,12 @@ def with_more(name: str, value: Any) -> bytes:
 
 def untold(value: Any) -> list[str]:
     """Return the fields that stand at their default, or at nothing, in all objects of a kind within ``value``."""
-    told: dict[str, bool] = {}
+    reported: dict[str, bool] = {}
     for each in _objects(value):
         for field in dataclasses.fields(each):
             name = f"{type(each).__name__}.{field.name}"
-            told[name] = told.get(name, False) or _is_told(field, getattr(each, field.name))
-    return sorted(name for name, is_told in told.items() if not is_told)
+            reported[name] = reported.get(name, False) or _is_reported(field, getattr(each, field.name))
+    return sorted(name for name, is_reported in reported.items() if not is_reported)
 
 
 def _with_more(document: Any, value: Any) -> Any:
@@ -133,7 +133,7 @@ def _objects(value: Any) -> Iterator[Any]:
         yield from _objects(part)
 
 
-def _is_told(field: dataclasses.Field[Any], value: Any) -> bool:
+def _is_reported(field: dataclasses.Field[Any], value: Any) -> bool:
     if field.default is not dataclasses.MISSING:
         return bool(value != field.default)
     if field.default_factory is not dataclasses.MISSING:

@@ -153,8 +153,8 @@ class Bench:
             wait_for(f"batch {until}", lambda: self._is_over(query, checkpoint, until), 600, 0.05)
         finally:
             query.stop()
-        told = query.recentProgress
-        self.rows_of_state |= {each.batchId: [of.numRowsTotal for of in each.stateOperators] for each in told}
+        reported = query.recentProgress
+        self.rows_of_state |= {each.batchId: [of.numRowsTotal for of in each.stateOperators] for each in reported}
         found = query.exception()
         if found is not None:
             raise found
@@ -186,7 +186,7 @@ class Bench:
                     conf.set(key, earlier)
 
 
-def look_at(checkpoint: Path, batch: int) -> CheckpointAt:
+def read_batch(checkpoint: Path, batch: int) -> CheckpointAt:
     """Return what ``batch`` of a checkpoint on this machine needs."""
     return needed_files(listing(checkpoint), lambda path: (checkpoint / path).read_bytes(), batch)
 

@@ -28,7 +28,7 @@ from tidegate_spark.contract.rehearsal_protocol import RehearsalEnd, RehearsalRe
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_testing.cluster_simulation import DRIVER, Cluster
 from tidegate_testing.observations import ended_with
-from tidegate_testing.rehearsals import FAILED, PASSED, config_of, words
+from tidegate_testing.rehearsals import FAILED, PASSED, config_of, texts
 
 BUDGET = 2
 """Failures of one pod that are answered by another start."""
@@ -158,7 +158,7 @@ class UpgradeCluster(Cluster):
         """Have each rehearsal that runs come to a result; returns whether one did."""
         for pod in self._rehearsing():
             failed = pod.spec_hash == self.broken
-            said = words(FAILED) if failed else words(PASSED, Reason.COMPLETED)
+            said = texts(FAILED) if failed else texts(PASSED, Reason.COMPLETED)
             self._end_rehearsal(pod, Exit(1 if failed else 0, "Error", said, self.now), leaves=False)
             return True
         return False
@@ -194,7 +194,7 @@ class UpgradeCluster(Cluster):
         """No input comes in time."""
         end = RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.NO_INPUT)
         for pod in self._rehearsing():
-            self._end_rehearsal(pod, Exit(143, "Error", words(end, Reason.STOPPED), self.now), leaves=False)
+            self._end_rehearsal(pod, Exit(143, "Error", texts(end, Reason.STOPPED), self.now), leaves=False)
 
     def remove_rehearsal(self) -> None:
         """Somebody deletes the pod, by force."""
@@ -281,7 +281,7 @@ class UpgradeCluster(Cluster):
         observation = self.observe()
         self.broken = observation.spec_hash if observation is not None else ""
 
-    def mend_version(self) -> None:
+    def fix_version(self) -> None:
         """No version fails."""
         self.broken = ""
 

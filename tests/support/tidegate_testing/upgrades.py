@@ -141,7 +141,7 @@ def new_app(phase: UpgradePhase, **fields: Any) -> StreamingApp:
     return upgrading(edited(old, {IMAGE: B}), old, phase, **fields)
 
 
-def made_unusable(app: StreamingApp, **spec: Any) -> StreamingApp:
+def made_invalid(app: StreamingApp, **spec: Any) -> StreamingApp:
     """Return the application with an edit of which no pod can be made, and fields of spec.upgrade."""
     bad = edited(app, NO_POD)
     upgrade = msgspec.structs.replace(bad.spec.upgrade, **spec)

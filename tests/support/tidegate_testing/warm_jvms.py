@@ -62,7 +62,7 @@ class WarmJvm:
         content = door.read_bytes()
         port, length = struct.unpack_from(">ii", content)
         self._port, self._secret = port, content[8 : 8 + length].decode()
-        self._told = 0
+        self._reported = 0
 
     def begin(self, work_directory: Path) -> Mapping[str, str]:
         """Return the variables by which a driver finds it.
@@ -72,14 +72,14 @@ class WarmJvm:
         """
         self._work.unlink(missing_ok=True)
         self._work.symlink_to(work_directory)
-        self._told = self._log.stat().st_size
+        self._reported = self._log.stat().st_size
         return {"PYSPARK_GATEWAY_PORT": str(self._port), "PYSPARK_GATEWAY_SECRET": self._secret}
 
     @property
     def output(self) -> str:
         """What it has written for the driver that has it, or had it last."""
         with self._log.open("rb") as log:
-            log.seek(self._told)
+            log.seek(self._reported)
             return log.read().decode(errors="replace")
 
     @property

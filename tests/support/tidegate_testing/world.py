@@ -93,11 +93,11 @@ class World:
     def await_events(self, app: str, namespace: str, *reasons: str) -> None:
         """Wait until an application has these: they are published after the status that they are about."""
 
-        def told() -> bool:
+        def reported() -> bool:
             assert set(reasons) <= self.events(app, namespace)
             return True
 
-        wait_for(f"events {reasons} of {app}", told, timeout=120)
+        wait_for(f"events {reasons} of {app}", reported, timeout=120)
 
     def make_namespace(self, name: str) -> None:
         """Have a namespace with scripts and credentials, held to the restricted pod security standard."""
@@ -122,8 +122,8 @@ class World:
         pods = self.kubectl.list("pods", OPERATOR_NAMESPACE, SELECTOR)
         assert pods, f"no operator pod in {OPERATOR_NAMESPACE}"
         ended = [pod for pod in pods if any(c["restartCount"] for c in pod["status"]["containerStatuses"])]
-        look = ("logs", "-n", OPERATOR_NAMESPACE, "--previous", "--tail=40")
-        words = [self.kubectl.run(*look, pod["metadata"]["name"]) for pod in ended]
+        check = ("logs", "-n", OPERATOR_NAMESPACE, "--previous", "--tail=40")
+        words = [self.kubectl.run(*check, pod["metadata"]["name"]) for pod in ended]
         return [each for each in words if "part ended without leadership" not in each]
 
     # --- storage ------------------------------------------------------------------------------------------------------
@@ -198,13 +198,13 @@ class World:
 
     def diagnosis(self, namespace: str) -> str:
         """Return what one looks at when a test fails: resources, pods, events, and the operator's last lines."""
-        looks = (
+        checks = (
             ["get", "sapp,snap,pods", "-n", namespace, "-o", "wide"],
             ["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"],
             ["logs", "-n", OPERATOR_NAMESPACE, "-l", SELECTOR, "--tail=40"],
         )
         base = [str(self.kubectl.binary), "--kubeconfig", str(self.kubectl.kubeconfig)]
-        seen = [subprocess.run([*base, *look], capture_output=True, text=True, check=False) for look in looks]
+        seen = [subprocess.run([*base, *check], capture_output=True, text=True, check=False) for check in checks]
         return "\n\n".join(
-            f"kubectl {' '.join(look)}\n{s.stdout}{s.stderr}" for look, s in zip(looks, seen, strict=True)
+            f"kubectl {' '.join(check)}\n{s.stdout}{s.stderr}" for check, s in zip(checks, seen, strict=True)
         )

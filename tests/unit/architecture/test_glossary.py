@@ -1,5 +1,6 @@
 """Pages, charts, comments, docstrings and texts are in the glossary's words. Reads this project's files."""
 
+import ast
 import io
 import re
 import tokenize
@@ -32,6 +33,28 @@ ONLY_ON_PAGES = {
     "roll back": r"\b(?:takes?|taken|took|taking) (?:\w+ )?back\b",
 }
 """Likewise, for what people read who use Tidegate; in comments, these are also ordinary English."""
+IDENTIFIERS = {
+    "message, text, details": r"last_words|_?words_of",
+    "reported, events": r"_?told|_?is_told|RememberTold|TellOfMessage|tell_(?:notices|scaling)",
+    "service": r"_?desk|\w*Desk",
+    "store, queue, registry": r"_?book|\w+Book",
+    "repository": r"_?library|Library|reach_library",
+    "worker, manager, monitor": r"_?keeper|\w*Keeper",
+    "reader": r"_?looker|Looker",
+    "check, poll": r"_?look|looks|look_at|look_again_in|_?look_at_\w+|LookAgain|LOOK_SECONDS",
+    "metrics": r"_?figures|\w*Figures",
+    "fix": r"_?mend|mends|mended",
+    "repartitioning": r"dividing|divides",
+    "rejection, obstacle": r"unfit|Unfit|why_unfit",
+    "events, faults": r"weather|Weather|happenings?|HAPPENINGS?|Happening",
+    "restart budget, totals": r"FailureAccount|WorkAccount",
+    "unowned pods": r"Strangers",
+}
+"""What the glossary says -> a pattern of the names in code that it replaces, whole; modules, too."""
+NAMES_OF_OTHERS = {
+    "spark_app/tidegate_spark/queries/state/version_notices.py": {"told"},  # a stored form's key
+}
+"""Path -> names that stay, because they are stored."""
 NOT_HERE = (
     "tests/last_landing/",  # as it was landed
     "tests/unit/architecture/test_messages.py",  # they name what is not to be there
@@ -87,6 +110,30 @@ def replaced(texts: Mapping[str, str], phrases: Mapping[str, str]) -> list[str]:
     ]
 
 
+def names(text: str) -> set[str]:
+    """Return the names that a module defines: functions, classes, arguments, variables and attributes."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+    return found
+
+
+def replaced_names(path: str, text: str) -> list[str]:
+    """Return each name of a module that the glossary replaces, and what it has instead."""
+    compiled = {say: re.compile(pattern) for say, pattern in IDENTIFIERS.items()}
+    known = (names(text) | {Path(path).stem}) - NAMES_OF_OTHERS.get(path, set())
+    return sorted(
+        f"{path}: say {say!r}: {name}" for name in known for say, pattern in compiled.items() if pattern.fullmatch(name)
+    )
+
+
 def test_pages_are_in_the_glossarys_words() -> None:
     assert replaced(pages(), PAGES | ONLY_ON_PAGES) == []
 
@@ -111,3 +158,20 @@ def test_a_pin_is_only_what_keeps_files_from_spark() -> None:
 
 def test_names_in_code_are_no_prose() -> None:
     assert replaced({"planted.py": prose('mend(anew, "begins with")\n')}, PAGES) == []
+
+
+@pytest.mark.parametrize("folder", ["operator", "spark_app"])
+def test_names_in_the_product_are_in_the_glossarys_words(folder: str) -> None:
+    texts = _read((ROOT / folder).rglob("*.py"))
+    assert [each for path, text in texts.items() for each in replaced_names(path, text)] == []
+
+
+@pytest.mark.parametrize(
+    "planted", ["def look(told): ...", "class SnapshotDesk: ...", "self.figures = 1", "mended = 1"]
+)
+def test_a_planted_name_is_found(planted: str) -> None:
+    assert replaced_names("operator/planted.py", planted) != []
+
+
+def test_a_word_within_a_name_is_no_name() -> None:
+    assert replaced_names("operator/planted.py", "def look_up(passwords, recommended): ...") == []

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 OPERATOR, RUNTIME = "operator/tidegate", "spark_app/tidegate_spark"
 PACKAGES = (OPERATOR, RUNTIME)
 """With each module in them."""
-_NO_MESSAGE = frozenset({"LookAgain", "RetryLaterError", "must"})
+_NO_MESSAGE = frozenset({"ObserveAgain", "RetryLaterError", "must"})
 """Their texts go to the log of the operator."""
 _LEAST_SPACES = 2
 _WORD = re.compile(r"[^\W\d_]{2}")
@@ -30,7 +30,7 @@ _PARTS = frozenset({"startswith", "endswith", "partition", "rpartition", "split"
 _PARTS |= {"removeprefix", "removesuffix"}
 _THE_SAME = frozenset({"lower", "casefold", "strip", "lstrip", "rstrip"})
 _EXCEPTIONS = frozenset({"error", "exc", "e", "err"})
-NOT_OUR_WORDS = (
+FOREIGN_TEXTS = (
     r"can not|the version before|another version of before",
     r"\b(?:takes?|taken|took|taking) (?:\w+ ){0,2}back\b",
     r"\bdivid|\bmend\b|\banew\b|\bafresh\b|\bputs? off\b",
@@ -122,7 +122,7 @@ def outside(found: Mapping[str, str]) -> set[str]:
 
 def in_other_words(found: Mapping[str, str]) -> set[str]:
     """Return the sentences that have a phrase which the glossary replaces."""
-    pattern = re.compile("|".join(NOT_OUR_WORDS), re.IGNORECASE)
+    pattern = re.compile("|".join(FOREIGN_TEXTS), re.IGNORECASE)
     return {f"{path}: {text}" for path, source in found.items() for text in sentences(source) if pattern.search(text)}
 
 

@@ -87,11 +87,11 @@ def unknown(modules: Mapping[str, str]) -> set[str]:
                 if node.attr not in Reason.__members__ and node.attr not in dir(str):
                     found.add(f"{path}: Reason.{node.attr}")
             elif isinstance(node, ast.Call):
-                found |= {f"{path}: {word}" for word in _words_for_reasons(node)}
+                found |= {f"{path}: {word}" for word in _texts_for_reasons(node)}
     return found
 
 
-def _words_for_reasons(call: ast.Call) -> Iterable[str]:
+def _texts_for_reasons(call: ast.Call) -> Iterable[str]:
     """Return literals at the place of a call's reason: a word of our own form, whether it is registered or not."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == "log":

@@ -23,13 +23,13 @@ FULL_FOLDERS = {
 LONG_FUNCTIONS = {
     "operator/tidegate/app/rules/status.py::build_status": "one line a field",
     "operator/tidegate/autoscaling/algorithm/measured.py::_between": "one line a field",
-    "operator/tidegate/autoscaling/metrics.py::AutoscalingFigures.__init__": "one statement a metric",
-    "operator/tidegate/control/metrics.py::ControlFigures.__init__": "one statement a metric",
+    "operator/tidegate/autoscaling/metrics.py::AutoscalerMetrics.__init__": "one statement a metric",
+    "operator/tidegate/control/metrics.py::ControlMetrics.__init__": "one statement a metric",
     "operator/tidegate/pods/builders/driver_config.py::build_driver_config": "one line a field",
     "operator/tidegate/pods/records/read_pods.py::build_record": "one line a field",
-    "operator/tidegate/snapshots/metrics.py::SnapshotFigures.__init__": "one statement a metric",
+    "operator/tidegate/snapshots/metrics.py::SnapshotMetrics.__init__": "one statement a metric",
     "operator/tidegate/wiring/assembly.py::build_operator": "every part of the operator is made and connected here",
-    "operator/tidegate/wiring/metrics.py::Figures._make_figures_of_the_process": "one statement a metric",
+    "operator/tidegate/wiring/metrics.py::OperatorMetrics._make_process_metrics": "one statement a metric",
 }
 
 

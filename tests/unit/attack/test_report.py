@@ -6,8 +6,8 @@ import json
 import pytest
 
 from tests.attack.__main__ import NOT_HELD, OK, PROVES_NOTHING, exit_code
-from tests.attack.report import Result, Taken, figures, spread, summary, table
-from tests.attack.run import told
+from tests.attack.report import Result, Taken, results, spread, summary, table
+from tests.attack.run import reported
 
 GOOD = Taken("s", True, batch=7, seconds=1.0, cleaned=True, equal=True)
 FAILED = Taken("s", False, message="too fast")
@@ -53,7 +53,7 @@ def test_the_last_line_is_json_with_all_figures() -> None:
 
 
 def test_a_run_in_which_nothing_became_ready_has_figures() -> None:
-    assert figures(result(FAILED, of=1))["p99_seconds"] == 0
+    assert results(result(FAILED, of=1))["p99_seconds"] == 0
 
 
 def test_those_that_are_resumed_are_spread_over_the_run() -> None:
@@ -63,4 +63,4 @@ def test_those_that_are_resumed_are_spread_over_the_run() -> None:
 
 
 def test_a_line_that_is_half_written_is_not_read() -> None:
-    assert told("noise\ntold [3, [[1, 2, 3]]]\ntold [4, [[1") == {3: [(1, 2, 3)]}
+    assert reported("noise\ntold [3, [[1, 2, 3]]]\ntold [4, [[1") == {3: [(1, 2, 3)]}

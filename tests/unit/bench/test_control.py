@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.bench import control_figures as figures
-from tests.bench.control_figures import KAFKA, LONG, SHORT, STORAGE, WITH, WITHOUT, Burst, InForce, Latency, Use, Window
+from tests.bench import control_results as figures
+from tests.bench.control_results import KAFKA, LONG, SHORT, STORAGE, WITH, WITHOUT, Burst, InForce, Latency, Use, Window
 from tests.bench.intervals import Median, median, percentile
 
 
@@ -82,10 +82,10 @@ def test_what_a_task_has_not_written_down_wholly_is_not_read() -> None:
 def test_latencies_are_told_in_intervals_by_channel() -> None:
     found = figures.latencies(STORAGE, {1: 10.0, 2: 10.5}, {1: InForce(12.0, 7), 2: InForce(12.0, 7)}, {7: 12.4})
     assert [each.used for each in found] == [2.0, 1.5]
-    told = figures.latency([*found, Latency(KAFKA, 1.0, 1.2)], 2.0, 0.5)
-    assert (told["latency_p99_intervals"], told["latency_p50_intervals"]) == (1.0, 0.75)
-    assert told["latency_p99_intervals_committed"] == pytest.approx(1.2)
-    assert (told["latency_p99_intervals_kafka"], told["latency_batch_intervals"]) == (0.5, 0.25)
+    reported = figures.latency([*found, Latency(KAFKA, 1.0, 1.2)], 2.0, 0.5)
+    assert (reported["latency_p99_intervals"], reported["latency_p50_intervals"]) == (1.0, 0.75)
+    assert reported["latency_p99_intervals_committed"] == pytest.approx(1.2)
+    assert (reported["latency_p99_intervals_kafka"], reported["latency_batch_intervals"]) == (0.5, 0.25)
 
 
 def test_a_message_that_never_came_into_force_has_no_latency() -> None:

@@ -6,8 +6,8 @@ import pytest
 from prometheus_client import generate_latest
 
 from tests.bench.audit import Request
-from tests.bench.hostile_figures import ALONE, ARRIVING, PRESENT, Delays, Window, figures, latencies
-from tidegate.wiring.metrics import Figures
+from tests.bench.hostile_results import ALONE, ARRIVING, PRESENT, Delays, Window, latencies, results
+from tidegate.wiring.metrics import OperatorMetrics
 
 EDITOR, OPERATOR = "tidegate-bench", "tidegate-operator/"
 
@@ -48,7 +48,7 @@ def test_an_edit_without_an_answer_is_no_figure() -> None:
 
 
 def test_delays_are_read_from_what_the_operator_says_of_itself() -> None:
-    operator = Figures()
+    operator = OperatorMetrics()
     operator.observe_loop_delay(0.2)
     before = Delays.of(generate_latest(operator.registry).decode())
     for _ in range(99):
@@ -66,7 +66,7 @@ def test_each_way_is_compared_with_the_applications_alone() -> None:
         window(PRESENT, late=3.0),
         window(ARRIVING, mib=90.0),
     ]
-    found = figures(windows, {ALONE: [0.1, 0.2], PRESENT: [0.1, 0.4], ARRIVING: [0.3, 0.6]})
+    found = results(windows, {ALONE: [0.1, 0.2], PRESENT: [0.1, 0.4], ARRIVING: [0.3, 0.6]})
     assert (found["p50_ratio_present"], found["p99_ratio_present"]) == pytest.approx((1.0, 2.0))
     assert (found["p50_ratio_arriving"], found["p99_ratio_arriving"]) == pytest.approx((3.0, 3.0))
     assert (found["peak_rss_mib_alone"], found["peak_rss_mib_present"], found["peak_rss_mib_arriving"]) == (50, 60, 90)

@@ -1,6 +1,6 @@
 """Recovery's figures are ratios of medians within one mode, and its trials take turns."""
 
-from tests.bench.recovery import DOWN, MODES, UP, Trial, figures, samples
+from tests.bench.recovery import DOWN, MODES, UP, Trial, results, samples
 from tests.bench.turns import turns
 
 TRIALS = [
@@ -13,7 +13,7 @@ TRIALS = [
 
 
 def test_a_ratio_is_the_median_gap_over_the_median_cold_start_of_the_same_mode() -> None:
-    found = figures(TRIALS)
+    found = results(TRIALS)
     assert found["gap_ratio_operator_up"] == 22.0 / 20.0
     assert found["gap_ratio_operator_down"] == 22.0 / 25.0
     assert (found["gap_seconds_operator_up"], found["cold_start_seconds_operator_up"]) == (22.0, 20.0)

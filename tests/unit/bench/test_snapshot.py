@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.batch_files import BatchFiles
-from tests.bench.snapshot import FULL, KINDS, SNAPSHOTTING, WITHOUT, Snapshotting, Trial, Window, figures, samples
+from tests.bench.snapshot import FULL, KINDS, SNAPSHOTTING, WITHOUT, Snapshotting, Trial, Window, results, samples
 from tests.bench.turns import turns
 
 TRIALS = [
@@ -18,7 +18,7 @@ WINDOWS = [Window(WITHOUT, 100.0, 0), Window(SNAPSHOTTING, 98.0, 4), Window(FULL
 
 
 def test_ratios_are_those_of_medians() -> None:
-    found = figures(TRIALS, WINDOWS)
+    found = results(TRIALS, WINDOWS)
     assert (found["time_ratio"], found["second_time_ratio"]) == (1.0, 0.2)
     assert (found["second_bytes_ratio"], found["compacted_bytes_ratio"], found["compacted_files"]) == (0.06, 0.0, 0)
     assert (found["throughput_ratio"], found["throughput_ratio_full_copies"]) == (0.98, 0.8)
@@ -26,7 +26,7 @@ def test_ratios_are_those_of_medians() -> None:
 
 
 def test_without_windows_there_is_no_throughput() -> None:
-    assert "throughput_ratio" not in figures(TRIALS, [])
+    assert "throughput_ratio" not in results(TRIALS, [])
 
 
 def test_samples_are_json() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench.throughput import CLOSED, OPEN, SIGNED, Trial, figures, settings_of
+from tests.bench.throughput import CLOSED, OPEN, SIGNED, Trial, results, settings_of
 from tidegate.pods.spark.settings import CLOSED_PORTS
 from tidegate_spark.contract.protocol import SPARK_SECRET_SETTINGS
 
@@ -27,7 +27,7 @@ def test_the_signed_way_differs_in_the_cipher_alone() -> None:
 def test_a_ratio_is_the_median_of_those_of_trials_beside_each_other() -> None:
     slow_minute = [trial(OPEN, (4.0, 100)), trial(CLOSED, (5.0, 100)), trial(SIGNED, (4.0, 100))]
     fast_minutes = [trial(OPEN, (2.0, 100)), trial(CLOSED, (2.5, 100)), trial(SIGNED, (2.0, 100))] * 2
-    found = figures([*slow_minute, *fast_minutes])
+    found = results([*slow_minute, *fast_minutes])
     assert found["throughput_ratio_closed"] == pytest.approx(0.8)
     assert found["throughput_ratio_signed"] == 1.0
     assert (found["rows_per_second_open"], found["rows_per_second_closed"]) == (50.0, 40.0)

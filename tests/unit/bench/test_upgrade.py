@@ -3,7 +3,7 @@
 import json
 
 from tests.bench.turns import turns
-from tests.bench.upgrade import BY_HAND, MODES, UPGRADE, Trial, figures, gap_at, of_the_next_epoch, samples
+from tests.bench.upgrade import BY_HAND, MODES, UPGRADE, Trial, gap_at, of_the_next_epoch, results, samples
 from tidegate.app.builders.driver import build_driver_pod
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.commit_log import Batch
@@ -13,7 +13,7 @@ TRIALS = [Trial(UPGRADE, 22.0), Trial(BY_HAND, 20.0), Trial(BY_HAND, 90.0), Tria
 
 
 def test_the_ratio_is_that_of_the_median_gaps() -> None:
-    assert figures(TRIALS) == {"gap_ratio": 16.5 / 20.0, "gap_seconds_upgrade": 16.5, "gap_seconds_by_hand": 20.0}
+    assert results(TRIALS) == {"gap_ratio": 16.5 / 20.0, "gap_seconds_upgrade": 16.5, "gap_seconds_by_hand": 20.0}
 
 
 def test_every_sample_is_told_in_the_order_in_which_it_was_taken() -> None:

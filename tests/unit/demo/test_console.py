@@ -43,22 +43,24 @@ def test_the_headline_names_phase_reason_epoch_and_executors() -> None:
         "driver": {"restarts": 1},
         "executors": {"wanted": 2, "running": 1},
     }
-    told = "Running (ready), epoch 2, restarts 1, executors 1 of 2"
-    assert headline({"status": status}) == told
+    reported = "Running (ready), epoch 2, restarts 1, executors 1 of 2"
+    assert headline({"status": status}) == reported
 
 
 def on_a_terminal(*lines: str) -> list[str]:
     """What a terminal of 80 columns shows of lines that are said."""
     output = io.StringIO()
-    teller = Narrator(Console(file=output, width=80, force_terminal=True, no_color=True, highlight=False))
+    reporter = Narrator(Console(file=output, width=80, force_terminal=True, no_color=True, highlight=False))
     for line in lines:
-        teller.say(line)
+        reporter.say(line)
     return [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in output.getvalue().splitlines()]
 
 
 def test_a_long_line_wraps_below_itself_on_a_terminal() -> None:
-    told = "  temperature-control: Starting (not ready yet: DriverStarting), epoch 1, restarts 0, executors 0 of 2 [x]"
-    assert on_a_terminal(told) == [
+    reported = (
+        "  temperature-control: Starting (not ready yet: DriverStarting), epoch 1, restarts 0, executors 0 of 2 [x]"
+    )
+    assert on_a_terminal(reported) == [
         " 0:00    temperature-control: Starting (not ready yet: DriverStarting), epoch 1,",
         "         restarts 0, executors 0 of 2 [x]",
     ]
@@ -72,9 +74,9 @@ def test_every_decision_of_the_demo_is_one_line_of_a_terminal() -> None:
 
 def test_into_a_file_every_thing_is_one_line_without_control_characters() -> None:
     output = io.StringIO()
-    teller = Narrator(Console(file=output, width=20, highlight=False, soft_wrap=True))
-    with teller.step("a step whose title is longer than the file is wide", "remedy"):
-        teller.say("  something of the same length as that", "cyan")
+    reporter = Narrator(Console(file=output, width=20, highlight=False, soft_wrap=True))
+    with reporter.step("a step whose title is longer than the file is wide", "remedy"):
+        reporter.say("  something of the same length as that", "cyan")
     assert [line[7:].partition(" in ")[0] for line in output.getvalue().splitlines()] == [
         "a step whose title is longer than the file is wide …",
         "  something of the same length as that",
@@ -84,41 +86,41 @@ def test_into_a_file_every_thing_is_one_line_without_control_characters() -> Non
 
 def test_a_bar_can_be_shown_where_a_wait_was_shown_before() -> None:
     output = io.StringIO()
-    teller = Narrator(Console(file=output, width=80, force_terminal=True, highlight=False))
-    with teller.step("outer", "remedy", moving=False):
-        with teller.waiting("first"):
-            teller.say("one")
-        with teller.bar("readings", 10) as progress:
+    reporter = Narrator(Console(file=output, width=80, force_terminal=True, highlight=False))
+    with reporter.step("outer", "remedy", moving=False):
+        with reporter.waiting("first"):
+            reporter.say("one")
+        with reporter.bar("readings", 10) as progress:
             progress(10)
     assert "10/10" in output.getvalue()
 
 
 def test_a_step_that_fails_says_what_how_and_what_to_do() -> None:
-    teller, output = narrator()
-    with pytest.raises(StepFailedError) as caught, teller.step("Kafka broker", "make kafka-up"):
+    reporter, output = narrator()
+    with pytest.raises(StepFailedError) as caught, reporter.step("Kafka broker", "make kafka-up"):
         raise OSError("port [9092] is taken")
-    teller.failure(caught.value)
+    reporter.failure(caught.value)
     assert "FAILED: Kafka broker" in output.getvalue()
     assert "port [9092] is taken" in output.getvalue()
     assert "what to do: make kafka-up" in output.getvalue()
 
 
 def test_a_failure_inside_a_step_keeps_its_own_words() -> None:
-    teller, _ = narrator()
-    with pytest.raises(StepFailedError, match="the inner one"), teller.step("outer", "outer remedy"):
+    reporter, _ = narrator()
+    with pytest.raises(StepFailedError, match="the inner one"), reporter.step("outer", "outer remedy"):
         raise StepFailedError("the inner one", "detail", "inner remedy")
 
 
 def test_only_the_end_of_a_long_failure_is_shown() -> None:
-    teller, output = narrator()
-    teller.failure(StepFailedError("x", "\n".join(f"line {n}" for n in range(1000)), "y"))
+    reporter, output = narrator()
+    reporter.failure(StepFailedError("x", "\n".join(f"line {n}" for n in range(1000)), "y"))
     assert "line 999" in output.getvalue()
     assert "line 9\n" not in output.getvalue()
 
 
 def test_without_a_terminal_progress_is_a_line_at_each_quarter() -> None:
-    teller, output = narrator()
-    with teller.bar("readings", 1000) as progress:
+    reporter, output = narrator()
+    with reporter.bar("readings", 1000) as progress:
         for done in range(0, 1001, 10):
             progress(done)
     assert [line.split("readings: ")[1] for line in output.getvalue().splitlines()] == [

@@ -23,18 +23,18 @@ class Recorded(Kubernetes):
     """A cluster with the given operators, that writes down what it is told."""
 
     operators: tuple[dict[str, Any], ...] = ()
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     def ctl(self, *arguments: str, stdin: str | None = None, timeout: float = 60.0) -> str:
         if arguments[:2] == ("get", "crd"):
             return ""
         if arguments[:2] == ("get", "deployments"):
             return json.dumps({"items": list(self.operators)})
-        self.told.append(arguments[0])
+        self.reported.append(arguments[0])
         return ""
 
     def install_chart(self, release: str, *_: object, **__: object) -> None:
-        self.told.append(f"install {release}")
+        self.reported.append(f"install {release}")
 
 
 def cluster_with(*operators: dict[str, Any]) -> Recorded:
@@ -58,14 +58,14 @@ def have_tidegate(cluster: Recorded) -> tuple[bool, str]:
 def test_where_there_is_none_the_chart_is_installed() -> None:
     cluster = cluster_with()
     assert have_tidegate(cluster)[0]
-    assert cluster.told == ["install tidegate"]
+    assert cluster.reported == ["install tidegate"]
 
 
 def test_one_that_is_there_is_used_as_it_is_and_said_to_be() -> None:
     cluster = cluster_with(operator(""))
     own, said = have_tidegate(cluster)
     assert not own
-    assert cluster.told == ["rollout"]
+    assert cluster.reported == ["rollout"]
     assert "deployment gate in namespace gates, which serves all namespaces" in said
 
 
@@ -73,7 +73,7 @@ def test_beside_one_that_serves_other_namespaces_nothing_is_done_and_the_remedy_
     cluster = cluster_with(operator("team-a"))
     with pytest.raises(StepFailedError) as failed:
         have_tidegate(cluster)
-    assert cluster.told == []
+    assert cluster.reported == []
     assert "add the namespace demo to its watchNamespaces" in failed.value.remedy
 
 

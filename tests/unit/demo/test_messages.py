@@ -56,7 +56,7 @@ class Cluster(Kubernetes):
 
 
 def test_the_end_of_a_message_is_waited_for_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("devcluster.demo.messages.SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("devcluster.demo.messages.SECONDS_BETWEEN_POLLS", 0.0)
     cluster = Cluster(Path("kubectl"), Path("helm"), Path("kubeconfig"))
     messages = Messages(cluster, APPLICATION)
     messages.send("look", "dump-state")
@@ -67,7 +67,7 @@ def test_the_end_of_a_message_is_waited_for_and_not_for_ever(monkeypatch: pytest
 
 
 def test_a_message_that_is_in_the_log_need_not_be_in_force_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("devcluster.demo.messages.SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("devcluster.demo.messages.SECONDS_BETWEEN_POLLS", 0.0)
     monkeypatch.setattr(Cluster, "phases", ["Pending", "Published"])
     messages = Messages(Cluster(Path("kubectl"), Path("helm"), Path("kubeconfig")), APPLICATION)
     assert messages.await_log("look", 30)["phase"] == "Published"
@@ -77,12 +77,12 @@ def test_a_message_that_is_in_the_log_need_not_be_in_force_to_be_there(monkeypat
 
 
 def test_only_messages_to_the_demos_own_application_are_forgotten() -> None:
-    told: list[tuple[str, ...]] = []
+    reported: list[tuple[str, ...]] = []
 
     class Listening(Kubernetes):
         def ctl(self, *arguments: str, stdin: str | None = None, timeout: float = 60.0) -> str:
-            told.append(arguments)
+            reported.append(arguments)
             return ""
 
     Messages(Listening(Path("kubectl"), Path("helm"), Path("kubeconfig")), APPLICATION).forget()
-    assert told[0][:6] == ("delete", "ctl", "-n", "demo", "-l", "tidegate.dev/demo=flight-delays")
+    assert reported[0][:6] == ("delete", "ctl", "-n", "demo", "-l", "tidegate.dev/demo=flight-delays")

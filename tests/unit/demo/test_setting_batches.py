@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from devcluster.demo.scenario import Setting, iso
-from devcluster.demo.setting_batches import Ends, Found, batch_of, look
+from devcluster.demo.setting_batches import Ends, Found, batch_of, check
 
 START = datetime(2010, 3, 10, tzinfo=UTC)
 ENDS: Ends = {7: {0: 10, 1: 4}, 8: {0: 12, 1: 4}, 9: {0: 12, 1: 9}}
@@ -51,15 +51,15 @@ POSITIONS = {("seattle+0", at(hour)): (0, 9 + hour) for hour in range(4)}
 
 def test_a_decision_is_held_against_the_message_with_the_newest_setting_that_is_not_newer_than_its_reading() -> None:
     consumed = [decision(1), decision(2), decision(1)]
-    assert look(consumed, SENT, {"a": {"batch": 7}, "b": {"batch": 8}}, POSITIONS, ENDS) == Found(in_force=2)
-    late = look(consumed, SENT, {"a": {"batch": 7}, "b": {"batch": 9}}, POSITIONS, ENDS)
+    assert check(consumed, SENT, {"a": {"batch": 7}, "b": {"batch": 8}}, POSITIONS, ENDS) == Found(in_force=2)
+    late = check(consumed, SENT, {"a": {"batch": 7}, "b": {"batch": 9}}, POSITIONS, ENDS)
     assert late == Found(in_force=1, too_late=(decision(2)["id"],))
 
 
 def test_a_decision_without_a_setting_is_found() -> None:
-    found = look([decision(1)], {"b": SENT["b"]}, {"b": {"batch": 1}}, POSITIONS, ENDS)
+    found = check([decision(1)], {"b": SENT["b"]}, {"b": {"batch": 1}}, POSITIONS, ENDS)
     assert found == Found(too_late=(decision(1)["id"],))
 
 
 def test_decisions_of_which_the_checkpoint_tells_nothing_any_more_are_counted() -> None:
-    assert look([decision(0)], SENT, {"a": {"batch": 2}, "b": {"batch": 3}}, POSITIONS, ENDS) == Found(unknown=1)
+    assert check([decision(0)], SENT, {"a": {"batch": 2}, "b": {"batch": 3}}, POSITIONS, ENDS) == Found(unknown=1)

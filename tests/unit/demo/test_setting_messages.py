@@ -25,11 +25,11 @@ class Cluster(Kubernetes):
     """One in which a message is in a phase at the second look; it writes down what it is told."""
 
     phase: str = "Published"
-    told: list[dict[str, Any]] = field(default_factory=list)
+    reported: list[dict[str, Any]] = field(default_factory=list)
     looks: list[str] = field(default_factory=list)
 
     def ctl(self, *arguments: str, stdin: str | None = None, timeout: float = 60.0) -> str:
-        self.told.extend(json.loads(stdin or "")["items"])
+        self.reported.extend(json.loads(stdin or "")["items"])
         return ""
 
     def get(self, kind: str, name: str, namespace: str) -> dict[str, Any]:
@@ -37,12 +37,12 @@ class Cluster(Kubernetes):
         self.looks.append(name)
         if len(self.looks) % 2:
             return {"status": {"phase": "Pending"}}
-        return {"status": {"phase": self.phase, "sequence": len(self.told)}}
+        return {"status": {"phase": self.phase, "sequence": len(self.reported)}}
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setattr("devcluster.demo.messages.SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("devcluster.demo.messages.SECONDS_BETWEEN_POLLS", 0.0)
     return Cluster(Path("kubectl"), Path("helm"), Path("kubeconfig"))
 
 
@@ -56,7 +56,7 @@ def test_what_is_held_goes_as_one_message_and_is_told_of_when_the_log_has_it(clu
     for setting in SETTINGS[:3]:
         messages.hold(setting)
     assert (messages.publish(), len(cluster.looks)) == (3, 2)
-    (sent,) = cluster.told
+    (sent,) = cluster.reported
     assert sent["spec"]["appRef"] == {"name": "temperature-by-messages"}
     assert (sent["metadata"]["name"], sent["spec"]["type"]) == ("settings-000", "settings")
     assert sent["spec"]["payload"]["settings"] == [json.loads(encode(setting)) for setting in SETTINGS[:3]]
@@ -65,7 +65,7 @@ def test_what_is_held_goes_as_one_message_and_is_told_of_when_the_log_has_it(clu
 
 def test_where_nothing_is_held_nothing_is_sent(cluster: Cluster) -> None:
     assert sender(cluster).publish() == 0
-    assert cluster.told == []
+    assert cluster.reported == []
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Expired"])
@@ -104,7 +104,7 @@ def test_a_reading_goes_out_when_the_log_has_every_setting_before_it_and_no_sett
         def publish(self) -> int:
             count = super().publish()
             if count:
-                sent_before.append((len(cluster.told), len(producer.produced)))
+                sent_before.append((len(cluster.reported), len(producer.produced)))
             return count
 
     messages = Watched(Messages(cluster, APPLICATION), 30, lambda _: None)

@@ -138,18 +138,18 @@ def test_a_log_tail_is_short_and_a_missing_log_is_empty(tmp_path: Path) -> None:
 
 
 def test_rabbitmq_listens_where_the_cluster_is_and_erlang_on_loopback_alone() -> None:
-    told = configuration(LISTENERS, S3Keys("tidegate", "secret"))
-    assert f"listeners.tcp.1 = {LISTENERS.host}:5672\n" in told
-    assert "default_user = tidegate\ndefault_pass = secret\n" in told
+    reported = configuration(LISTENERS, S3Keys("tidegate", "secret"))
+    assert f"listeners.tcp.1 = {LISTENERS.host}:5672\n" in reported
+    assert "default_user = tidegate\ndefault_pass = secret\n" in reported
     assert "{inet_dist_use_interface, {127,0,0,1}}" in distribution(LISTENERS)
 
 
 def test_all_files_of_rabbitmq_are_in_its_folder(tmp_path: Path) -> None:
     (tmp_path / "usr/lib/erlang/erts-13.1/bin").mkdir(parents=True)
-    told = environment(tmp_path, FOLDER / "rabbitmq", LISTENERS)
-    places = {name: value for name, value in told.items() if "/" in value and name != "PATH"}
+    reported = environment(tmp_path, FOLDER / "rabbitmq", LISTENERS)
+    places = {name: value for name, value in reported.items() if "/" in value and name != "PATH"}
     assert all(value.startswith(f"{FOLDER}/rabbitmq") for value in places.values()), places
-    assert told["ERL_EPMD_ADDRESS"] == "127.0.0.1"
+    assert reported["ERL_EPMD_ADDRESS"] == "127.0.0.1"
 
 
 def test_erlang_is_found_where_it_was_unpacked(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_what_produces_it_on_a_cluster_is_a_test_there_and_asserts_what_a_user_r
     assert row.cluster.startswith("tests/e2e/")
     assert look_up(row.cluster)[0] == ""
     text = (ROOT / row.cluster.partition("::")[0]).read_text()
-    assert [words for words in row.reads if words not in text] == []
+    assert [message for message in row.reads if message not in text] == []
     assert f'"{row.reason}"' in text or f"{row.reason}: " in text
 
 

@@ -21,9 +21,9 @@ from tests.gate.changed import (
     matches,
     reached,
     read_table,
+    reported,
     reverse,
     select,
-    told,
     tracked,
 )
 from tests.gate.imports import Needs, read_graph
@@ -173,7 +173,7 @@ class TestThisCheckout:
     def test_imports_or_the_table_lead_from_every_file_to_its_tests(self, files: list[str], needs: Needs) -> None:
         # Together is as good as each alone: the first one that nobody knows ends it. Without what runs everything.
         table = read_table(TABLE.read_text())
-        narrow = [file for file in files if EVERYTHING not in told(file, table)]
+        narrow = [file for file in files if EVERYTHING not in reported(file, table)]
         assert len(files) - len(narrow) < 10
         assert select(narrow, needs, table, set(files)).everything == ""
 
@@ -194,7 +194,7 @@ class TestThisCheckout:
 
     def test_every_file_of_the_product_is_in_the_table(self, files: list[str]) -> None:
         table = read_table(TABLE.read_text())
-        assert [file for file in files if file.startswith(PRODUCT) and not told(file, table)] == []
+        assert [file for file in files if file.startswith(PRODUCT) and not reported(file, table)] == []
 
     def test_every_pattern_is_about_a_file_and_every_place_has_tests(self, files: list[str]) -> None:
         table = read_table(TABLE.read_text())

@@ -79,11 +79,11 @@ def cut_flights(draw: st.DrawFn) -> tuple[list[Record], list[int]]:
 
 @given(cut_flights(), st.integers(0, 6))
 def test_predictions_and_what_is_learned_are_the_oracles_however_the_input_is_cut(
-    cut: tuple[list[Record], list[int]], mended: int
+    cut: tuple[list[Record], list[int]], fixed: int
 ) -> None:
     records, ends = cut
     cuts = list(pairwise([0, *ends, len(records)]))
-    batches = [(records[a:b], BUILT_IN if number < mended else SECOND) for number, (a, b) in enumerate(cuts)]
+    batches = [(records[a:b], BUILT_IN if number < fixed else SECOND) for number, (a, b) in enumerate(cuts)]
     learned, predictions = run(batches)
     assert tallies(learned) == expected_state(records)
     comparison = check(Hindsight(records), predictions, [flights_oracle.BUILT_IN, Weights.of(MODEL)])

@@ -87,9 +87,9 @@ def test_a_dump_that_is_damaged_or_of_something_else_is_refused(place: Path) -> 
     with pytest.raises(DumpError, match=r"arrivals/0-days\.jsonl is not what the manifest says"):
         read_dump(folder(place))
     manifest = json.loads((place / "manifest.json").read_text())
-    for changed, words in (({"tables": manifest["tables"][:1]}, "no days, routes"), ({"format": "CSV"}, "is in CSV")):
+    for changed, message in (({"tables": manifest["tables"][:1]}, "no days, routes"), ({"format": "CSV"}, "is in CSV")):
         (place / "manifest.json").write_text(json.dumps(manifest | changed))
-        with pytest.raises(DumpError, match=words):
+        with pytest.raises(DumpError, match=message):
             read_dump(folder(place))
 
 
@@ -197,9 +197,9 @@ def hindsight() -> Hindsight:
 DAYS = Weights("days", -5.0, 20.0, 20.0, 5.0)
 
 
-def predictions(hindsight: Hindsight, mended_from: int) -> list[dict[str, Any]]:
+def predictions(hindsight: Hindsight, fixed_from: int) -> list[dict[str, Any]]:
     numbers = {flight.id: number for number, flight in enumerate(hindsight.flights())}
-    return list(hindsight.predictions(lambda flight: DAYS if numbers[flight] >= mended_from else BUILT_IN).values())
+    return list(hindsight.predictions(lambda flight: DAYS if numbers[flight] >= fixed_from else BUILT_IN).values())
 
 
 def test_predictions_that_are_due_agree_and_each_model_has_a_row(hindsight: Hindsight) -> None:
@@ -244,5 +244,5 @@ def test_one_minute_more_an_unknown_model_and_a_way_back_to_an_earlier_one_are_w
 def test_a_prediction_is_readable() -> None:
     prediction: dict[str, Any] = {"id": "UA1545@2013-01-01T10:15Z", "origin": "EWR", "dest": "IAH", "day": "2013-01-01"}
     prediction |= {"departureDelay": 2, "expected": -3.66, "model": "built-in"}
-    words = spoken(prediction)
-    assert words == "2013-01-01  UA1545  EWR-IAH  left 2 min late     expected 4 min early    (built-in)"
+    message = spoken(prediction)
+    assert message == "2013-01-01  UA1545  EWR-IAH  left 2 min late     expected 4 min early    (built-in)"

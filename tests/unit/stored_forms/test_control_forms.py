@@ -10,21 +10,21 @@ from tidegate_spark.contract.control_protocol import MessageReport, MessageState
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.envelope import entry_of
-from tidegate_spark.control.channels.pending_replies import ChannelBook, Ended, OpenMessage
+from tidegate_spark.control.channels.pending_replies import Ended, OpenMessage, PendingReplies
 from tidegate_spark.control.channels.pending_replies import Page as ChannelPage
 from tidegate_spark.control.channels.replies import reply_of
 from tidegate_spark.control.channels.transports import inbox
 from tidegate_spark.control.messages.accounts import Account
-from tidegate_spark.control.messages.ack_store import AccountBook
+from tidegate_spark.control.messages.ack_store import AckStore
 from tidegate_spark.control.messages.ack_store import Page as AccountPage
 from tidegate_spark.control_log.dedup_window import Known, Writer
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, Segment
 from tidegate_spark.control_log.log_objects import Base, LogObjects
 from tidegate_spark.control_log.reducer import Model, State, Verdict
 from tidegate_spark.control_writer.events import event_of
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.service.order_faults import trouble_of
-from tidegate_testing.control_log import library_in
+from tidegate_testing.control_log import repository_in
 from tidegate_testing.memory_store import Buckets
 from tidegate_testing.stored_forms import LATER, Form, assert_read, assert_written, each, each_written, stored
 
@@ -168,18 +168,18 @@ REPLY = {
 }
 
 
-def with_object(name: str, body: bytes) -> Library:
+def with_object(name: str, body: bytes) -> SnapshotRepository:
     """Return the library of an application that has one object."""
-    library = library_in(Buckets())
-    library.store.put(library.key(name), body)
-    return library
+    repository = repository_in(Buckets())
+    repository.store.put(repository.key(name), body)
+    return repository
 
 
-def written(write: Callable[[Library], object], name: str) -> bytes:
+def written(write: Callable[[SnapshotRepository], object], name: str) -> bytes:
     """Return what is written as one object of an application that has nothing."""
-    library = library_in(Buckets())
-    write(library)
-    found = library.store.get(library.key(name))
+    repository = repository_in(Buckets())
+    write(repository)
+    found = repository.store.get(repository.key(name))
     assert found is not None, name
     return found[0]
 
@@ -194,7 +194,7 @@ def segment_in(body: bytes) -> Segment:
 
 
 def put_segment(segment: Segment) -> bytes:
-    return written(lambda library: LogObjects(library).put_segment(segment.entries), SEGMENT_FILE)
+    return written(lambda repository: LogObjects(repository).put_segment(segment.entries), SEGMENT_FILE)
 
 
 def base_in(body: bytes) -> Base:
@@ -202,7 +202,7 @@ def base_in(body: bytes) -> Base:
 
 
 def put_base(base: Base) -> bytes:
-    return written(lambda library: LogObjects(library).put_base(base), BASE_FILE)
+    return written(lambda repository: LogObjects(repository).put_base(base), BASE_FILE)
 
 
 # --- what came of messages ---
@@ -211,30 +211,30 @@ ACKS_FILE, CHANNEL_FILE = "control/acks/000000000257.json", "control/channel.jso
 
 
 def accounts_in(body: bytes) -> AccountPage:
-    book, library = AccountBook(), with_object(ACKS_FILE, body)
-    return AccountPage(tuple(book.get(library, account.sequence) for account in ACCOUNTS.accounts))
+    store, repository = AckStore(), with_object(ACKS_FILE, body)
+    return AccountPage(tuple(store.get(repository, account.sequence) for account in ACCOUNTS.accounts))
 
 
 def put_accounts(page: AccountPage) -> bytes:
-    book = AccountBook()
+    store = AckStore()
     for account in page.accounts:
-        book.put(account)
-    return written(book.save, ACKS_FILE)
+        store.put(account)
+    return written(store.save, ACKS_FILE)
 
 
 def channel_in(body: bytes) -> ChannelPage:
-    book = ChannelBook()
-    book.load(with_object(CHANNEL_FILE, body), 0)
-    opened = tuple(OpenMessage(entry, book.accounts[entry.sequence]) for entry in book.open)
-    return ChannelPage(book.upto, opened, book.ready, book.received, book.ended)
+    replies = PendingReplies()
+    replies.load(with_object(CHANNEL_FILE, body), 0)
+    opened = tuple(OpenMessage(entry, replies.accounts[entry.sequence]) for entry in replies.open)
+    return ChannelPage(replies.upto, opened, replies.ready, replies.received, replies.ended)
 
 
 def put_channel(page: ChannelPage) -> bytes:
-    book = ChannelBook()
-    book.note([*(each.entry for each in page.open), *(each.entry for each in page.unsent)], page.upto)
-    book.end([each.report for each in page.unsent], answered=True)
-    book.accounts.update((each.entry.sequence, each.account) for each in page.open)
-    return written(book.save, CHANNEL_FILE)
+    replies = PendingReplies()
+    replies.note([*(each.entry for each in page.open), *(each.entry for each in page.unsent)], page.upto)
+    replies.end([each.report for each in page.unsent], answered=True)
+    replies.accounts.update((each.entry.sequence, each.account) for each in page.open)
+    return written(replies.save, CHANNEL_FILE)
 
 
 FORMS = [
@@ -262,7 +262,7 @@ def test_a_field_of_a_later_version_changes_nothing(form: Form) -> None:
 
 @each_written(FORMS)
 def test_what_is_stored_tells_of_every_field(form: Form) -> None:
-    form.assert_told()
+    form.assert_reported()
 
 
 def test_there_is_an_entry_of_each_kind() -> None:

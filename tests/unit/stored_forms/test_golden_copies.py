@@ -113,7 +113,7 @@ def test_a_value_that_is_read_otherwise_is_shown_with_the_rule() -> None:
 def test_a_field_that_is_added_can_be_read_without_and_asks_for_a_copy_with_it() -> None:
     grown = form_of(Grown(1, {"main": 2, "other": 0}))
     grown.assert_read()
-    for asserted in (grown.assert_written, grown.assert_told):
+    for asserted in (grown.assert_written, grown.assert_reported):
         with pytest.raises(AssertionError, match="add fields with a default"):
             asserted()
 

@@ -26,7 +26,7 @@ from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.lineages import attempts, lineage_mark, upgrade_pin
 from tidegate_spark.snapshots.manifest import Application, Manifest, QueryAt
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage import location_notes
 from tidegate_spark.storage import s3_client as storage
 from tidegate_spark.storage.claim import claiming, fence, fencing
@@ -122,19 +122,19 @@ class FenceObject:
         return "after"
 
 
-def application() -> Library:
+def application() -> SnapshotRepository:
     """Return the library of an application that has nothing."""
-    return Library(MemoryStore(Buckets(), "here"), "apps/orders", lambda seconds: None)
+    return SnapshotRepository(MemoryStore(Buckets(), "here"), "apps/orders", lambda seconds: None)
 
 
-def with_object(name: str, body: bytes) -> Library:
+def with_object(name: str, body: bytes) -> SnapshotRepository:
     """Return the library of an application that has one object."""
     own = application()
     own.store.put(own.key(name), body)
     return own
 
 
-def content(own: Library, name: str) -> bytes:
+def content(own: SnapshotRepository, name: str) -> bytes:
     """Return an object of an application's; it is there."""
     found = own.store.get(own.key(name))
     assert found is not None, name
@@ -258,11 +258,11 @@ def test_a_write_of_the_fence_whose_answer_was_lost_is_found_by_its_bytes() -> N
 # --- what a lineage starts from ---
 
 
-def fill(scene: Scene, own: Library, start_from: StartFrom, lineage: int) -> None:
+def fill(scene: Scene, own: SnapshotRepository, start_from: StartFrom, lineage: int) -> None:
     """Do what a driver does at its start in a new lineage."""
     config = driver_config("orders", "local:///main.py", PLACE, lineage=lineage, epoch=6, start_from=start_from)
-    tell: Callable[[str, str], None] = lambda reason, message: None  # noqa: E731
-    Filler(config, start_from, own, scene.library(), threading.Event(), tell, Copiers(1), LAYOUT, "4.1.0").fill()
+    report: Callable[[str, str], None] = lambda reason, message: None  # noqa: E731
+    Filler(config, start_from, own, scene.repository(), threading.Event(), report, Copiers(1), LAYOUT, "4.1.0").fill()
 
 
 def two_queries() -> Scene:
@@ -276,7 +276,7 @@ def test_what_a_lineage_was_filled_with_is_read_and_written_as_it_is_stored() ->
     assert_read("lineage-mark", marked("lineage-mark"), BEGUN_WITH)
     scene = two_queries()
     scene.take("nightly-1")
-    own = Library(MemoryStore(scene.buckets, "here"), "apps/fork", lambda seconds: None)
+    own = SnapshotRepository(MemoryStore(scene.buckets, "here"), "apps/fork", lambda seconds: None)
     fill(scene, own, StartFrom(Storage("s3://here/apps/orders"), "nightly-1", "fork-uid"), 1)
     assert_written("lineage-mark", content(own, "lineages/1.json"))
     assert lineage_mark.parent_of_first(own, 1) == BEGUN_WITH["parent"]
@@ -308,7 +308,7 @@ def test_what_a_later_version_adds_to_the_mark_of_a_lineage_is_read_and_kept(nam
 
 def test_the_batches_that_put_nothing_out_are_those_of_the_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     own = with_object("lineages/2.json", stored("lineage-mark-of-other-partitions"))
-    monkeypatch.setattr(launch_state, "reach_library", lambda storage, credentials: own)
+    monkeypatch.setattr(launch_state, "reach_repository", lambda storage, credentials: own)
     config = driver_config("orders", "local:///main.py", PLACE, lineage=2)
     assert launch_state.batches_without_output(config, None) == DIVIDED["withoutOutput"]
 
@@ -325,7 +325,7 @@ def intend(start_from: StartFrom) -> bytes:
     scene = two_queries()
     for query, batch in BATCHES.items():
         scene.store().put(f"{scene.root(query)}/offsets/{batch}", b'v1\n{}\n{"orders":{"0":200,"1":30}}')
-    own = scene.library()
+    own = scene.repository()
     # Somebody ran in the lineage that is taken back.
     lineage_mark.put(own, 1, BEGUN_WITH)
     fill(scene, own, start_from, 2)
@@ -343,7 +343,7 @@ def test_the_batches_that_a_lineage_ended_with_are_read_and_written_as_they_are_
     wanted = SnapshotOrder("up-1", exact=BATCHES, alone=True, holders=("up-1",), image="shop/orders:6")
     assert_read("upgrade-pin", noted(stored("upgrade-pin")), wanted)
     scene = two_queries()
-    upgrade_pin.order_of(scene.library(), "up-1", 1, "", LAYOUT)
+    upgrade_pin.order_of(scene.repository(), "up-1", 1, "", LAYOUT)
     assert_written("upgrade-pin", scene.content("upgrades/up-1.json"))
 
 
@@ -359,8 +359,8 @@ def test_the_locations_of_a_version_before_an_upgrade_are_read_and_written_as_th
     noted = with_object("upgrades/up-1.json", stored("upgrade-pin-with-locations"))
     assert_read("upgrade-pin-with-locations", upgrade_pin.locations(noted, "up-1"), LOCATIONS)
     scene = two_queries()
-    location_notes.begin_with(scene.library(), 1, LOCATIONS)
-    upgrade_pin.order_of(scene.library(), "up-1", 1, "", LAYOUT)
+    location_notes.begin_with(scene.repository(), 1, LOCATIONS)
+    upgrade_pin.order_of(scene.repository(), "up-1", 1, "", LAYOUT)
     assert_written("upgrade-pin-with-locations", scene.content("upgrades/up-1.json"))
 
 
@@ -396,7 +396,7 @@ def begin_attempt(order: Repartition) -> bytes:
 
 def test_a_lineage_that_was_being_made_lets_go_of_its_pin_by_what_is_stored() -> None:
     scene = two_queries()
-    own = scene.library()
+    own = scene.repository()
     scene.take("up-1")
     for body in (stored("repartition"), with_more("repartition", RECORD)):
         own.change(lambda it: catalog.hold(it, "up-1", attempts.holder_of(9)))
@@ -411,8 +411,8 @@ def test_a_lineage_that_was_being_made_lets_go_of_its_pin_by_what_is_stored() ->
 def note_outputs(outputs: Outputs) -> bytes:
     own = application()
     config = driver_config("orders", "local:///main.py", Storage(outputs.application), program=outputs.program)
-    book = output_registry.OutputBook(config, lambda: own)
-    assert [book.refusal_of(name, output) for name, output in outputs.queries.items()] == ["", ""]
+    registry = output_registry.OutputRegistry(config, lambda: own)
+    assert [registry.refusal_of(name, output) for name, output in outputs.queries.items()] == ["", ""]
     return content(own, "outputs.json")
 
 
@@ -443,7 +443,7 @@ def give_notice(notes: VersionNotes) -> bytes:
 
 # --- of a newer Tidegate ---
 
-NEWER: dict[str, Callable[[Library], object]] = {
+NEWER: dict[str, Callable[[SnapshotRepository], object]] = {
     "lineages/1.json": lambda own: lineage_mark.read(own, 1),
     "lineages/2.begin": lambda own: left_to_fill(own, 2),
     "upgrades/up-1.json": lambda own: upgrade_pin.order_of(own, "up-1", 1, "", LAYOUT),
@@ -562,4 +562,4 @@ def test_a_field_of_a_later_version_changes_nothing(form: Form) -> None:
 
 @each_written(FORMS)
 def test_what_is_stored_tells_of_every_field(form: Form) -> None:
-    form.assert_told()
+    form.assert_reported()

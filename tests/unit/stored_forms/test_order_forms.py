@@ -106,7 +106,7 @@ FORMS = [
 def test_an_order_is_read_and_written_as_it_is_sent(form: Form) -> None:
     form.assert_read()
     form.assert_written()
-    form.assert_told()
+    form.assert_reported()
 
 
 def parts_of(document: Any) -> Iterator[Any]:
@@ -240,11 +240,17 @@ def left_by(module: str, variables: dict[str, str], folder: Path) -> tuple[int, 
 def test_a_snapshot_pod_refuses_orders_with_a_field_that_it_does_not_know_each_by_its_id(tmp_path: Path) -> None:
     text = stored("snapshot-orders").decode().replace('"manual":true', f'"manual":true,"{LATER}":1')
     code, word = left_by("snapshot_pod", {ORDERS_VARIABLE: text}, tmp_path)
-    told = pods._parse(word)
+    reported = pods._parse(word)
     assert code == 0
-    assert told is not None
-    assert {report.id for report in told.snapshots} >= {"nightly-1", "nightly-0", "import-1", "nightly-1-verify", "e-1"}
-    for report in told.snapshots:
+    assert reported is not None
+    assert {report.id for report in reported.snapshots} >= {
+        "nightly-1",
+        "nightly-0",
+        "import-1",
+        "nightly-1-verify",
+        "e-1",
+    }
+    for report in reported.snapshots:
         assert (report.state, report.reason) == (SnapshotState.FAILED, Reason.ORDER_REFUSED)
         assert report.message.startswith(f"SnapshotOrders.take[0].{LATER}: not a known field; this runtime")
 
@@ -252,9 +258,9 @@ def test_a_snapshot_pod_refuses_orders_with_a_field_that_it_does_not_know_each_b
 def test_a_pod_that_repartitions_refuses_an_order_with_a_field_that_it_does_not_know(tmp_path: Path) -> None:
     text = json.dumps({**json.loads(stored("repartition")), LATER: 1})
     code, word = left_by("repartition_pod", {REPARTITION_VARIABLE: text}, tmp_path)
-    told = read_termination(Exit(code, "Error", word, NOW))
+    termination = read_termination(Exit(code, "Error", word, NOW))
     assert code == EXIT_APPLICATION
-    assert told is not None
-    assert told.repartition == RepartitionEnd(Reason.START_FAILED)
-    assert told.message.startswith(f"Repartition.{LATER}: not a known field; this runtime")
-    assert told.message.endswith("upgrade the runtime.")
+    assert termination is not None
+    assert termination.repartition == RepartitionEnd(Reason.START_FAILED)
+    assert termination.message.startswith(f"Repartition.{LATER}: not a known field; this runtime")
+    assert termination.message.endswith("upgrade the runtime.")

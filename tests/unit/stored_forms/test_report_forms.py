@@ -32,7 +32,7 @@ from tidegate_spark.contract.control_protocol import (
     QueryAcknowledgement,
     RabbitSettings,
 )
-from tidegate_spark.contract.json_form import Word, to_json
+from tidegate_spark.contract.json_form import OpenEnum, to_json
 from tidegate_spark.contract.protocol import (
     EXPECTS_STATE,
     OPENS_FROM_SNAPSHOT,
@@ -62,7 +62,7 @@ from tidegate_spark.contract.snapshot_protocol import (
     StateFacts,
 )
 from tidegate_spark.driver import start
-from tidegate_spark.driver.startup_failure import last_words
+from tidegate_spark.driver.startup_failure import startup_termination
 from tidegate_spark.process.progress import Commit, Ends, Leaving, Progress
 from tidegate_spark.process.redaction import Secrets, clean_report
 from tidegate_spark.process.termination import termination_text
@@ -141,7 +141,7 @@ TERMINATION = Termination(
         Reason.STATE_DIFFERS, 9, 500, {"main": RepartitionedQuery(41, 500, 4)}, 2, {"pin": 1.5, "spark": 20.25}
     ),
 )
-LAST_WORDS = Termination(
+STARTUP_TERMINATION = Termination(
     Reason.APPLICATION_FAILED, "The driver could not start: no pyspark", 6, "ModuleNotFoundError", committed=0
 )
 
@@ -254,7 +254,7 @@ def asked_snapshot_pod(body: bytes) -> Any:
     return asked(body, lambda client, pod: client.read_snapshot_pod(pod))
 
 
-def told_by_agent(report: AgentReport) -> bytes:
+def reported_by_agent(report: AgentReport) -> bytes:
     """Return what an agent answers whose driver has come to where the report says."""
     config = driver_config(
         report.app, "local:///main.py", PLACE, uid=report.uid, epoch=report.epoch, lineage=report.lineage
@@ -348,7 +348,7 @@ FORMS = [
     Form("agent-report-with-ends", WITH_ENDS, asked_agent, None),
     # From before it told which queries start empty each time.
     Form("agent-report-with-triggers", WITH_TRIGGERS, asked_agent, None),
-    Form("agent-report-with-empty-starts", WITH_EMPTY_STARTS, asked_agent, told_by_agent),
+    Form("agent-report-with-empty-starts", WITH_EMPTY_STARTS, asked_agent, reported_by_agent),
     # From before a place could be taken over.
     Form("termination", TERMINATION, ended, None),
     # From before it told whether there is anything that says where the application is.
@@ -364,11 +364,11 @@ FORMS = [
         lambda value: termination_text(value, Secrets()).encode(),
     ),
     # What writes it repeats the contract by hand, and can say no more than this.
-    Form("last-words", LAST_WORDS, ended, None),
-    Form("last-words-with-adoption", LAST_WORDS, ended, None),
-    Form("last-words-with-found-claim", LAST_WORDS, ended, None),
-    Form("last-words-with-batch-given-up", LAST_WORDS, ended, None),
-    Form("last-words-with-batch-failed", LAST_WORDS, ended, None),
+    Form("last-words", STARTUP_TERMINATION, ended, None),
+    Form("last-words-with-adoption", STARTUP_TERMINATION, ended, None),
+    Form("last-words-with-found-claim", STARTUP_TERMINATION, ended, None),
+    Form("last-words-with-batch-given-up", STARTUP_TERMINATION, ended, None),
+    Form("last-words-with-batch-failed", STARTUP_TERMINATION, ended, None),
     Form("snapshot-reports", SNAPSHOTS, asked_snapshot_pod, lambda it: word_of(it.snapshots, Secrets()).encode()),
 ]
 
@@ -390,11 +390,11 @@ def test_a_field_of_a_later_version_changes_nothing(form: Form) -> None:
 
 @each_written(FORMS)
 def test_what_is_told_tells_of_every_field(form: Form) -> None:
-    form.assert_told()
+    form.assert_reported()
 
 
 def test_the_words_of_a_driver_that_could_not_start_are_written_as_they_are_read() -> None:
-    words = last_words(ModuleNotFoundError("no pyspark"), stored("driver-config").decode())
+    words = startup_termination(ModuleNotFoundError("no pyspark"), stored("driver-config").decode())
     assert_written("last-words-with-batch-failed", words.encode())
 
 
@@ -411,16 +411,16 @@ REPORTS = [
     Form("snapshot-reports", SNAPSHOTS, left_by_pod, None),
 ]
 """What a runtime reports, and how the operator reads it."""
-NOT_A_WORD = ["", "OfALaterVersion", "running", "x" * 3000, "\x00", "Kubernetes\n", "__members__", "UNKNOWN"]
+NO_MEMBER = ["", "OfALaterVersion", "running", "x" * 3000, "\x00", "Kubernetes\n", "__members__", "UNKNOWN"]
 
 
-def with_words(value: Any, document: Any, word: str) -> Iterator[tuple[Any, Any]]:
+def with_message(value: Any, document: Any, word: str) -> Iterator[tuple[Any, Any]]:
     """Yield a report, and its document, with each word in turn replaced by one that is not known."""
-    if isinstance(value, Word | Reason):
+    if isinstance(value, OpenEnum | Reason):
         yield Reason.NONE if isinstance(value, Reason) and not word else type(value)["UNKNOWN"], word
     for name, part in parts_of(value):
         if isinstance(document, list) or name in document:
-            for other, text in with_words(part, document[name], word):
+            for other, text in with_message(part, document[name], word):
                 yield with_part(value, name, other), with_part(document, name, text)
 
 
@@ -441,15 +441,15 @@ def has_fields(value: Any) -> bool:
 
 
 @each(REPORTS)
-@pytest.mark.parametrize("word", NOT_A_WORD)
+@pytest.mark.parametrize("word", NO_MEMBER)
 def test_a_word_that_is_not_known_here_hides_nothing_else_of_a_report(form: Form, word: str) -> None:
-    changed = list(with_words(form.value, json.loads(stored(form.name)), word))
+    changed = list(with_message(form.value, json.loads(stored(form.name)), word))
     assert changed
     for value, document in changed:
         assert_read(form.name, form.read(json.dumps(document).encode()), value)
 
 
-@pytest.mark.parametrize("word", NOT_A_WORD[1:])
+@pytest.mark.parametrize("word", NO_MEMBER[1:])
 def test_all_words_of_a_report_may_be_unknown(word: str) -> None:
     document = json.loads(stored("agent-report"))
     for entry in (document, document["fault"], *document["snapshots"], *document["control"]["messages"]):
@@ -481,10 +481,10 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
     server = serve("127.0.0.1", 0, lambda: SNAPSHOTS.snapshots)
     assert server is not None
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{PROGRESS_PATH}") as answer:
-        told = json.loads(answer.read())
+        reported = json.loads(answer.read())
     server.close()
     whole = json.loads(stored("snapshot-reports"))
-    assert told == {"snapshots": [{**whole["snapshots"][0], "message": "", "spec": "", "queries": {}}]}
+    assert reported == {"snapshots": [{**whole["snapshots"][0], "message": "", "spec": "", "queries": {}}]}
 
 
 def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:

@@ -166,7 +166,7 @@ def test_a_field_of_a_later_version_changes_nothing(form: Form) -> None:
 
 @each_written(FORMS)
 def test_what_is_stored_tells_of_every_field(form: Form) -> None:
-    form.assert_told()
+    form.assert_reported()
 
 
 def test_the_catalog_that_is_stored_is_one_that_may_be() -> None:

@@ -127,7 +127,7 @@ def _without(version: str) -> tuple[str, tuple[PlainSecret, ...]]:
     return _of_short(version) if len(version) <= _SHORT else _of_long(version)
 
 
-def _look(version: str) -> tuple[str, tuple[PlainSecret, ...]]:
+def _find(version: str) -> tuple[str, tuple[PlainSecret, ...]]:
     try:
         fields = json.loads(version) if version else None
     except ValueError:
@@ -139,7 +139,7 @@ def _look(version: str) -> tuple[str, tuple[PlainSecret, ...]]:
     return (json.dumps(shown, sort_keys=True, separators=(",", ":")) if found else version), tuple(found)
 
 
-_of_short, _of_long = lru_cache(1024)(_look), lru_cache(8)(_look)
+_of_short, _of_long = lru_cache(1024)(_find), lru_cache(8)(_find)
 Note = Callable[[PlainSecret], None]
 
 

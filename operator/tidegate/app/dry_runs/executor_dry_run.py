@@ -30,19 +30,19 @@ class ExecutorDryRun:
     _known: dict[str, tuple[float, str]] = field(default_factory=dict)
     """Uid of a driver's pod -> until when an answer counts, and the server's words."""
 
-    async def look(self, o: Observation) -> str:
+    async def check(self, o: Observation) -> str:
         """Return the API server's words; empty if it holds nothing against such a pod, or nobody knows."""
         if o.driver is None:
             return ""
-        until, words = self._known.get(o.driver.uid, (0.0, ""))
+        until, message = self._known.get(o.driver.uid, (0.0, ""))
         if self.clock() < until:
-            return words
+            return message
         pod = executor_to_try(o)
         if pod is None:
             return ""
         answer = await self.client.try_out(collection_of(pod), pod, patience=PATIENCE)
-        words = answer.message if isinstance(answer, Forbidden | Invalid) else ""
+        message = answer.message if isinstance(answer, Forbidden | Invalid) else ""
         now = self.clock()
         self._known = {uid: each for uid, each in self._known.items() if now < each[0]}
-        self._known[o.driver.uid] = (now + LASTS, words)
-        return words
+        self._known[o.driver.uid] = (now + LASTS, message)
+        return message

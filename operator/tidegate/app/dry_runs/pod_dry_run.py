@@ -37,7 +37,7 @@ class _Answer:
     about: tuple[str, str, Resources]
     """Uid of the application, hash of the version, and what makes no version: what the pod gets that divides state."""
     until: float
-    unfit: PodRejection | None
+    rejection: PodRejection | None
     unknown: int
     """How often in a row there was none: a full quota or a webhook without dry runs may be there for ever."""
 
@@ -52,7 +52,7 @@ class PodDryRun:
     """Keeps what LimitRanges demand; None: nobody asks for that."""
     _known: dict[Key, _Answer] = field(default_factory=dict)
 
-    async def look(self, o: Observation) -> PodRejection | None:
+    async def check(self, o: Observation) -> PodRejection | None:
         """Return what is wrong with a pod of the spec's version in itself.
 
         None if nothing is, if nobody has to ask, or nothing is known: then the creation of the pod will tell. What
@@ -69,20 +69,20 @@ class PodDryRun:
         if known is None or known.about != about:
             known = _Answer(about, self.clock(), None, 0)
         if self.clock() < known.until:
-            return known.unfit
-        unfit, fine = await self._ask(o, pods)
-        certain = unfit is not None or len(fine) == len(pods)
-        if unfit is None and known.unfit is not None and known.unfit.role not in fine:
-            unfit = known.unfit  # nobody says that it is right by now: what runs would be stopped for it
+            return known.rejection
+        rejection, fine = await self._ask(o, pods)
+        certain = rejection is not None or len(fine) == len(pods)
+        if rejection is None and known.rejection is not None and known.rejection.role not in fine:
+            rejection = known.rejection  # nobody says that it is right by now: what runs would be stopped for it
         unknown = 0 if certain else known.unknown + 1
         now = self.clock()  # by now: an answer may have taken longer than it counts
         lasts = LASTS if certain else growing_pause(unknown, UNKNOWN_LASTS, LASTS)
-        if unfit is not None and unfit.missing:
+        if rejection is not None and rejection.missing:
             lasts = MISSING_LASTS
         # What counts no more is still of use where nobody answers; of applications that are gone it goes.
         self._known = {name: each for name, each in self._known.items() if now < each.until + LASTS}
-        self._known[key] = _Answer(about, now + lasts, unfit, unknown)
-        return unfit
+        self._known[key] = _Answer(about, now + lasts, rejection, unknown)
+        return rejection
 
     async def _ask(
         self, o: Observation, pods: Iterable[tuple[str, dict[str, Any]]]

@@ -85,7 +85,7 @@ class ReferenceChecks:
     clock: Callable[[], float] = time.monotonic
     _known: dict[Key, _Version] = field(default_factory=dict)
 
-    async def look(self, o: Observation) -> CheckedReferences:
+    async def check(self, o: Observation) -> CheckedReferences:
         """Return what is missing of what the spec's version refers to, and what of it is not known.
 
         Both are empty if nothing is about to be stopped for it.
@@ -104,7 +104,7 @@ class ReferenceChecks:
             found = await self._ask(o.app, kind, name, keys) if not silent else dict.fromkeys(keys, _Found.UNANSWERED)
             silent = _Found.UNANSWERED in found.values()
             known.objects[kind, name] = self._answer(found, before)
-        return _told(wanted, known)
+        return _checked(wanted, known)
 
     def _version(self, o: Observation) -> _Version:
         now = self.clock()
@@ -160,7 +160,7 @@ def _state(answer: _Content | Failure | None, key: str) -> _Found:
             return _Found.UNANSWERED if isinstance(answer, TRANSIENT) else _Found.UNCHECKED
 
 
-def _told(wanted: Iterable[Reference], known: _Version) -> CheckedReferences:
+def _checked(wanted: Iterable[Reference], known: _Version) -> CheckedReferences:
     states = {each: known.state_of(each) for each in wanted}
     missing = tuple(each for each, state in states.items() if state is _Found.MISSING)
     unchecked = tuple(each for each, state in states.items() if state in (_Found.UNCHECKED, _Found.UNANSWERED))

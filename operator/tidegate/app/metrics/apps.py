@@ -7,23 +7,23 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tidegate.app.metrics.lifecycle import Restart
-from tidegate.app.metrics.rehearsals import RehearsalFigures
-from tidegate.app.metrics.repartitions import RepartitionFigures
-from tidegate.app.metrics.upgrades import UpgradeFigures
+from tidegate.app.metrics.rehearsals import RehearsalMetrics
+from tidegate.app.metrics.repartitions import RepartitionMetrics
+from tidegate.app.metrics.upgrades import UpgradeMetrics
 
 App = tuple[str, str]
 """Namespace and name of an application."""
 _APP = ("namespace", "app")
 
 
-class AppFigures:
+class AppMetrics:
     """What is shown of each application, until it is gone."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register everything."""
-        self.upgrades = UpgradeFigures(registry)
-        self.rehearsals = RehearsalFigures(registry)
-        self.repartitions = RepartitionFigures(registry)
+        self.upgrades = UpgradeMetrics(registry)
+        self.rehearsals = RehearsalMetrics(registry)
+        self.repartitions = RepartitionMetrics(registry)
         self._phase = Gauge(
             "tidegate_app_phase", "1 for the phase an application is in.", (*_APP, "phase"), registry=registry
         )

@@ -12,7 +12,7 @@ App = tuple[str, str]
 _SECONDS = (10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 1800, 3600, 7200)
 
 
-class RepartitionFigures:
+class RepartitionMetrics:
     """Outcomes and durations of repartitions since the operator began."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

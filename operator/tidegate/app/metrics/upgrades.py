@@ -21,7 +21,7 @@ ENDS = frozenset(
 _SECONDS = (10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 1800, 3600, 7200)
 
 
-class UpgradeFigures:
+class UpgradeMetrics:
     """Outcomes and durations of changes of version since the operator began."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.app.actions import Action, DeleteExecutor, EnsureLaunchSecrets, RememberTold, RestoreLabels
+from tidegate.app.actions import Action, DeleteExecutor, EnsureLaunchSecrets, RememberReported, RestoreLabels
 from tidegate.app.observation import Observation, has_other_key, lacks_access, pods_of
 from tidegate.app.rules.launch.configuration import provide_again
 from tidegate.app.rules.upgrade.copying import order_copies
@@ -36,7 +36,7 @@ def keep_prerequisites(o: Observation, now: float) -> tuple[Action, ...]:
     return actions
 
 
-def look_after_configuration_in(o: Observation, now: float) -> float | None:
+def check_configuration_in(o: Observation, now: float) -> float | None:
     """Return in how many seconds the Secret of a driver that does not start is made again; None: nothing has to be."""
     driver = o.driver
     if driver is None or driver.phase != "Pending" or not driver.configuration_secret:
@@ -65,23 +65,25 @@ def restore_labels(o: Observation) -> tuple[Action, ...]:
     return (RestoreLabels(unlabelled),) if unlabelled else ()
 
 
-def look_after_labels_in(o: Observation) -> float | None:
+def check_labels_in(o: Observation) -> float | None:
     """Return in how many seconds pods are read once more that no watch reports; None: there are none."""
     return UNLABELLED_SECONDS if any(not pod.labelled for pod in pods_of(o)) else None
 
 
-def tell_notices(o: Observation, now: float) -> tuple[Action, ...]:
+def notice_events(o: Observation, now: float) -> tuple[Action, ...]:
     """Tell as events what the runtime wants people to know once."""
     if o.agent is None:
         return ()
     report = o.agent.report
-    known = o.memory.told[1] if o.memory.told[0] == report.epoch else 0
+    known = o.memory.reported[1] if o.memory.reported[0] == report.epoch else 0
     # The agent is the application's own process, so its notices are bounded.
     new = [notice for notice in report.notices[:MOST_NOTICES] if notice.sequence > known]
     if not new:
         return ()
-    told = tuple(PublishEvent(reason_from(n.reason), n.message, n.warning, f"{report.epoch}/{n.sequence}") for n in new)
-    return (*told, RememberTold(report.epoch, max(n.sequence for n in new)))
+    events = tuple(
+        PublishEvent(reason_from(n.reason), n.message, n.warning, f"{report.epoch}/{n.sequence}") for n in new
+    )
+    return (*events, RememberReported(report.epoch, max(n.sequence for n in new)))
 
 
 def _is_left_over(driver: PodRecord | None, executor: PodRecord) -> bool:
@@ -90,4 +92,4 @@ def _is_left_over(driver: PodRecord | None, executor: PodRecord) -> bool:
     return executor.finished and driver.running and executor.created_at < driver.start_time
 
 
-HOUSEKEEPING = (keep_prerequisites, remove_leftover_executors, order_copies, tell_notices)
+HOUSEKEEPING = (keep_prerequisites, remove_leftover_executors, order_copies, notice_events)

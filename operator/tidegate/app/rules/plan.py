@@ -14,22 +14,22 @@ from tidegate.app.observation import Observation
 from tidegate.app.rules.deleted import deletion, last_snapshot, origin_release
 from tidegate.app.rules.housekeeping import (
     HOUSEKEEPING,
-    look_after_configuration_in,
-    look_after_labels_in,
+    check_configuration_in,
+    check_labels_in,
     restore_labels,
 )
 from tidegate.app.rules.launch import configuration, launch
-from tidegate.app.rules.launch.plaintext_secrets import tell_secrets
+from tidegate.app.rules.launch.plaintext_secrets import secret_events
 from tidegate.app.rules.live import restarting, running, start_from, suspension
-from tidegate.app.rules.live.autoscaling import tell_scaling
+from tidegate.app.rules.live.autoscaling import scaling_events
 from tidegate.app.rules.live.availability import works
 from tidegate.app.rules.live.ended_driver import judge_crashed_driver, judge_ended_driver, replace_lost_driver
-from tidegate.app.rules.live.ignored_instances import tell_ignored_instances
-from tidegate.app.rules.live.ignored_periods import tell_ignored_periods
-from tidegate.app.rules.live.restarting import tell_cut_batch
+from tidegate.app.rules.live.ignored_instances import ignored_instances_event
+from tidegate.app.rules.live.ignored_periods import ignored_periods_event
+from tidegate.app.rules.live.restarting import cut_batch_event
 from tidegate.app.rules.pods import ends
 from tidegate.app.rules.pods.executors import rescale_live
-from tidegate.app.rules.schedule import look_at_schedule
+from tidegate.app.rules.schedule import evaluate_schedule
 from tidegate.app.rules.status import build_status, write_is_due_in
 from tidegate.app.rules.upgrade.adoption import adoption_event
 from tidegate.app.rules.upgrade.deferred_repartition import (
@@ -45,7 +45,7 @@ from tidegate.app.rules.upgrade.repartition import kept_condition, kept_event
 from tidegate.app.rules.upgrade.repartition_pod import hold_for_repartition, keep_repartition
 from tidegate.app.rules.upgrade.reporting import (
     apply_upgrade_to_condition,
-    is_told,
+    is_reported,
     reason_of,
     refuse_unknown_version,
     step_events,
@@ -80,9 +80,9 @@ RULES: tuple[Rule, ...] = (
     running.wait_for_driver_to_go,
     running.stop_driver_of_earlier_app,
     suspension.stop_driver_of_suspended,
-    running.keep_driver_of_unusable_spec,
+    running.keep_driver_of_invalid_spec,
     running.stop_driver_of_changed_spec,
-    restarting.disbelieve_old_news,
+    restarting.ignore_stale_pod,
     ends.obey_policy_never,
     replace_lost_driver,
     start_from.leave_empty_place,
@@ -138,31 +138,31 @@ def decide(observation: Observation, now: float) -> Plan:
             verdict = invalid_edit_condition(wanted, verdict, observation.app.status.upgrade)
     status = build_status(observation, verdict, now, runs=runs)
     due, of_step = write_is_due_in(stored, status, now), (*adoption_event(stored, step), *step_events(stored, step))
-    told = _tell(stored, verdict, status, of_step if deleted else (*of_step, *deferred_event(asked)))
+    events = _tell(stored, verdict, status, of_step if deleted else (*of_step, *deferred_event(asked)))
     actions: tuple[Action, ...] = (*before, *(() if deleted else _events_of_version(observation, now)))
     if verdict.launch:
         # Actions that can wait come after the pod.
-        told = (*told, *kept_event(observation, status))
-        actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *told)
+        events = (*events, *kept_event(observation, status))
+        actions = (*actions, RecordLaunch(status, verdict.unplanned), *verdict.after, *events)
     else:
         # Events come before the status, which marks them as published: a repeated event has the same name, while one
         # that a later conflict cut off would be lost.
         written = (WriteStatus(status),) if due == 0.0 else ()
-        actions = (*actions, *told, *written, *verdict.after)
-    schedule = look_at_schedule(observation, now)
+        actions = (*actions, *events, *written, *verdict.after)
+    schedule = evaluate_schedule(observation, now)
     of_schedule = () if verdict.launch else schedule.actions
     beside = NOTHING if deleted else _beside(observation, with_step(stored, step), now, of_schedule)
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
     again = 0.0 if step is not None else None
-    looks = (look_after_configuration_in(observation, now), look_after_labels_in(observation))
-    wake_after = earliest(verdict.wake_after, due or None, again, beside.wake_after, *looks, schedule.wake_after)
+    checks = (check_configuration_in(observation, now), check_labels_in(observation))
+    wake_after = earliest(verdict.wake_after, due or None, again, beside.wake_after, *checks, schedule.wake_after)
     return Plan(name, verdict.reason, verdict.message, (*actions, *beside.actions), wake_after, observation.spec_hash)
 
 
 def _events_of_version(o: Observation, now: float) -> tuple[Action, ...]:
     """Return the events about the version that is in force, whatever the verdict is."""
-    ignored = (*tell_ignored_instances(o, now), *tell_ignored_periods(o))
-    return (*tell_cut_batch(o, now), *tell_scaling(o, now), *ignored, *tell_secrets(o))
+    ignored = (*ignored_instances_event(o, now), *ignored_periods_event(o))
+    return (*cut_batch_event(o, now), *scaling_events(o, now), *ignored, *secret_events(o))
 
 
 def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[Action, ...]) -> Kept:
@@ -185,23 +185,23 @@ def _tell(
     observation: Observation, verdict: Verdict, status: StreamingAppStatus, of_step: tuple[PublishEvent, ...]
 ) -> tuple[Action, ...]:
     """Return the events about the verdict and about a step of an upgrade; the same thing is said once."""
-    told = _announce(observation, verdict, status)
-    return of_step if any(event.reason == verdict.reason for event in of_step) else (*of_step, *told)
+    events = _announce(observation, verdict, status)
+    return of_step if any(event.reason == verdict.reason for event in of_step) else (*of_step, *events)
 
 
-def _is_told_of_upgrade(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> bool:
+def _is_reported_with_upgrade(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> bool:
     """Return whether a verdict repeats what was told with the step of an upgrade: something else came in between."""
     upgrade = status.upgrade
     if upgrade is None or upgrade.phase is UpgradePhase.GATE or verdict.reason != reason_of(upgrade):
         return False  # the gate is no step's: a launch leads to it
-    return is_told(upgrade, observation.app.status.upgrade)
+    return is_reported(upgrade, observation.app.status.upgrade)
 
 
 def _announce(observation: Observation, verdict: Verdict, status: StreamingAppStatus) -> tuple[PublishEvent, ...]:
     old, new = observation.app.status.condition(Health.READY.value), status.condition(Health.READY.value)
     assert new is not None
     same = old is not None and old.reason == new.reason and observation.app.status.epoch == status.epoch
-    if same or _is_told_of_upgrade(observation, verdict, status):
+    if same or _is_reported_with_upgrade(observation, verdict, status):
         return ()
     # Since when it was otherwise, as stored: what recurs is told again, what is only decided again, later, is not.
     since = old.last_transition_time.timestamp() if old is not None else 0.0

@@ -38,7 +38,7 @@ REFUSED_PAUSE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleLook:
+class ScheduleDecision:
     """What to do about an application's schedule, and what to say of it."""
 
     status: ScheduleStatus | None = None
@@ -46,10 +46,10 @@ class ScheduleLook:
     wake_after: float | None = None
 
 
-NOTHING = ScheduleLook()
+NOTHING = ScheduleDecision()
 
 
-def look_at_schedule(o: Observation, now: float) -> ScheduleLook:
+def evaluate_schedule(o: Observation, now: float) -> ScheduleDecision:
     """Return what the schedule asks for now.
 
     Args:
@@ -71,8 +71,8 @@ def look_at_schedule(o: Observation, now: float) -> ScheduleLook:
     status = msgspec.structs.replace(status, next_schedule_time=_time(coming))
     wake = max(0.0, coming - now) if coming is not None else None
     if previous is None or previous <= _reached(status):
-        return ScheduleLook(status, wake_after=wake)
-    return _at_a_time(o, spec, ScheduleLook(status, wake_after=wake), previous, now)
+        return ScheduleDecision(status, wake_after=wake)
+    return _at_a_time(o, spec, ScheduleDecision(status, wake_after=wake), previous, now)
 
 
 def schedule_of(spec: SnapshotsSpec, uid: str) -> Schedule | Interval:
@@ -82,25 +82,29 @@ def schedule_of(spec: SnapshotsSpec, uid: str) -> Schedule | Interval:
     return Interval(spec.interval_seconds, uid)
 
 
-def _at_a_time(o: Observation, spec: SnapshotsSpec, look: ScheduleLook, slot: float, now: float) -> ScheduleLook:
+def _at_a_time(
+    o: Observation, spec: SnapshotsSpec, decision: ScheduleDecision, slot: float, now: float
+) -> ScheduleDecision:
     """Return what to do about a time that has come, or came while nobody looked."""
-    assert look.status is not None
+    assert decision.status is not None
     if o.app.status.epoch == 0:
-        return _dealt_with(look, slot, messages.NOT_STARTED)
+        return _dealt_with(decision, slot, messages.NOT_STARTED)
     if is_unchanged(o):
-        return _dealt_with(look, slot, messages.UNCHANGED)
+        return _dealt_with(decision, slot, messages.UNCHANGED)
     waits_for = next((s for s in _own(o) if not s.is_final), None)
     if waits_for is not None:
         # Its end wakes the application; then the time that came last counts.
         message = messages.snapshot_in_progress(waits_for.metadata.name)
-        return ScheduleLook(msgspec.structs.replace(look.status, message=message), wake_after=look.wake_after)
+        return ScheduleDecision(
+            msgspec.structs.replace(decision.status, message=message), wake_after=decision.wake_after
+        )
     name, refusal = scheduled_name(o.app.metadata.name, slot), o.memory.snapshot_refusal
     if refusal is not None and refusal.name == name:
         left = time_left(refusal.at, REFUSED_PAUSE, now)
         if left:
-            status = msgspec.structs.replace(look.status, message=refusal.message)
-            return ScheduleLook(status, wake_after=min(left, look.wake_after or left))
-    return ScheduleLook(look.status, (CreateSnapshot(build_scheduled(o.app, slot)),), look.wake_after)
+            status = msgspec.structs.replace(decision.status, message=refusal.message)
+            return ScheduleDecision(status, wake_after=min(left, decision.wake_after or left))
+    return ScheduleDecision(decision.status, (CreateSnapshot(build_scheduled(o.app, slot)),), decision.wake_after)
 
 
 def is_unchanged(o: Observation) -> bool:
@@ -110,8 +114,8 @@ def is_unchanged(o: Observation) -> bool:
         return False
     if is_damaged(newest):
         return False  # nothing can be started from it: another one is needed
-    told = o.agent.report.queries if o.agent is not None else ()
-    now = _taken_batches(told or o.app.status.queries)
+    reported = o.agent.report.queries if o.agent is not None else ()
+    now = _taken_batches(reported or o.app.status.queries)
     then = {query.name: query.batch_id for query in newest.status.queries}
     # The newest may have others as well, of queries that the application has no more.
     return bool(now) and now.items() <= then.items() and newest.status.app.lineage == lineage_of(o)
@@ -163,18 +167,18 @@ def _own(o: Observation) -> tuple[StreamSnapshot, ...]:
     )
 
 
-def _dealt_with(look: ScheduleLook, slot: float, message: str) -> ScheduleLook:
-    assert look.status is not None
-    status = msgspec.structs.replace(look.status, last_schedule_time=_time(slot), message=message)
-    return ScheduleLook(status, wake_after=look.wake_after)
+def _dealt_with(decision: ScheduleDecision, slot: float, message: str) -> ScheduleDecision:
+    assert decision.status is not None
+    status = msgspec.structs.replace(decision.status, last_schedule_time=_time(slot), message=message)
+    return ScheduleDecision(status, wake_after=decision.wake_after)
 
 
-def _invalid(o: Observation, text: str, why: str) -> ScheduleLook:
+def _invalid(o: Observation, text: str, why: str) -> ScheduleDecision:
     message = messages.schedule_invalid(why)
-    told = PublishEvent(Reason.SCHEDULE_INVALID, message, True, f"generation {o.app.metadata.generation}")
+    events = PublishEvent(Reason.SCHEDULE_INVALID, message, True, f"generation {o.app.metadata.generation}")
     known = o.app.status.snapshots
-    is_told = known is not None and known.message == message
-    return ScheduleLook(ScheduleStatus(schedule=text, message=message), () if is_told else (told,))
+    is_reported = known is not None and known.message == message
+    return ScheduleDecision(ScheduleStatus(schedule=text, message=message), () if is_reported else (events,))
 
 
 def _time(seconds: float | None) -> datetime.datetime | None:

@@ -33,14 +33,14 @@ from tidegate.app.rules.live.unused_offsets import offsets_condition
 from tidegate.app.rules.origin import lineage_to_launch, recorded_or_found, starts_elsewhere
 from tidegate.app.rules.pods.executors import running_executors, wanted_executors
 from tidegate.app.rules.pods.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES, last_batch, last_batches
-from tidegate.app.rules.schedule import look_at_schedule
+from tidegate.app.rules.schedule import evaluate_schedule
 from tidegate.app.rules.upgrade.record import adopted, recorded, with_recorded_versions
 from tidegate.app.rules.upgrade.repartition import with_progress, without_progress
 from tidegate.app.rules.upgrade.starting_offsets import ignored_offsets
 from tidegate.app.rules.upgrade.table import at_launch
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.conditions import build_conditions
-from tidegate.engine.rules.pauses import FIGURES_INTERVAL, time_left
+from tidegate.engine.rules.pauses import METRICS_INTERVAL, time_left
 from tidegate.pods.records.faults import last_report, read_termination
 from tidegate.pods.records.metadata import executor_selector
 from tidegate.pods.records.names import driver_pod_name
@@ -70,8 +70,8 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
     epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0)
     # Of a driver whose agent was not heard yet it is not known in which one it runs.
     lineage = lineage_to_launch(o) if verdict.launch else old.lineage
-    told = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
-    known = tuple(_at_the_end(query, o.driver) for query in told) if lineage == old.lineage else told
+    reported = tuple(_query(q) for q in report.queries) if report and report.queries else old.queries
+    known = tuple(_at_the_end(query, o.driver) for query in reported) if lineage == old.lineage else reported
     queries = () if verdict.launch else known
     listed = listed_queries(queries)
     is_new = bool(report and report.queries) or not queries
@@ -110,7 +110,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         last_snapshot=build_last_snapshot(o),
         last_stable=recorded(o.app.spec, old.last_stable),
         upgrade=with_recorded_versions(o.app.spec, upgrade),
-        snapshots=look_at_schedule(o, now).status,
+        snapshots=evaluate_schedule(o, now).status,
         control=control_status(o),
         autoscaling=autoscaling_status(o),
     )
@@ -124,7 +124,7 @@ def write_is_due_in(o: Observation, new: StreamingAppStatus, now: float) -> floa
     if old.executors != new.executors or _advised(old) != _advised(new):
         return time_left(o.memory.status_written_at, EXECUTORS_INTERVAL, now)
     if _progress(old) != _progress(new):
-        return time_left(o.memory.status_written_at, FIGURES_INTERVAL, now)
+        return time_left(o.memory.status_written_at, METRICS_INTERVAL, now)
     return None
 
 
@@ -191,9 +191,9 @@ def _state_partitions(o: Observation, verdict: Verdict, lineage: int) -> int:
     known, wanted = o.app.status, o.app.spec.state.partitions
     if not lineage:
         return 0
-    told = _told_partitions(o) if not verdict.launch else set()
-    if told:
-        return known.state_partitions if known.state_partitions in told else max(told)
+    reported = _reported_partitions(o) if not verdict.launch else set()
+    if reported:
+        return known.state_partitions if known.state_partitions in reported else max(reported)
     repartition = known.upgrade.repartition if known.upgrade is not None else None
     found = repartition is not None and repartition.result == RepartitionResult.NOT_NEEDED
     pin = known.upgrade.rollback_snapshot if known.upgrade is not None else None
@@ -207,7 +207,7 @@ def _state_partitions(o: Observation, verdict: Verdict, lineage: int) -> int:
     return known.state_partitions or wanted  # which an earlier operator did not write down, and nobody could change
 
 
-def _told_partitions(o: Observation) -> set[int]:
+def _reported_partitions(o: Observation) -> set[int]:
     """Return the numbers of partitions of the queries' state, of those that have committed a batch by now."""
     # What a late watch shows of an earlier epoch may be of another lineage.
     if o.agent is None or o.driver is None or o.driver.epoch < o.app.status.epoch:
@@ -234,8 +234,8 @@ def _applied_hash(o: Observation, verdict: Verdict) -> str:
     if verdict.launch:
         return o.spec_hash
     # What a late watch shows of an earlier epoch is not what was launched last.
-    told = o.driver is not None and o.driver.spec_hash and o.driver.epoch >= o.app.status.epoch
-    return o.driver.spec_hash if o.driver is not None and told else o.app.status.applied_spec_hash
+    reported = o.driver is not None and o.driver.spec_hash and o.driver.epoch >= o.app.status.epoch
+    return o.driver.spec_hash if o.driver is not None and reported else o.app.status.applied_spec_hash
 
 
 def _store(o: Observation, verdict: Verdict) -> str:
@@ -260,11 +260,11 @@ def _last_exit(driver: PodRecord | None) -> LastExit | None:
     ended = driver.ended if driver else None
     if driver is None or ended is None:
         return None
-    told = read_termination(ended)
+    termination = read_termination(ended)
     return LastExit(
-        reason=told.reason if told else driver.reason or ended.reason,
-        exception=told.exception if told else "",
-        message=told.message if told else driver.message,
+        reason=termination.reason if termination else driver.reason or ended.reason,
+        exception=termination.exception if termination else "",
+        message=termination.message if termination else driver.message,
         exit_code=ended.exit_code,
         completion_time=time_from_seconds(ended.completion_time),
     )
@@ -292,8 +292,8 @@ def _query(report: QueryReport) -> QueryStatus:
 def _at_the_end(query: QueryStatus, driver: PodRecord | None) -> QueryStatus:
     """Return the query with the batch that its driver's last words tell: nobody asks an agent that has ended."""
     # Of one that the kubelet started again it is not known yet whether it commits: its first batch is news.
-    told = last_report(driver)
-    last = told.batches.get(query.name, -1) if told else -1
+    reported = last_report(driver)
+    last = reported.batches.get(query.name, -1) if reported else -1
     seen = -1 if query.batch_id is None else query.batch_id
     return msgspec.structs.replace(query, batch_id=last) if last > seen else query
 

@@ -37,9 +37,9 @@ def summarize(settings: Settings, situation: Situation, result: Evaluation) -> s
 def explain(settings: Settings, situation: Situation, result: Evaluation) -> str:
     """Return one or two sentences: what is, why, and what would change it."""
     what = _what(settings, situation, result)
-    figures = _figures(settings, situation, result)
+    metrics = _metrics(settings, situation, result)
     missing = "" if result.step is Reason.EXECUTORS_MISSING else _missing(situation)
-    parts = (what, figures, _given_back(situation, result), _ceiling(situation, result), missing)
+    parts = (what, metrics, _given_back(situation, result), _ceiling(situation, result), missing)
     return " ".join(part for part in parts if part)
 
 
@@ -106,7 +106,7 @@ def _limited(settings: Settings, situation: Situation, result: Evaluation) -> st
             return f"{more}, but {_in_vain(situation, result)}. {_CAUSES}"
 
 
-def _figures(settings: Settings, situation: Situation, result: Evaluation) -> str:
+def _metrics(settings: Settings, situation: Situation, result: Evaluation) -> str:
     m = situation.measured
     if m is None or result.bounds is None or result.step in (Reason.RATE_UNKNOWN, Reason.MEASURING):
         return ""

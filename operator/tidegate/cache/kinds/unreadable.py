@@ -69,7 +69,7 @@ class InvalidResourceReporter:
         """Prepare."""
         self._client = client
         self._events = events
-        self._told: OrderedDict[str, str] = OrderedDict()
+        self._reported: OrderedDict[str, str] = OrderedDict()
         """Uids, and in which version each was told of, of those that take no status: nobody else remembers them."""
 
     async def read_again(self, key: Key) -> StreamingApp | None:
@@ -85,7 +85,7 @@ class InvalidResourceReporter:
             raise RetryLaterError(f"read of the application: {answer}")
         return answer
 
-    async def tell_all(self, found: Iterable[Unreadable], now: float, kind: str) -> None:
+    async def report_all(self, found: Iterable[Unreadable], now: float, kind: str) -> None:
         """Tell of each of these: none has to wait for another.
 
         Raises:
@@ -94,13 +94,13 @@ class InvalidResourceReporter:
         later: RetryLaterError | None = None
         for each in found:
             try:
-                await self.tell(each, now, kind)
+                await self.report(each, now, kind)
             except RetryLaterError as error:
                 later = error
         if later is not None:
             raise later
 
-    async def tell(self, app: Unreadable, now: float, kind: str = KIND) -> None:
+    async def report(self, app: Unreadable, now: float, kind: str = KIND) -> None:
         """Have an event and, if the API server takes them, conditions.
 
         Args:
@@ -112,7 +112,7 @@ class InvalidResourceReporter:
             RetryLaterError: the API server cannot now.
         """
         message = without_shapes(refusal_messages.unreadable(app.problem[:_LONGEST_PROBLEM]))
-        if _is_told(app, message) or self._told.get(app.metadata.uid) == app.metadata.resource_version:
+        if _is_reported(app, message) or self._reported.get(app.metadata.uid) == app.metadata.resource_version:
             return
         log.error(message, reason=Reason.INVALID_SPEC, kind=kind, resource=app.metadata.name)
         event = PublishEvent(Reason.INVALID_SPEC, message, True, f"generation {app.metadata.generation}")
@@ -132,12 +132,12 @@ class InvalidResourceReporter:
         if isinstance(answer, FAILURES):
             # The event has told it; a resource that breaks its own schema may take no status.
             log.warning("conditions not written", reason=Reason.INVALID_SPEC, why=str(answer))
-            self._told[app.metadata.uid] = app.metadata.resource_version
-            if len(self._told) > _REMEMBERED:
-                self._told.popitem(last=False)
+            self._reported[app.metadata.uid] = app.metadata.resource_version
+            if len(self._reported) > _REMEMBERED:
+                self._reported.popitem(last=False)
 
 
-def _is_told(app: Unreadable, message: str) -> bool:
+def _is_reported(app: Unreadable, message: str) -> bool:
     ready = app.ready
     return (ready.get("reason"), ready.get("message"), ready.get("observedGeneration")) == (
         Reason.INVALID_SPEC,

@@ -35,7 +35,7 @@ _LONGEST_PROBLEM = 500
 
 async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
     client: KubeClient,
-    figures: EventCounter,
+    metrics: EventCounter,
     kind: str,
     namespace: str,
     index: WatchedResources[R],
@@ -46,7 +46,7 @@ async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
 
     Args:
         client: of the API server.
-        figures: count the events.
+        metrics: count the events.
         kind: of the resources.
         namespace: where; empty for all namespaces.
         index: takes the resources in.
@@ -59,7 +59,7 @@ async def follow(  # noqa: PLR0913, PLR0917 - what differs between the kinds
         return _read(body, decode)  # one that cannot be read must not keep the others out
 
     async for change in Watch(client, path, "", read).changes():
-        figures.count_event(path.rpartition("/")[2])
+        metrics.count_event(path.rpartition("/")[2])
         if isinstance(change, Listed):
             for changed in index.replace(change.items, namespace, change.version):
                 wake(changed)

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from tidegate.cache.index import Index
-from tidegate.engine.outcome import LookAgain, Outcome
+from tidegate.engine.outcome import ObserveAgain, Outcome
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, Conflict, Forbidden, Invalid, NotFound
@@ -34,9 +34,9 @@ async def delete_pod(client: KubeClient, index: Index, pod: PodRecord) -> Outcom
     answer = await client.delete(path, pod.uid, pod.resource_version)
     if isinstance(answer, NotFound):
         index.remove_pod(pod)
-        return LookAgain("the pod is gone")
+        return ObserveAgain("the pod is gone")
     if isinstance(answer, Conflict):
-        return await _read_anew(client, index, pod, path)
+        return await _read_again(client, index, pod, path)
     if isinstance(answer, FAILURES):
         raise RetryLaterError(f"deletion of pod {pod.name}: {answer}")
     if msgspec.json.decode(answer, type=_Deleted).kind == "Pod":
@@ -48,7 +48,7 @@ async def restore_labels(client: KubeClient, index: Index, pods: Sequence[PodRec
     """Give pods the labels that they were given, if they are there and are those; other labels are left as they are.
 
     Returns:
-        LookAgain if anything is otherwise than it was observed; None if nothing could be restored.
+        ObserveAgain if anything is otherwise than it was observed; None if nothing could be restored.
 
     Raises:
         RetryLaterError: the API server cannot now.
@@ -63,9 +63,9 @@ async def _restore_labels(client: KubeClient, index: Index, pod: PodRecord) -> O
     answer = await client.merge_patch(path, {"metadata": {"uid": pod.uid, "labels": labels}}, Pod)
     if isinstance(answer, NotFound):
         index.remove_pod(pod)
-        return LookAgain("the pod is gone")
+        return ObserveAgain("the pod is gone")
     if isinstance(answer, Conflict | Forbidden | Invalid):
-        changed = await _read_anew(client, index, pod, path)
+        changed = await _read_again(client, index, pod, path)
         if _version_of(pod) not in map(_version_of, index.pods((pod.namespace, pod.app))):
             return changed
         # A role of an earlier chart has no patch. The pod goes on, and is read now and then: no watch reports it.
@@ -75,7 +75,7 @@ async def _restore_labels(client: KubeClient, index: Index, pod: PodRecord) -> O
         raise RetryLaterError(f"labels of pod {pod.name}: {answer}")
     index.put_pod(build_record(answer))
     log.info("labels restored that somebody took off or changed", pod=pod.name)
-    return LookAgain("the pod has its labels again")
+    return ObserveAgain("the pod has its labels again")
 
 
 def _version_of(pod: PodRecord) -> tuple[str, str]:
@@ -83,7 +83,7 @@ def _version_of(pod: PodRecord) -> tuple[str, str]:
     return pod.uid, pod.resource_version
 
 
-async def _read_anew(client: KubeClient, index: Index, pod: PodRecord, path: str) -> Outcome:
+async def _read_again(client: KubeClient, index: Index, pod: PodRecord, path: str) -> Outcome:
     answer = await client.get(path, Pod)
     if isinstance(answer, NotFound):
         index.remove_pod(pod)
@@ -93,4 +93,4 @@ async def _read_anew(client: KubeClient, index: Index, pod: PodRecord, path: str
         if answer.metadata.uid != pod.uid:
             index.remove_pod(pod)
         index.put_pod(build_record(answer))
-    return LookAgain("the pod has changed")
+    return ObserveAgain("the pod has changed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidegate.cache.index import Index
-from tidegate.cache.pods.strangers import Strangers
+from tidegate.cache.pods.unowned_pods import UnownedPods
 from tidegate.engine.resource_key import Key
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
@@ -16,7 +16,7 @@ _SELECTOR = ",".join(f"{name}={value}" for name, value in WATCHED.items())
 
 
 async def watch_pods(
-    client: KubeClient, figures: EventCounter, index: Index, wake: Callable[[Key], None], namespace: str
+    client: KubeClient, metrics: EventCounter, index: Index, wake: Callable[[Key], None], namespace: str
 ) -> None:
     """Keep the index's pods up to date, for ever.
 
@@ -24,15 +24,15 @@ async def watch_pods(
 
     Args:
         client: of the API server.
-        figures: count the events.
+        metrics: count the events.
         index: takes the pods in.
         wake: is told of each application that is to be looked at.
         namespace: where; empty for all namespaces.
     """
     watch = Watch(client, collection("Pod", namespace), _SELECTOR, read_record)
-    strangers = Strangers()
+    strangers = UnownedPods()
     async for change in watch.changes():
-        figures.count_event("pods")
+        metrics.count_event("pods")
         if isinstance(change, Listed):
             for pod in change.items:
                 strangers.note(pod)

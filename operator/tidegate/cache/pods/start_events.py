@@ -68,7 +68,7 @@ class StartEvents:
     steady: Callable[[], float] = time.monotonic
     _waits: dict[str, _Wait] = field(default_factory=dict)
 
-    async def look(self, pods: Iterable[PodRecord], patience: float) -> Delays:
+    async def check(self, pods: Iterable[PodRecord], patience: float) -> Delays:
         """Return what keeps the containers of pods from beginning, of those that wait for longer than ``patience``.
 
         Args:

@@ -74,14 +74,14 @@ def choose(
 
 
 def _pause_left(
-    o: ControlObservation, chosen: frozenset[str], forget: frozenset[str], told: frozenset[str], now: float
+    o: ControlObservation, chosen: frozenset[str], forget: frozenset[str], reported: frozenset[str], now: float
 ) -> float:
     since = ordered_seconds_ago(o, now)
     if o.memory.not_taken:
         return NOT_TAKEN_PAUSE - since
-    if not (chosen <= o.memory.ordered and forget <= o.memory.forgotten and told <= o.memory.told):
+    if not (chosen <= o.memory.ordered and forget <= o.memory.forgotten and reported <= o.memory.reported):
         return 0.0
-    return (ORDER_PAUSE if chosen or told else FORGET_PAUSE) - since
+    return (ORDER_PAUSE if chosen or reported else FORGET_PAUSE) - since
 
 
 def _fitting(line: Sequence[ControlMessage], room: int, size: int = _FRAME) -> tuple[ControlOrder, ...]:

@@ -9,7 +9,7 @@ from tidegate.api.control_message import MessagePhase, is_too_deep, is_too_large
 from tidegate.api.streaming_app import ControlSpec
 from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.control.rules import messages
-from tidegate.control.rules.from_channel import is_told
+from tidegate.control.rules.from_channel import is_reported
 from tidegate.control.rules.verdict import MessageVerdict, Seen, refers_to_its_app
 from tidegate.engine.rules.health import Health
 from tidegate_spark.contract.control_protocol import DEEPEST_PAYLOAD
@@ -34,7 +34,7 @@ def keep_final(s: Seen, now: float) -> MessageVerdict | None:
     if not s.message.is_final or status.phase is None:
         return None
     left = s.message.ended + retention_of(s) - s.at
-    if not is_told(s):
+    if not is_reported(s):
         return MessageVerdict(status.phase, Health.READY, Reason.NONE, "", silent=True)
     if left <= 0:
         return MessageVerdict(status.phase, Health.READY, Reason.NONE, "", retires=True, silent=True)

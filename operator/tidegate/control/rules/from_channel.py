@@ -31,8 +31,8 @@ _ID = re.compile("[0-9a-f]{32}")
 
 def asked_of(o: ControlObservation) -> tuple[AskedMessage, ...]:
     """Return the messages that a driver tells of, as many as one may: what answers is the application's own process."""
-    told = (o.agent.control.asked or ()) if o.agent is not None else ()
-    fit = (it for it in told if _ID.fullmatch(it.report.id) and it.type in CLUSTER_TYPES)
+    reported = (o.agent.control.asked or ()) if o.agent is not None else ()
+    fit = (it for it in reported if _ID.fullmatch(it.report.id) and it.type in CLUSTER_TYPES)
     return tuple(it for it in fit if len(it.payload.encode()) <= LONGEST_ASKED)[:MOST_ASKED]
 
 
@@ -55,11 +55,11 @@ def ends_of(o: ControlObservation, statuses: Iterable[tuple[str, ControlMessageS
     """
     ended = dict(statuses)
     names = [it.report.id for it in asked_of(o)]
-    told = [_end(name, ended[name]) for name in names if name in ended]
-    return (*told, *(_refused(name, o.memory.refused[name]) for name in names if name in o.memory.refused))
+    reported = [_end(name, ended[name]) for name in names if name in ended]
+    return (*reported, *(_refused(name, o.memory.refused[name]) for name in names if name in o.memory.refused))
 
 
-def is_told(s: Seen) -> bool:
+def is_reported(s: Seen) -> bool:
     """Return whether the driver knows its end: before that its resource may not go, or it would be made again."""
     if not s.message.is_from_channel or not refers_to_its_app(s):
         return True
@@ -67,11 +67,11 @@ def is_told(s: Seen) -> bool:
     return asked is not None and all(it.report.id != s.message.log_id for it in asked)
 
 
-def await_word(s: Seen, now: float) -> MessageVerdict | None:
+def await_report(s: Seen, now: float) -> MessageVerdict | None:
     """Wait for the driver to tell of it again; one that runs and does not know of it never will."""
     if not s.message.is_from_channel:
         return None
-    if takes_messages(s.o) and is_told(s):
+    if takes_messages(s.o) and is_reported(s):
         return MessageVerdict(MessagePhase.FAILED, Health.STALLED, Reason.MESSAGE_LOST, messages.lost())
     message = messages.from_channel(s.o.app_name)
     return MessageVerdict(s.waiting_phase, Health.RECONCILING, Reason.APP_NOT_RUNNING, message)
@@ -79,10 +79,10 @@ def await_word(s: Seen, now: float) -> MessageVerdict | None:
 
 def _end(name: str, status: ControlMessageStatus) -> MessageEnd:
     condition = status.condition(APPLIED)
-    reason, words = (condition.reason, condition.message) if condition is not None else ("", "")
+    reason, message = (condition.reason, condition.message) if condition is not None else ("", "")
     if status.phase is MessagePhase.APPLIED:
-        return MessageEnd(name, MessageState.DONE, message=words, results=dict(status.results))
-    return MessageEnd(name, _state(status.phase, reason_from(reason)), reason, words, dict(status.results))
+        return MessageEnd(name, MessageState.DONE, message=message, results=dict(status.results))
+    return MessageEnd(name, _state(status.phase, reason_from(reason)), reason, message, dict(status.results))
 
 
 def _state(phase: MessagePhase | None, reason: AnyReason) -> MessageState:
@@ -91,5 +91,5 @@ def _state(phase: MessagePhase | None, reason: AnyReason) -> MessageState:
     return MessageState.ROLLED_BACK if reason == Reason.ROLLED_BACK else MessageState.FAILED
 
 
-def _refused(name: str, words: str) -> MessageEnd:
-    return MessageEnd(name, MessageState.FAILED, Reason.MESSAGE_REFUSED, messages.resource_refused(words))
+def _refused(name: str, message: str) -> MessageEnd:
+    return MessageEnd(name, MessageState.FAILED, Reason.MESSAGE_REFUSED, messages.resource_refused(message))

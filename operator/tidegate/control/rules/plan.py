@@ -20,7 +20,7 @@ from tidegate.control.actions import (
     DeleteMessage,
     MakeMessage,
     MakeSnapshot,
-    TellOfMessage,
+    PublishMessageEvent,
     WriteMessageStatus,
 )
 from tidegate.control.observation import ControlObservation
@@ -48,7 +48,7 @@ MESSAGE_RULES: tuple[MessageRule, ...] = (
     ending.refuse_too_many,
     ending.let_expire,
     waiting.wait_for_app,
-    from_channel.await_word,
+    from_channel.await_report,
     waiting.wait_after_refusal,
     waiting.send,
     waiting.wait_for_driver,
@@ -167,7 +167,7 @@ def _announce(it: _Judged, status: ControlMessageStatus) -> list[ControlAction]:
         return []
     occasion = f"{new.last_transition_time.timestamp():.0f}"
     event = PublishEvent(verdict.reason, verdict.message, verdict.health is Health.STALLED, occasion)
-    return [TellOfMessage(message, event)]
+    return [PublishMessageEvent(message, event)]
 
 
 def _words(o: ControlObservation, writes: tuple[ControlAction, ...], dispatch: Dispatch, retired: int) -> str:

@@ -20,7 +20,7 @@ def build_message_status(s: Seen, verdict: MessageVerdict, offered: bool) -> Con
     """Return what the status should be; ``offered`` if the message is given to a driver after it was written."""
     old, metadata = s.message.status, s.message.metadata
     now = _time(s.at)
-    told = s.report if refers_to_its_app(s) else None
+    reported = s.report if refers_to_its_app(s) else None
     status = msgspec.structs.replace(
         old,
         phase=verdict.phase,
@@ -33,7 +33,7 @@ def build_message_status(s: Seen, verdict: MessageVerdict, offered: bool) -> Con
         expiration_time=_time(s.message.expires) if s.message.expires else None,
         completion_time=old.completion_time or (now if verdict.phase in FINAL else None),
     )
-    status = status if told is None else _with_report(status, told, now)
+    status = status if reported is None else _with_report(status, reported, now)
     return msgspec.structs.replace(status, results={**status.results, **_some(dict(verdict.results))})
 
 

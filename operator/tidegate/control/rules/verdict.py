@@ -11,7 +11,7 @@ from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.cache.kinds.open_resources import OpenCount
 from tidegate.control.observation import ControlObservation
 from tidegate.engine.rules.health import Health
-from tidegate.pods.records.record import seconds_since_told
+from tidegate.pods.records.record import seconds_since_notified
 from tidegate_spark.contract.control_protocol import MessageReport
 from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import AnyReason
@@ -84,4 +84,4 @@ def takes_messages(o: ControlObservation) -> bool:
 
 def ordered_seconds_ago(o: ControlObservation, now: float) -> float:
     """Return how long ago the driver process that runs now was told; infinity if it was not."""
-    return seconds_since_told(o.driver, o.memory.ordered_to, o.memory.ordered_at, now)
+    return seconds_since_notified(o.driver, o.memory.ordered_to, o.memory.ordered_at, now)

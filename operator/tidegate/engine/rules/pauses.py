@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.api.streaming_app import Metadata
 from tidegate.api.values.times import growing_pause
 
-FIGURES_INTERVAL = 60.0
+METRICS_INTERVAL = 60.0
 """Seconds between two writes of nothing but progress."""
 
 

@@ -41,11 +41,11 @@ class Complaint:
     by_limit_range: bool = False
 
 
-def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any], unread: str = "") -> Complaint:
+def complaint_of(message: str, app: StreamingApp, role: str, pod: Mapping[str, Any], unread: str = "") -> Complaint:
     """Return what the API server says of a pod in words about the spec.
 
     Args:
-        words: the API server's.
+        message: the API server's.
         app: the application, with the version of which the pod was made.
         role: the driver's, an executor's, or the one's that repartitions the state.
         pod: its manifest, as it was sent.
@@ -60,7 +60,7 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
             fields.append(field)
         return field or path
 
-    text = foreign_text.without_prefix(words)
+    text = foreign_text.without_prefix(message)
     if foreign_text.names_quantity(text) and (wrong := known.no_quantities()):
         return Complaint("; ".join(map(str, wrong)), tuple(each.field for each in wrong))
     if foreign_text.names_limit_range(text):
@@ -71,7 +71,7 @@ def complaint_of(words: str, app: StreamingApp, role: str, pod: Mapping[str, Any
         )
     typed = foreign_text.wrong_type(text)
     if typed is not None:
-        kind = messages.found_instead(_KINDS.get(typed.found, typed.found), _in_words(typed.expected))
+        kind = messages.found_instead(_KINDS.get(typed.found, typed.found), _spelled_out(typed.expected))
         text = f"{typed.before}{named(typed.path, typed.found)}: {kind}{typed.after}"
     else:
         text = foreign_text.with_paths(text, named)
@@ -93,7 +93,7 @@ def field_behind(path: str, app: StreamingApp, role: str, pod: Mapping[str, Any]
     return _Origin(app, role, pod).field(path)
 
 
-def _in_words(go_type: str) -> str:
+def _spelled_out(go_type: str) -> str:
     """Return the API server's name for a type as people know it."""
     bare = go_type.lstrip("*")
     if bare.startswith("["):
@@ -109,7 +109,7 @@ class _Origin:
     """Where the parts of a pod come from."""
 
     def __init__(self, app: StreamingApp, role: str, pod: Mapping[str, Any]) -> None:
-        of_executor, divides = role == ROLE_EXECUTOR, role == ROLE_REPARTITION
+        of_executor, repartitions = role == ROLE_EXECUTOR, role == ROLE_REPARTITION
         group = app.spec.executor if of_executor else app.spec.driver
         # What the pod that divides state takes of a template, it takes of the driver's; what wins comes first.
         own = EXECUTOR_FIELD if of_executor else DRIVER_FIELD
@@ -118,7 +118,7 @@ class _Origin:
             (COMMON_FIELD, app.spec.pod_template),
         )
         self.templates = tuple((field, template) for field, template in given if template)
-        self.resources_field = "spec.state.repartition.resources" if divides else f"spec.{role}.resources"
+        self.resources_field = "spec.state.repartition.resources" if repartitions else f"spec.{role}.resources"
         self._container, self._pod, self._app = role, pod, app
         self._of_tidegate = {
             "image": "spec.application.image",

@@ -125,8 +125,8 @@ def _opening(app: StreamingApp, lineage: int) -> str:
         return OPENS_FROM_SNAPSHOT
     if upgrade is None or upgrade.lineage != lineage:
         return OPENS_NOTHING
-    divided = upgrade.repartition
-    if divided is not None and divided.lineage == lineage and divided.result == RepartitionResult.COMPLETED:
+    repartition = upgrade.repartition
+    if repartition is not None and repartition.lineage == lineage and repartition.result == RepartitionResult.COMPLETED:
         return OPENS_REPARTITIONED
     # A record of one that was refused, or not launched, names the lineage that there was.
     launched = upgrade.phase in _LAUNCHED or (upgrade.phase is UpgradePhase.WITHDRAWN and upgrade.epoch > 0)

@@ -75,8 +75,8 @@ def last_report(pod: PodRecord | None) -> Termination | None:
 
 def has_completed(pod: PodRecord | None) -> bool:
     """Return whether a pod's main process has ended because its work is done."""
-    told = last_report(pod)
-    return told is not None and told.reason is Reason.COMPLETED
+    reported = last_report(pod)
+    return reported is not None and reported.reason is Reason.COMPLETED
 
 
 def blames_version(pod: PodRecord) -> bool:
@@ -95,8 +95,8 @@ def blames_version(pod: PodRecord) -> bool:
 
 def ended_for_all_versions(pod: PodRecord) -> bool:
     """Return whether the last end of the pod's main process is one that the previous version comes to as well."""
-    told = read_termination(pod.ended)
-    return told is not None and outlasts_rollback(told.reason)
+    termination = read_termination(pod.ended)
+    return termination is not None and outlasts_rollback(termination.reason)
 
 
 def has_unknown_termination(ended: Exit | None) -> bool:
@@ -128,11 +128,13 @@ def name_end(pod: PodRecord) -> Problem:
     ended = pod.ended
     if ended is None and not pod.reason and pod.init_ended is not None:
         return _init_problem(pod, pod.init_ended)  # the main process never began
-    told = read_termination(ended)
-    if told is not None and told.reason is Reason.STOPPED and pod.reason:
-        ended = told = None  # it stopped as asked; the kubelet has the cause
-    if told is not None:
-        return _with_remedy(told.reason, fault_messages.reported(told.exception, told.message), pod)
+    termination = read_termination(ended)
+    if termination is not None and termination.reason is Reason.STOPPED and pod.reason:
+        ended = termination = None  # it stopped as asked; the kubelet has the cause
+    if termination is not None:
+        return _with_remedy(
+            termination.reason, fault_messages.reported(termination.exception, termination.message), pod
+        )
     if ended is not None and ended.reason in _NOT_STARTED and ended.message:
         return Problem(Reason.CONTAINER_REFUSED, fault_messages.process_not_started(pod.name, ended.message))
     if pod.role == ROLE_PURGE:

@@ -124,15 +124,15 @@ def process_of(pod: PodRecord) -> str:
     return f"{pod.uid}/{pod.restarts}"
 
 
-def seconds_since_told(driver: PodRecord | None, told: str, at: float, now: float) -> float:
+def seconds_since_notified(driver: PodRecord | None, reported: str, at: float, now: float) -> float:
     """Return how long ago the driver process that runs now was told something; infinity if it was not.
 
     Args:
         driver: its pod.
-        told: the process that was told last, as :func:`process_of` names it.
+        reported: the process that was told last, as :func:`process_of` names it.
         at: when; one that is still to come was noted before somebody set the clock back.
         now: seconds since the epoch.
     """
-    if driver is None or told != process_of(driver) or at > now:
+    if driver is None or reported != process_of(driver) or at > now:
         return float("inf")
     return now - at

@@ -66,7 +66,7 @@ def let_go_of_import(o: SnapshotObservation, now: float) -> SnapshotVerdict | No
         return needed
     left = patience_left(metadata, now)
     if not left or pods.namespace_goes(o):
-        return _release(o, _tell_still_held(o))
+        return _release(o, _still_held_event(o))
     orders = SnapshotOrders(release=(ReleaseOrder(o.snapshot.status.snapshot_id, import_holder(metadata)),))
     verdict = pods.begin(o, orders, _DELETING, now) if pod is None else pods.follow(o, pod, _DELETING, now)
     return dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, left))
@@ -92,8 +92,8 @@ def cancel(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     """
     if not _is_retained(o):
         return None
-    told = [report.state for report in _reports(o) if report is not None]
-    if SnapshotState.HELD in told:
+    reported = [report.state for report in _reports(o) if report is not None]
+    if SnapshotState.HELD in reported:
         return _release(o)  # it was completed meanwhile, and has a holder
     _, verdict = first_verdict(REMOVING_RULES, o, now)
     left = patience_left(o.snapshot.metadata, now) or _pods_patience(o, verdict, now)
@@ -102,7 +102,7 @@ def cancel(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     # After a time without an operator it is tried all the same.
     if left or any(isinstance(action, CreateSnapshotPod | GiveOrders) for action in verdict.after):
         return dataclasses.replace(verdict, wake_after=earliest(verdict.wake_after, left or None))
-    return _release(o, _tell_kept(o, messages.not_in_time(PATIENCE, verdict.message)))
+    return _release(o, _retained_event(o, messages.not_in_time(PATIENCE, verdict.message)))
 
 
 def wait_for_forks(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -126,12 +126,12 @@ def judge_disposal(o: SnapshotObservation, now: float) -> SnapshotVerdict | None
     if report is None:
         return None
     if report.state is SnapshotState.DISPOSED:
-        return _release(o, _tell_disposed())
+        return _release(o, _disposed_event())
     if report.state is not SnapshotState.HELD:
         return None
     # A person may have released holders since; the next report has the remaining ones.
     again = agent_takes_orders(o) and bool(_released(o)) and ordered_seconds_ago(o, now) >= REMINDER
-    return _order(o, now) if again else dataclasses.replace(_held(o, report), wake_after=_next_look(o))
+    return _order(o, now) if again else dataclasses.replace(_held(o, report), wake_after=_next_check(o))
 
 
 def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -144,7 +144,7 @@ def judge_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         verdict = pods.follow(o, pod, _DELETING, now)
         return _with_way_out(o, verdict)
     if report.state is SnapshotState.DISPOSED:
-        return _release(o, _tell_disposed())
+        return _release(o, _disposed_event())
     completion_time = pod.ended.completion_time if pod.ended is not None else pod.created_at
     left = time_left(completion_time, HELD_PAUSE, now)
     again: tuple[SnapshotAction, ...] = () if left else (DeleteSnapshotPod(pod),)
@@ -163,7 +163,7 @@ def begin_pod(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return None
     if pods.namespace_goes(o):
         why = messages.namespace_terminating(o.snapshot.metadata.namespace)
-        return _release(o, _tell_kept(o, why))
+        return _release(o, _retained_event(o, why))
     return _with_way_out(o, pods.begin(o, _orders(o), _DELETING, now))
 
 
@@ -216,9 +216,9 @@ def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
         )
     waits = report is not None and report.state is SnapshotState.WAITING
     pause = REMINDER if waits else ORDER_PAUSE
-    told = since < pause and not o.memory.not_taken
+    reported = since < pause and not o.memory.not_taken
     health, message = Health.RECONCILING, messages.deleting(o.driver.name)
-    if waits and told and report is not None and report.reason:
+    if waits and reported and report is not None and report.reason:
         health, message = Health.STALLED, _not_disposed(o, report).message
     orders = GiveOrders(o.driver, _orders(o))
     return SnapshotVerdict(
@@ -226,8 +226,8 @@ def _order(o: SnapshotObservation, now: float) -> SnapshotVerdict:
         health,
         Reason.DISPOSING,
         message,
-        after=() if told else (orders,),
-        wake_after=pause - since if told else ORDER_PAUSE,
+        after=() if reported else (orders,),
+        wake_after=pause - since if reported else ORDER_PAUSE,
     )
 
 
@@ -242,7 +242,7 @@ def _released(o: SnapshotObservation) -> tuple[str, ...]:
     return tuple(sorted({holder.strip() for holder in named.split(",")} - {""}))
 
 
-def _next_look(o: SnapshotObservation) -> float | None:
+def _next_check(o: SnapshotObservation) -> float | None:
     return REMINDER if _released(o) else None
 
 
@@ -265,24 +265,24 @@ def _with_way_out(o: SnapshotObservation, verdict: SnapshotVerdict) -> SnapshotV
     return dataclasses.replace(verdict, message=_way_out(o, verdict.message))
 
 
-def _release(o: SnapshotObservation, *told: PublishEvent) -> SnapshotVerdict:
-    after: tuple[SnapshotAction, ...] = (*put_away(o, o.disposing), *told, RemoveFinalizer())
+def _release(o: SnapshotObservation, *events: PublishEvent) -> SnapshotVerdict:
+    after: tuple[SnapshotAction, ...] = (*put_away(o, o.disposing), *events, RemoveFinalizer())
     message = messages.NOTHING_LEFT
     return SnapshotVerdict(_DELETING, Health.RECONCILING, Reason.RELEASED, message, after=after, silent=True)
 
 
-def _tell_still_held(o: SnapshotObservation) -> PublishEvent:
+def _still_held_event(o: SnapshotObservation) -> PublishEvent:
     status, holder = o.snapshot.status, import_holder(o.snapshot.metadata)
     place = status.storage.uri if status.storage is not None else ""
     message = messages.still_held(status.snapshot_id, place, holder, ANNOTATION_RELEASE_HOLDERS)
     return PublishEvent(Reason.ORIGIN_STILL_HELD, message, True, "held")
 
 
-def _tell_disposed() -> PublishEvent:
+def _disposed_event() -> PublishEvent:
     return PublishEvent(Reason.SNAPSHOT_DISPOSED, messages.FILES_DELETED, False, "disposed")
 
 
-def _tell_kept(o: SnapshotObservation, why: str) -> PublishEvent:
+def _retained_event(o: SnapshotObservation, why: str) -> PublishEvent:
     place = o.snapshot.status.storage.uri if o.snapshot.status.storage is not None else ""
     message = messages.files_left(o.snapshot.status.snapshot_id, place, why)
     return PublishEvent(Reason.SNAPSHOT_RETAINED, message, True, "kept")

@@ -55,13 +55,13 @@ def write_out(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if pod is None:
         return _begin(o, kept, asked, now)
     if pod.name != export_pod_name(snapshot_id(o.snapshot.metadata), asked.nonce):
-        return _with_words(o, kept, asked, _remove_earlier(kept, pod), now)
+        return _with_message(o, kept, asked, _remove_earlier(kept, pod), now)
     ended = None if pod.terminating else _ended(o, asked, pod, now)
     if ended is not None:
         return _end(o, kept, ended)
     at_work = pods.follow(o, pod, kept.phase, now, messages.WORK_EXPORT)
     at_work = dataclasses.replace(at_work, wake_after=earliest(at_work.wake_after, _image_patience(pod, now)))
-    return _with_words(o, kept, asked, at_work, now)
+    return _with_message(o, kept, asked, at_work, now)
 
 
 def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -96,7 +96,7 @@ def _begin(o: SnapshotObservation, kept: SnapshotVerdict, asked: ExportSpec, now
         order = build_order(o.snapshot, o.app if refers_to_its_app(o) else None)
     except ValueError as error:
         return _end(o, kept, _failed(o.snapshot, asked, Reason.INVALID_SPEC, messages.export_invalid(error), now))
-    return _with_words(o, kept, asked, pods.begin(o, SnapshotOrders(export=(order,)), kept.phase, now), now)
+    return _with_message(o, kept, asked, pods.begin(o, SnapshotOrders(export=(order,)), kept.phase, now), now)
 
 
 def _remove_earlier(kept: SnapshotVerdict, pod: PodRecord) -> SnapshotVerdict:
@@ -105,7 +105,7 @@ def _remove_earlier(kept: SnapshotVerdict, pod: PodRecord) -> SnapshotVerdict:
     return SnapshotVerdict(kept.phase, kept.health, Reason.POD_REPLACED, message, after=gone)
 
 
-def _with_words(
+def _with_message(
     o: SnapshotObservation,
     kept: SnapshotVerdict,
     asked: ExportSpec,
@@ -211,7 +211,7 @@ def _failed(snapshot: StreamSnapshot, asked: ExportSpec, reason: Reason, message
 def _end(o: SnapshotObservation, kept: SnapshotVerdict, ended: Exporting) -> SnapshotVerdict:
     pod = o.exporting
     complete = ended.status == "True"
-    told = PublishEvent(
+    events = PublishEvent(
         Reason.SNAPSHOT_EXPORTED if complete else Reason.SNAPSHOT_NOT_EXPORTED,
         ended.message,
         not complete,
@@ -219,7 +219,7 @@ def _end(o: SnapshotObservation, kept: SnapshotVerdict, ended: Exporting) -> Sna
     )
     forgotten = () if is_to_be_verified(o.snapshot) else forget_refusal(o)
     gone: tuple[SnapshotAction, ...] = () if pod is None or pod.terminating else (DeleteSnapshotPod(pod),)
-    done: tuple[SnapshotAction, ...] = (told, CountExport(complete), *forgotten, *gone)
+    done: tuple[SnapshotAction, ...] = (events, CountExport(complete), *forgotten, *gone)
     return dataclasses.replace(kept, after=(*kept.after, *done), exporting=ended)
 
 

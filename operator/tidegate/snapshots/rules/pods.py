@@ -38,8 +38,8 @@ SILENT_PAUSE = 30.0
 
 def pods_report(o: SnapshotObservation, pod: PodRecord) -> SnapshotReport | None:
     """Return the last words of a pod about the snapshot, None if there are none."""
-    told = _parse(pod.ended.message) if pod.ended is not None else None
-    return find_report(told.snapshots, o.snapshot) if told is not None else None
+    reported = _parse(pod.ended.message) if pod.ended is not None else None
+    return find_report(reported.snapshots, o.snapshot) if reported is not None else None
 
 
 def has_done_its_work(pod: PodRecord) -> bool:
@@ -60,11 +60,11 @@ def follow(o: SnapshotObservation, pod: PodRecord, phase: SnapshotPhase, now: fl
     problem = name_start_problem(pod) or _name_failure(o, pod)
     if problem is not None:
         return SnapshotVerdict(phase, health_without_start(problem.reason), problem.reason, problem.message)
-    told = o.memory.progress
-    if told is not None and told.process == process_of(pod) and told.report.state is SnapshotState.COPYING:
+    reported = o.memory.progress
+    if reported is not None and reported.process == process_of(pod) and reported.report.state is SnapshotState.COPYING:
         what = work or (messages.WORK_VERIFY if phase is SnapshotPhase.READY else messages.WORK_COPY)
-        message = messages.pod_progress(pod.name, what, told.report.files, told.report.of_files)
-        return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_RUNNING, message, told.report)
+        message = messages.pod_progress(pod.name, what, reported.report.files, reported.report.of_files)
+        return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_RUNNING, message, reported.report)
     what = work or _WORK.get(phase, messages.WORK_IMPORT)
     return SnapshotVerdict(phase, Health.RECONCILING, Reason.POD_RUNNING, messages.pod_works(pod.name, what))
 
@@ -143,9 +143,9 @@ def _name_failure(o: SnapshotObservation, pod: PodRecord) -> Problem | None:
     """Return why the process in the pod ended, if the kubelet is to start it again."""
     if pod.ended is None or pod.ended.exit_code == 0 or pod.ready:
         return None
-    told = pods_report(o, pod)
-    if told is not None and told.message:
-        return Problem(told.reason or Reason.SNAPSHOT_POD_FAILED, messages.pod_retries(told.message, pod.name))
+    reported = pods_report(o, pod)
+    if reported is not None and reported.message:
+        return Problem(reported.reason or Reason.SNAPSHOT_POD_FAILED, messages.pod_retries(reported.message, pod.name))
     if _has_unknown_report(pod):
         return Problem(Reason.UNKNOWN_TERMINATION, messages.unknown_termination(pod.name))
     message = messages.pod_failed(pod.name, pod.namespace, pod.ended.exit_code)

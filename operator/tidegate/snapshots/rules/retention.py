@@ -50,14 +50,14 @@ def let_expire(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
         return None
     name = o.snapshot.metadata.name
     message = messages.expired(name, why)
-    told = PublishEvent(Reason.SNAPSHOT_EXPIRED, message, False, "expired")
+    events = PublishEvent(Reason.SNAPSHOT_EXPIRED, message, False, "expired")
     phase = o.snapshot.status.phase or SnapshotPhase.PENDING
     return SnapshotVerdict(
         phase,
         Health.RECONCILING,
         Reason.SNAPSHOT_EXPIRED,
         message,
-        after=(told, DeleteSnapshot(o.snapshot)),
+        after=(events, DeleteSnapshot(o.snapshot)),
         silent=True,
     )
 

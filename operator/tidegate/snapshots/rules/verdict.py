@@ -14,7 +14,7 @@ from tidegate.api.stream_snapshot import (
 )
 from tidegate.api.streaming_app import Phase
 from tidegate.engine.rules.health import Health
-from tidegate.pods.records.record import PodRecord, seconds_since_told
+from tidegate.pods.records.record import PodRecord, seconds_since_notified
 from tidegate.snapshots.actions import DeleteSnapshotPod, ForgetRefusal, SnapshotAction
 from tidegate.snapshots.observation import SnapshotObservation
 from tidegate_spark.contract.protocol import DriverState
@@ -119,7 +119,7 @@ def reason_of(report: SnapshotReport, usual: Reason) -> Reason:
 
 def ordered_seconds_ago(o: SnapshotObservation, now: float) -> float:
     """Return how long ago the driver process that runs now was told; infinity if it was not."""
-    return seconds_since_told(o.driver, o.memory.ordered_to, o.memory.ordered_at, now)
+    return seconds_since_notified(o.driver, o.memory.ordered_to, o.memory.ordered_at, now)
 
 
 def put_away(o: SnapshotObservation, pod: PodRecord | None) -> tuple[SnapshotAction, ...]:

@@ -37,7 +37,7 @@ def read_back(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if report is not None and pods.has_done_its_work(pod) and not pod.terminating:
         return _end(o, kept, report, (*forget_refusal(o), DeleteSnapshotPod(pod)))
     at_work = pods.follow(o, pod, kept.phase, now)
-    return _with_words(kept, at_work)
+    return _with_message(kept, at_work)
 
 
 def remove_leftover(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
@@ -54,10 +54,10 @@ def _begin(o: SnapshotObservation, kept: SnapshotVerdict, now: float) -> Snapsho
     order = VerifyOrder(snapshot_id(o.snapshot.metadata), stored_id(o.snapshot))
     if pods.namespace_goes(o):
         return kept
-    return _with_words(kept, pods.begin(o, SnapshotOrders(verify=(order,)), kept.phase, now))
+    return _with_message(kept, pods.begin(o, SnapshotOrders(verify=(order,)), kept.phase, now))
 
 
-def _with_words(kept: SnapshotVerdict, at_work: SnapshotVerdict) -> SnapshotVerdict:
+def _with_message(kept: SnapshotVerdict, at_work: SnapshotVerdict) -> SnapshotVerdict:
     """Return what is kept, with what is done and said about reading it back."""
     return dataclasses.replace(
         kept,
@@ -77,8 +77,10 @@ def _end(
     # A fault of ours says nothing of the snapshot.
     status = "True" if whole else "False" if report.reason is Reason.SNAPSHOT_DAMAGED else "Unknown"
     verification = Verification(status, reason, message, report)
-    told = PublishEvent(Reason.SNAPSHOT_VERIFIED if whole else Reason.SNAPSHOT_NOT_VERIFIED, message, not whole, reason)
-    done: tuple[SnapshotAction, ...] = (told, CountVerification(_RESULTS[status]), *remove)
+    events = PublishEvent(
+        Reason.SNAPSHOT_VERIFIED if whole else Reason.SNAPSHOT_NOT_VERIFIED, message, not whole, reason
+    )
+    done: tuple[SnapshotAction, ...] = (events, CountVerification(_RESULTS[status]), *remove)
     judged = _as_found(o, kept, verification)
     return dataclasses.replace(judged, after=(*judged.after, *done), verification=verification)
 

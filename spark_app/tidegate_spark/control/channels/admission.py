@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from tidegate_spark.contract.control_protocol import LONGEST_ASKED, MOST_ASKED
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels import messages
-from tidegate_spark.control.channels.cluster_requests import has_part
+from tidegate_spark.control.channels.cluster_requests import involves_cluster
 from tidegate_spark.control.messages.validation import rejected
 from tidegate_spark.control_log.entries import Entry, Kind
 
@@ -30,10 +30,10 @@ def within_limit(drafts: Sequence[Entry], open_ones: int, is_known: Callable[[st
     names: set[str] = set()
     found = []
     for draft in drafts:
-        is_new = has_part(draft) and draft.id not in names and not is_known(draft.id)
+        is_new = involves_cluster(draft) and draft.id not in names and not is_known(draft.id)
         if is_new and open_ones + len(names) >= MOST_ASKED:
-            words = messages.too_many_asked(MOST_ASKED)
-            found.append(rejected(draft, Reason.TOO_MANY_OPEN, messages.another_id(words)))
+            message = messages.too_many_asked(MOST_ASKED)
+            found.append(rejected(draft, Reason.TOO_MANY_OPEN, messages.another_id(message)))
             continue
         if is_new:
             names.add(draft.id)
@@ -45,10 +45,10 @@ def _checked(draft: Entry, types: Collection[str]) -> Entry:
     if draft.kind is not Kind.MESSAGE:
         return draft
     if types and draft.type not in types:
-        words = messages.type_not_allowed(draft.type)
-        return rejected(draft, Reason.TYPE_NOT_ALLOWED, words)
+        message = messages.type_not_allowed(draft.type)
+        return rejected(draft, Reason.TYPE_NOT_ALLOWED, message)
     size = len(draft.payload.encode())
-    if has_part(draft) and size > LONGEST_ASKED:
-        words = messages.payload_too_long_for_channel(size, LONGEST_ASKED)
-        return rejected(draft, Reason.PAYLOAD_TOO_LARGE, words)
+    if involves_cluster(draft) and size > LONGEST_ASKED:
+        message = messages.payload_too_long_for_channel(size, LONGEST_ASKED)
+        return rejected(draft, Reason.PAYLOAD_TOO_LARGE, message)
     return draft

@@ -24,7 +24,7 @@ from tidegate_spark.control_log.entries import Entry, Kind
 OPEN_STATES = frozenset({MessageState.LOGGED, MessageState.IN_FORCE})
 
 
-def has_part(entry: Entry) -> bool:
+def involves_cluster(entry: Entry) -> bool:
     """Return whether the cluster has a part in a message; pure."""
     return bool(entry.origin) and entry.kind is Kind.MESSAGE and entry.type in CLUSTER_TYPES
 
@@ -34,7 +34,7 @@ def asked_id(entry: Entry) -> str:
     return hashlib.sha256(f"{entry.sequence} {entry.id}".encode()).hexdigest()[:32]
 
 
-class ClusterPart:
+class ClusterRequests:
     """One driver's. Thread safe. It may be lost: the operator says again what the driver still tells of."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class ClusterPart:
 
     def completed(self, entry: Entry, report: MessageReport) -> MessageReport:
         """Return what is to be said of a message from a channel, of which the driver knows what is in ``report``."""
-        if not has_part(entry):
+        if not involves_cluster(entry):
             return report
         with self._lock:
             end = self._ends.get(asked_id(entry))
@@ -65,13 +65,13 @@ class ClusterPart:
             entries: messages from a channel whose end is not written down.
             reports: what the driver knows of each, by sequence.
         """
-        known = [entry for entry in entries if has_part(entry) and entry.sequence in reports]
+        known = [entry for entry in entries if involves_cluster(entry) and entry.sequence in reports]
         bounded = within_bounds([reports[entry.sequence] for entry in known])
-        told = tuple(map(_asked, known, bounded))
-        names = {each.report.id for each in told}
+        reported = tuple(map(_asked, known, bounded))
+        names = {each.report.id for each in reported}
         with self._lock:
             self._ends = {name: end for name, end in self._ends.items() if name in names}
-        return told
+        return reported
 
 
 def _asked(entry: Entry, report: MessageReport) -> AskedMessage:

@@ -23,7 +23,7 @@ from tidegate_spark.control_log.entries import Entry, Kind
 SPEC_VERSION = "1.0"
 JSON_TYPE, PROTOBUF_TYPE = "application/cloudevents+json", "application/cloudevents+protobuf"
 _JSON_TYPES = frozenset({JSON_TYPE, "application/json", "text/json"})
-LONGEST_ATTRIBUTE, LONGEST_TYPE, LONGEST_WORDS = 512, 128, 500
+LONGEST_ATTRIBUTE, LONGEST_TYPE, LONGEST_MESSAGE = 512, 128, 500
 """Characters of id and source, of the type, and of what is said about a message."""
 _AT_ONCE = 1e-3
 """Expired long ago: 0 would be never."""
@@ -37,8 +37,8 @@ def entry_of(received: Received) -> Entry:
         if received.unreadable:
             raise RejectedError(Reason.EVENT_TOO_LARGE if received.size else Reason.INVALID_EVENT, received.unreadable)
         if received.size:
-            words = messages.message_too_long(received.size, LARGEST_EVENT)
-            raise RejectedError(Reason.EVENT_TOO_LARGE, words)
+            message = messages.message_too_long(received.size, LARGEST_EVENT)
+            raise RejectedError(Reason.EVENT_TOO_LARGE, message)
         event, data = _read(received.body, received.content_type.partition(";")[0].strip().lower())
         name, source, kind = _identity(event)
         payload = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -76,8 +76,8 @@ def _read(body: bytes, content_type: str) -> tuple[dict[str, Any], Any]:
     if content_type in _JSON_TYPES:
         return _json(body)
     if content_type:
-        words = messages.content_type_unknown(content_type, JSON_TYPE, PROTOBUF_TYPE)
-        raise RejectedError(Reason.UNSUPPORTED_CONTENT_TYPE, words)
+        message = messages.content_type_unknown(content_type, JSON_TYPE, PROTOBUF_TYPE)
+        raise RejectedError(Reason.UNSUPPORTED_CONTENT_TYPE, message)
     return _either(body)
 
 
@@ -137,8 +137,8 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _check_data_type(event: dict[str, Any]) -> None:
-    told = event.get("datacontenttype")
-    kind = str(told or "").partition(";")[0].strip().lower()
+    reported = event.get("datacontenttype")
+    kind = str(reported or "").partition(";")[0].strip().lower()
     if kind and kind not in ("application/json", "text/json") and not kind.endswith("+json"):
         raise RejectedError(Reason.UNSUPPORTED_CONTENT_TYPE, messages.data_of_other_kind(kind))
 
@@ -147,9 +147,9 @@ def _identity(event: dict[str, Any]) -> tuple[str, str, str]:
     """Return id, source and type."""
     version = event.get("specversion")
     if version != SPEC_VERSION:
-        told = f"'specversion' {version!r:.40}" if version is not None else "no 'specversion'"
-        words = messages.not_structured(told, SPEC_VERSION)
-        raise RejectedError(Reason.INVALID_EVENT, words)
+        reported = f"'specversion' {version!r:.40}" if version is not None else "no 'specversion'"
+        message = messages.not_structured(reported, SPEC_VERSION)
+        raise RejectedError(Reason.INVALID_EVENT, message)
     return (
         _text_of(event, "id", LONGEST_ATTRIBUTE),
         _text_of(event, "source", LONGEST_ATTRIBUTE),
@@ -183,9 +183,9 @@ def _expires(moment: Any) -> float:
     return max(seconds, _AT_ONCE)
 
 
-def _rejected(received: Received, event: dict[str, Any], reason: str, words: str) -> Entry:
+def _rejected(received: Received, event: dict[str, Any], reason: str, message: str) -> Entry:
     """Return a message that is never in force; what can be said of it is kept, as far as it is text."""
-    name, source, kind = (_told(event.get(part)) for part in ("id", "source", "type"))
+    name, source, kind = (_shown(event.get(part)) for part in ("id", "source", "type"))
     return Entry(
         0,
         Kind.REJECTED,
@@ -193,13 +193,13 @@ def _rejected(received: Received, event: dict[str, Any], reason: str, words: str
         type=kind[:LONGEST_TYPE],
         source=source or received.origin,
         reason=reason,
-        message=words.encode("ascii", "backslashreplace").decode()[:LONGEST_WORDS],
+        message=message.encode("ascii", "backslashreplace").decode()[:LONGEST_MESSAGE],
         origin=received.origin,
         offset=received.offset,
     )
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_ATTRIBUTE:
         return ""
     try:

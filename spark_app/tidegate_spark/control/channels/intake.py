@@ -41,7 +41,7 @@ Notice = Callable[[str, str, bool], None]
 """Reason, message, whether it is a warning."""
 
 
-class Desk(Protocol):
+class ServicePort(Protocol):
     """What the intake asks of the control desk."""
 
     def takes_in(self) -> bool:
@@ -80,16 +80,18 @@ class Broker:
 class Intake:
     """One application's. :meth:`report` may be called by any thread."""
 
-    def __init__(self, broker: Broker, desk: Desk, notice: Notice, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, broker: Broker, service: ServicePort, notice: Notice, clock: Callable[[], float] = time.time
+    ) -> None:
         """Prepare.
 
         Args:
             broker: what is read.
-            desk: has messages logged.
+            service: has messages logged.
             notice: tells a person something.
             clock: seconds since the epoch.
         """
-        self._broker, self._desk = broker, desk
+        self._broker, self._service = broker, service
         self._notice, self._clock = notice, clock
         self._stopping, self._lock = threading.Event(), threading.Lock()
         self._connected, self._reason, self._message, self._since = False, "", "", clock()
@@ -116,7 +118,7 @@ class Intake:
 
     def report(self) -> ChannelReport:
         """Return how it is with the channel, and what came from it."""
-        received, ended = self._desk.counted()
+        received, ended = self._service.counted()
         with self._lock:
             return ChannelReport(
                 self._broker.kind,
@@ -132,7 +134,7 @@ class Intake:
     def run(self) -> None:
         """Take messages in until :meth:`stop`."""
         while not self._stopping.is_set():
-            if not self._desk.takes_in():
+            if not self._service.takes_in():
                 self._stopping.wait(OPEN_SECONDS)
                 continue
             try:
@@ -149,7 +151,7 @@ class Intake:
         """Open the channel and take messages in; raises what ends that, and returns after :meth:`stop`."""
         channel = self._broker.make()
         with contextlib.closing(channel):
-            self._take(channel, channel.open(self._desk.consumed()))
+            self._take(channel, channel.open(self._service.consumed()))
             self._connect()
             while not self._stopping.is_set():
                 self._take(channel, channel.receive(RECEIVE_SECONDS))
@@ -167,14 +169,14 @@ class Intake:
         # Needed only where the last messages are known already: then no entry says that they were read.
         drafts += [Entry(0, Kind.CONSUMED, origin=part, offset=at) for part, at in sorted(delivery.positions.items())]
         try:
-            self._desk.take_in(drafts)
+            self._service.take_in(drafts)
         except Exception as error:
-            words = messages.log_not_written(self._broker.kind, error)
-            raise ChannelError(Reason.CONTROL_LOG_UNAVAILABLE, words) from error
+            message = messages.log_not_written(self._broker.kind, error)
+            raise ChannelError(Reason.CONTROL_LOG_UNAVAILABLE, message) from error
         channel.taken(delivery)
 
     def _answer(self, channel: Channel) -> None:
-        answers = self._desk.answers()[:MOST_ANSWERS]
+        answers = self._service.answers()[:MOST_ANSWERS]
         if not answers or self._clock() < self._answer_at:
             return
         try:
@@ -183,15 +185,15 @@ class Intake:
             # Messages are taken in all the same: whoever sent them waits for what they do, first of all.
             self._answer_at = self._clock() + self._answer_pause
             self._answer_pause = min(2 * self._answer_pause, LONGEST_PAUSE_SECONDS)
-            self._tell_of_answers(
+            self._report_answers(
                 Reason.CONTROL_REPLIES_REFUSED, f"{self._broker.kind} does not accept the replies: {error}"
             )
         else:
             self._answer_pause, self._answer_at = FIRST_PAUSE_SECONDS, 0.0
-            self._desk.answered([ended.entry.sequence for ended in answers])
-            self._tell_of_answers(Reason.NONE, "")
+            self._service.answered([ended.entry.sequence for ended in answers])
+            self._report_answers(Reason.NONE, "")
 
-    def _tell_of_answers(self, reason: Reason, message: str) -> None:
+    def _report_answers(self, reason: Reason, message: str) -> None:
         with self._lock:
             is_news = reason != self._reason
             self._reason, self._message = reason, message
@@ -218,5 +220,5 @@ class Intake:
             self._connected, self._reason, self._message = False, reason, message
         if is_news:
             log.warning("control channel: %s: %s", reason, message, extra={"action": "channel", "reason": reason})
-            words = messages.waiting_there(message, self._broker.kind)
-            self._notice(reason, words, True)
+            text = messages.waiting_there(message, self._broker.kind)
+            self._notice(reason, text, True)

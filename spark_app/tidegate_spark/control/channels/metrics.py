@@ -13,7 +13,7 @@ from tidegate_spark.contract.protocol import DriverConfig
 LABELS = ("namespace", "app", "epoch")
 
 
-class ChannelFigures(Collector):
+class ChannelMetrics(Collector):
     """Made of the newest report, at each scrape; nothing where there are ControlMessages alone."""
 
     def __init__(self, config: DriverConfig, report: Callable[[], ChannelReport | None]) -> None:

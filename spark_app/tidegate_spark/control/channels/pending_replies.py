@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from tidegate_spark.contract.control_protocol import AskedMessage, MessageReport
 from tidegate_spark.contract.json_form import from_stored, to_json
-from tidegate_spark.control.channels.cluster_requests import OPEN_STATES, ClusterPart, has_part
+from tidegate_spark.control.channels.cluster_requests import OPEN_STATES, ClusterRequests, involves_cluster
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, unreadable
 from tidegate_spark.control_log.log_objects import PREFIX
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 
 NAME = "channel.json"
 MOST_OPEN, MOST_UNSENT = 10_000, 2_000
@@ -50,7 +50,7 @@ class Page:
     ended: dict[str, int] = field(default_factory=dict)
 
 
-class ChannelBook:
+class PendingReplies:
     """One driver's. Not thread safe."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class ChannelBook:
         self._upto = 0
         self._saved, self._etag = Page(), ""
         self._ready: tuple[Ended, ...] = ()
-        self.cluster = ClusterPart()
+        self.cluster = ClusterRequests()
         self._reports: dict[int, MessageReport] = {}
         """What the driver knows of those in which the cluster has a part."""
         self._asked: tuple[AskedMessage, ...] | None = None
@@ -89,11 +89,11 @@ class ChannelBook:
         """What the operator is to be told of, as it is written down; None: not yet."""
         return self._asked
 
-    def load(self, library: Library, last: int, *, begin: bool = False) -> None:
+    def load(self, repository: SnapshotRepository, last: int, *, begin: bool = False) -> None:
         """Read what is kept.
 
         Args:
-            library: the application's.
+            repository: the application's.
             last: of the log. Where nothing is kept, entries up to here are none of this application's brokers': those
                 that there are came with the snapshot that it starts from.
             begin: write that down, before the first message comes.
@@ -102,8 +102,8 @@ class ChannelBook:
             ControlLogError: it cannot be understood.
             Exception: what the store's client raises.
         """
-        key = library.key(PREFIX, NAME)
-        found = library.store.get(key)
+        key = repository.key(PREFIX, NAME)
+        found = repository.store.get(key)
         try:
             page = from_stored(Page, found[0]) if found is not None else Page(upto=last)
         except ValueError as error:
@@ -116,14 +116,14 @@ class ChannelBook:
         self._unsent = {it.entry.sequence: it for it in page.unsent}
         self._ready = page.unsent
         if begin and found is None:
-            self._etag = self._put(library, to_json(page).encode())
+            self._etag = self._put(repository, to_json(page).encode())
 
     def note(self, entries: Iterable[Entry], upto: int) -> None:
         """Take note of all entries behind :attr:`upto`, up to another place."""
         for entry in entries:
             if entry.sequence <= self._upto or not entry.origin or entry.kind not in (Kind.MESSAGE, Kind.REJECTED):
                 continue
-            self._entries[entry.sequence] = entry if has_part(entry) else replace(entry, payload="null")
+            self._entries[entry.sequence] = entry if involves_cluster(entry) else replace(entry, payload="null")
             self.accounts[entry.sequence] = Account(entry.sequence)
             self.received += 1
         self._upto = max(self._upto, upto)
@@ -131,7 +131,7 @@ class ChannelBook:
     def end(self, reports: Iterable[MessageReport], *, answered: bool) -> None:
         """Take note of what is known of open messages; those that have ended are to be told, if ``answered``."""
         known = list(reports)
-        self._reports = {it.sequence: it for it in known if has_part(self._entries[it.sequence])}
+        self._reports = {it.sequence: it for it in known if involves_cluster(self._entries[it.sequence])}
         reports = [self.cluster.completed(self._entries[it.sequence], it) for it in known]
         # Of what the cluster has a part in there are few, and nothing is released.
         others = [report for report in reports if report.sequence not in self._reports]
@@ -147,14 +147,14 @@ class ChannelBook:
         for sequence in list(self._unsent)[: max(0, len(self._unsent) - MOST_UNSENT)]:
             del self._unsent[sequence]
 
-    def told(self, sequences: Iterable[int]) -> None:
+    def reported(self, sequences: Iterable[int]) -> None:
         """Take note that the broker has the answers for these."""
         gone = set(sequences)
         for sequence in gone:
             self._unsent.pop(sequence, None)
         self._ready = tuple(it for it in self._ready if it.entry.sequence not in gone)
 
-    def save(self, library: Library, *, whole: bool = False) -> None:
+    def save(self, repository: SnapshotRepository, *, whole: bool = False) -> None:
         """Write what has changed: with ``whole`` also if nothing came from a broker meanwhile.
 
         Raises:
@@ -171,18 +171,18 @@ class ChannelBook:
         same = page == (self._saved if whole else replace(self._saved, upto=page.upto))
         # Where nothing ever came from a broker there is nothing to keep.
         if not same and (page.received or self._etag):
-            self._etag = self._put(library, to_json(page).encode())
+            self._etag = self._put(repository, to_json(page).encode())
             self._saved = page
         self._ready = page.unsent
         self._asked = self.cluster.asked(self.open, self._reports)
 
-    def _put(self, library: Library, body: bytes) -> str:
-        key = library.key(PREFIX, NAME)
-        etag = library.store.put_if(key, body, self._etag or None)
+    def _put(self, repository: SnapshotRepository, body: bytes) -> str:
+        key = repository.key(PREFIX, NAME)
+        etag = repository.store.put_if(key, body, self._etag or None)
         if etag is not None:
             return etag
-        found = library.store.get(key)
+        found = repository.store.get(key)
         if found is None or found[0] != body:
-            self.load(library, self._upto)
+            self.load(repository, self._upto)
             raise ControlLogError(f"{key} was written by another process")
         return found[1]

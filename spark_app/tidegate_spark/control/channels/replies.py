@@ -16,14 +16,14 @@ def reply_of(ended: Ended, namespace: str, app: str) -> Reply:
     entry, report = ended.entry, ended.report
     queries = {
         name: {
-            "batch": told.batch,
-            "applied": told.applied,
-            "ran": told.ran,
-            **({"errors": list(told.errors)} if told.errors else {}),
-            **({"moreErrors": told.more_errors} if told.more_errors else {}),
-            **({"missing": list(told.missing)} if told.missing else {}),
+            "batch": reported.batch,
+            "applied": reported.applied,
+            "ran": reported.ran,
+            **({"errors": list(reported.errors)} if reported.errors else {}),
+            **({"moreErrors": reported.more_errors} if reported.more_errors else {}),
+            **({"missing": list(reported.missing)} if reported.missing else {}),
         }
-        for name, told in sorted(report.queries.items())
+        for name, reported in sorted(report.queries.items())
     }
     data = {
         "id": event_id(entry),

@@ -17,7 +17,7 @@ from tidegate_spark.contract.object_paths import checkpoint_directory, directory
 from tidegate_spark.contract.protocol import DriverConfig, DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.channels.intake import Broker, Intake
-from tidegate_spark.control.channels.metrics import ChannelFigures
+from tidegate_spark.control.channels.metrics import ChannelMetrics
 from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import Channel, Reply
 from tidegate_spark.control.channels.replies import reply_of
@@ -26,7 +26,7 @@ from tidegate_spark.control.channels.transports.storage import StorageChannel
 from tidegate_spark.control.driver.driver_operations import DriverWorks
 from tidegate_spark.control.messages import messages
 from tidegate_spark.control.messages.handlers import declared
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control.worker import program
 from tidegate_spark.control.worker.driver_client import ADDRESS_PROPERTY, QUERY_PROPERTY, TOKEN_PROPERTY
 from tidegate_spark.control_log.entries import Entry, Kind
@@ -39,7 +39,7 @@ from tidegate_spark.process.redaction import Secrets, clean_message
 from tidegate_spark.queries.entries import Entry as Query
 from tidegate_spark.queries.queries import Queries
 from tidegate_spark.snapshots.reach import connector
-from tidegate_spark.snapshots.service.service import SnapshotDesk
+from tidegate_spark.snapshots.service.service import SnapshotService
 from tidegate_spark.storage import s3_client
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Control:
         *,
         progress: Progress,
         queries: Queries,
-        snapshots: SnapshotDesk,
+        snapshots: SnapshotService,
     ) -> None:
         """Prepare; nothing is read, and nobody listens, yet."""
         self._config, self._environment, self._progress, self._queries = config, environment, progress, queries
@@ -91,7 +91,7 @@ class Control:
         self.log_level = self._works.log_level
         channel = config.channel if config.rehearsal is None else None
         answers = factory.answers(channel) if channel is not None else None
-        self.desk = ControlDesk(connect, self._works, declared(), time.time, answers=answers, message_seconds=seconds)
+        self.service = MessageService(connect, self._works, declared(), answers=answers, message_seconds=seconds)
         self._intake = self._intake_of(channel) if channel is not None else None
         self._secrets, self._positions = Secrets(), Positions(config.lineage, self._planned, queries.directory)
         self._session: SparkSession | None = None
@@ -117,19 +117,19 @@ class Control:
         if self._intake is not None:
             self._intake.start()
 
-    def tell(self, registry: CollectorRegistry, secrets: Secrets) -> None:
+    def notify(self, registry: CollectorRegistry, secrets: Secrets) -> None:
         """Tell figures to ``registry``, and ``secrets`` of a channel's; nothing is told with one of them in it."""
-        registry.register(ChannelFigures(self._config, lambda: self.report().channel))
+        registry.register(ChannelMetrics(self._config, lambda: self.report().channel))
         self._secrets = secrets
 
     def report(self) -> ControlReport:
         """Return how far everything is; asks nobody."""
-        report = self.desk.report()
+        report = self.service.report()
         return report if self._intake is None else dataclasses.replace(report, channel=self._intake.report())
 
     def let_stop(self) -> None:
         """Have queries that are held end; called before queries are stopped."""
-        self.desk.stop()
+        self.service.stop()
         if self._intake is not None:
             self._intake.stop()
         if self._pauser is not None:
@@ -137,16 +137,16 @@ class Control:
 
     def end(self, reason: Reason) -> None:
         """Write down what came of messages at last; called when no query runs, and not waited for long."""
-        if reason is not Reason.FENCED and self.desk.is_known(0):
-            within(END_SECONDS, self.desk.last_look)
+        if reason is not Reason.FENCED and self.service.is_known(0):
+            within(END_SECONDS, self.service.last_poll)
 
     # --- queries ---
 
     def before_first(self, session: SparkSession, query_id: str) -> None:
         """Hold a query of a session that starts, if the application is paused; called in the query's own thread."""
-        if self._pauser is None or not self.desk.is_known(KNOWN_SECONDS):
+        if self._pauser is None or not self.service.is_known(KNOWN_SECONDS):
             return
-        if self.desk.paused:
+        if self.service.paused:
             query = session.streams.get(query_id)
             if query is not None and not is_continuous(query):
                 self._pauser.hold_first(query)
@@ -160,16 +160,16 @@ class Control:
         if self._port is None or not takes_part(writer):
             self._works.asks_no_more(name)
             return ""
-        library = self._connect()
+        repository = self._connect()
         if self._before is None:
-            self._before = frozenset(map(directory_of_query, self._positions.asked(library)))
-        text = self._positions.newest_text(library, name)
+            self._before = frozenset(map(directory_of_query, self._positions.asked(repository)))
+        text = self._positions.newest_text(repository, name)
         if text is not None and joins_late(text):
             return JOINS_LATE
         self._works.asks(name)
-        position = self._positions.newest(library, name) if text is not None else None
+        position = self._positions.newest(repository, name) if text is not None else None
         if position is not None:
-            self.desk.begins(name, position)
+            self.service.begins(name, position)
         return ""
 
     @contextlib.contextmanager
@@ -201,7 +201,7 @@ class Control:
             place = self._config.storage
             settings, clean = self._config.control, self._secrets.clean
             answers = Answers(
-                self.desk, declared(), self._positions, self._connect, place, settings=settings, clean=clean
+                self.service, declared(), self._positions, self._connect, place, settings=settings, clean=clean
             )
             self._port = Port(answers, self._environment.bind_address, self._environment.pod_ip)
             _write(Path(self._environment.work_directory) / LINE_FILE, json.dumps(vars(self._port.line)))
@@ -228,7 +228,7 @@ class Control:
         # From now on, however often it is repeated: nobody waits for it any longer.
         is_over = models.within(self._config.control.message_timeout_seconds)
 
-        def look() -> Entry:
+        def check() -> Entry:
             fetch = models.fetcher(
                 place,
                 lambda: s3_client.read_credentials(directory, secret),
@@ -237,7 +237,7 @@ class Control:
             )
             return models.inspected(entry, fetch, settings)
 
-        return look
+        return check
 
     def _intake_of(self, settings: ChannelSettings) -> Intake:
         config, directory = self._config, self._environment.channel_credentials_directory
@@ -250,15 +250,15 @@ class Control:
             return factory.make_channel(settings, directory, name, jvm, self._secrets.add)
 
         def reply(ended: Ended) -> Reply:
-            told = dataclasses.replace(ended, report=clean_message(ended.report, self._secrets))
-            return reply_of(told, config.namespace, config.app)
+            reported = dataclasses.replace(ended, report=clean_message(ended.report, self._secrets))
+            return reply_of(reported, config.namespace, config.app)
 
         broker = Broker(factory.kind_of(settings), make, reply, settings.types)
-        return Intake(broker, self.desk, self._progress.notice)
+        return Intake(broker, self.service, self._progress.notice)
 
     def _committed(self, query: str, commit: Commit) -> None:
         if commit.control >= 0:
-            self.desk.committed(query, commit.batch_id, commit.control)
+            self.service.committed(query, commit.batch_id, commit.control)
 
     def _is_open(self) -> bool:
         report = self._progress.report()

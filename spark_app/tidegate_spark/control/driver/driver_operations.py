@@ -32,8 +32,8 @@ from tidegate_spark.control_log.offsets import Positions
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries import query_messages
-from tidegate_spark.snapshots.repository import Library
-from tidegate_spark.snapshots.service.service import SnapshotDesk
+from tidegate_spark.snapshots.repository import SnapshotRepository
+from tidegate_spark.snapshots.service.service import SnapshotService
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ class DriverWorks:
     def __init__(  # noqa: PLR0913 - those beyond are by name
         self,
         progress: Progress,
-        snapshots: SnapshotDesk,
+        snapshots: SnapshotService,
         lineage: int,
         *,
         is_open: Callable[[], bool],
@@ -101,30 +101,30 @@ class DriverWorks:
         """Do what is in force from before this process."""
         self.log_level.want(state.log_level)
         try:
-            self._deadlines.run("telling Spark the log level from before", self.log_level.tell)
+            self._deadlines.run("telling Spark the log level from before", self.log_level.notify)
         except Exception as error:  # whatever Spark says to it: what else is in force does not wait for that
             log.warning("control: set-log-level: %s", error, extra={"action": "control"})
 
-    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+    def batch_of(self, repository: SnapshotRepository, query: str, sequence: int) -> int | None:
         """Return the first committed batch of a query whose position is behind a message."""
-        return self._positions.batch_of(library, query, sequence)
+        return self._positions.batch_of(repository, query, sequence)
 
-    def oldest(self, library: Library) -> int | None:
+    def oldest(self, repository: SnapshotRepository) -> int | None:
         """Return the oldest position that a batch of the lineage can still be asked for."""
-        return self._positions.oldest(library)
+        return self._positions.oldest(repository)
 
-    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         """Do the driver's part of a built-in message; return what came of it, None if it is not done yet."""
         if entry.type in (SNAPSHOT, DUMP_STATE):
             return self._take_snapshot(entry, account, state)
         if entry.type == PAUSE:
-            return self._await_pause(library, account, state)
+            return self._await_pause(repository, account, state)
         if entry.type == SET_LOG_LEVEL:
             # In the order of the log, whichever of their parts hangs or waits for a place.
             self.log_level.want(str(json.loads(entry.payload)["level"]).upper())
         try:
             what = f"Spark's part of {entry.type} (message {entry.sequence})"
-            if not self._deadlines.run(what, lambda: self._tell_spark(entry)):
+            if not self._deadlines.run(what, lambda: self._notify_spark(entry)):
                 return None
         except OverdueError as error:
             return failed(account, Reason.MESSAGE_TIMED_OUT, f"{error}.")
@@ -132,17 +132,17 @@ class DriverWorks:
             return failed(account, Reason.SPARK_REFUSED, f"{type(error).__name__}: {error}")
         return dataclasses.replace(account, done=True)
 
-    def _tell_spark(self, entry: Entry) -> bool:
+    def _notify_spark(self, entry: Entry) -> bool:
         """Do what Spark is to do for a message, if anything; return whether there is a Spark that it was told to."""
         if entry.type == SET_LOG_LEVEL:
-            return self.log_level.tell()
+            return self.log_level.notify()
         if entry.type == CLEAR_CACHES:
             if self._session is None:
                 return False
             self._session.catalog.clearCache()
         return True
 
-    def _await_pause(self, library: Library, account: Account, state: State) -> Account | None:
+    def _await_pause(self, repository: SnapshotRepository, account: Account, state: State) -> Account | None:
         if not state.paused:
             return dataclasses.replace(account, done=True, message=messages.RESUMED)
         held = self._pauser.held() if self._pauser is not None else None
@@ -151,7 +151,7 @@ class DriverWorks:
         if on := [query.name for query in self._progress.report().queries if query.active and query.continuous]:
             return failed(account, Reason.SPARK_REFUSED, query_messages.not_pausable(", ".join(map(repr, on))))
         # Spark tells of a batch a moment after it is committed, and that would be one too few.
-        batches = {name: self._positions.newest_batch(library, name) for name in held}
+        batches = {name: self._positions.newest_batch(repository, name) for name in held}
         queries = {name: QueryAcknowledgement(batch, 1, 1) for name, batch in batches.items()}
         return dataclasses.replace(account, done=True, queries=queries)
 

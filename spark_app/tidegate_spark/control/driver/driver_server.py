@@ -22,8 +22,8 @@ from tidegate_spark.contract.json_form import to_json
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.contract.secret_shapes import without_shapes
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.service.kept_client import Reached
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.cached_client import Reached
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control.worker.driver_client import APPLIED, MESSAGES, POSITION, STATE, Line
 from tidegate_spark.control_log.entries import VERSION, Entry, Segment
 from tidegate_spark.control_log.log_objects import LostError
@@ -33,7 +33,7 @@ from tidegate_spark.process.serving.framing import Head, Refusal
 from tidegate_spark.process.serving.handler import Handler
 from tidegate_spark.process.serving.limits import Limits
 from tidegate_spark.process.serving.server import Server
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.s3_client import fault_of
 
 LARGEST_QUESTION = 256 * 1024
@@ -50,10 +50,10 @@ class Answers:
 
     def __init__(  # noqa: PLR0913 - two are by name
         self,
-        desk: ControlDesk,
+        service: MessageService,
         declared: Declared,
         positions: Positions,
-        connect: Callable[[], Library],
+        connect: Callable[[], SnapshotRepository],
         place: Storage,
         *,
         settings: ControlSettings,
@@ -62,7 +62,7 @@ class Answers:
         """Prepare.
 
         Args:
-            desk: knows what is in force at a position.
+            service: knows what is in force at a position.
             declared: what the program has said.
             positions: of the lineage's batches.
             connect: reaches the storage.
@@ -71,7 +71,7 @@ class Answers:
             clean: takes secrets out of the words of an error, which are stored as well.
         """
         self._clean = clean
-        self._desk, self._declared, self._positions, self._reached = desk, declared, positions, Reached(connect)
+        self._service, self._declared, self._positions, self._reached = service, declared, positions, Reached(connect)
         self._storage, self._place, self._settings = place, to_json(place), to_json(settings)
         self._lock = threading.Lock()
         self._handlers: tuple[int, str] = (0, "")
@@ -91,17 +91,17 @@ class Answers:
         return fault_of(error, self._storage, "") is not None
 
     def _position(self, body: dict[str, Any]) -> dict[str, Any]:
-        return {"position": self._desk.position()}
+        return {"position": self._service.position()}
 
     def _messages(self, body: dict[str, Any]) -> dict[str, Any]:
-        entries = self._desk.messages(int(body["after"]), int(body["upto"]))
+        entries = self._service.messages(int(body["after"]), int(body["upto"]))
         return {"messages": [json.loads(to_json(entry)) for entry in entries]}
 
     def _state(self, body: dict[str, Any]) -> dict[str, Any]:
         query, batch, worker = str(body["query"]), int(body["batch"]), str(body["worker"])
         before, position = int(body["position"]), self._position_of(query, batch)
-        self._desk.workers.asks(query, batch, worker)
-        state = self._desk.state_at(position)
+        self._service.workers.asks(query, batch, worker)
+        state = self._service.state_at(position)
         news, earlier = self._news(state, before)
         said: dict[str, Any] = {"storage": self._place, "control": self._settings, "state": None, "handlers": None}
         said["messages"] = to_json(Segment(VERSION, news))
@@ -113,13 +113,13 @@ class Answers:
             return {**said, "handlers": {"version": version, "content": content}}
         if position == before:
             # The worker has nothing to take in, so nothing can go wrong with it, and it need not say so.
-            self._desk.workers.applied(query, batch, worker, {})
+            self._service.workers.applied(query, batch, worker, {})
             said["applied"] = True
         return said
 
     def _applied(self, body: dict[str, Any]) -> dict[str, Any]:
-        errors = {int(sequence): self._clean(str(words)) for sequence, words in body["errors"].items()}
-        self._desk.workers.applied(str(body["query"]), int(body["batch"]), str(body["worker"]), errors)
+        errors = {int(sequence): self._clean(str(message)) for sequence, message in body["errors"].items()}
+        self._service.workers.applied(str(body["query"]), int(body["batch"]), str(body["worker"]), errors)
         return {}
 
     def _news(self, state: State, before: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
@@ -132,7 +132,7 @@ class Answers:
             return (), ()
         if before >= 0:
             try:
-                found = self._desk.messages(before, state.position)
+                found = self._service.messages(before, state.position)
                 return tuple(entry for entry in found if entry.type in kinds), ()
             except LostError:
                 pass
@@ -153,7 +153,7 @@ class Answers:
             if running is not None:
                 return running
             try:
-                position = self._positions.of(self._reached.library(), query, batch)
+                position = self._positions.of(self._reached.repository(), query, batch)
             except Exception:
                 self._reached.forget()
                 raise

@@ -30,7 +30,7 @@ class LogLevel:
         """Held while Spark is told, however long that takes."""
         self._session: SparkSession | None = None
         self._level = ""
-        self._told: frozenset[str] = frozenset()
+        self._reported: frozenset[str] = frozenset()
 
     def meet(self, session: SparkSession) -> None:
         """Begin to have a session."""
@@ -42,7 +42,7 @@ class LogLevel:
         """Want a level, one of log4j's, from now on; empty: it stays as it was configured. Asks nobody."""
         self._level = level
 
-    def tell(self) -> bool:
+    def notify(self) -> bool:
         """Tell Spark the level that is wanted last, now and for executors that come later.
 
         Returns:
@@ -55,7 +55,7 @@ class LogLevel:
             self._set()
             return self._session is not None
 
-    def tell_new_executors(self) -> None:
+    def notify_new_executors(self) -> None:
         """Tell executors that have come since; asks Spark, so not more often than once a second."""
         # Whoever calls this watches the driver, and does not wait for one that hangs, who tells them when that ends.
         if not self._lock.acquire(blocking=False):
@@ -64,9 +64,9 @@ class LogLevel:
             if not self._level or self._session is None:
                 return
             running = self._running(self._session.sparkContext)
-            if not running <= self._told:
-                self._told = running
-                self._tell_executors(self._session.sparkContext, self._level)
+            if not running <= self._reported:
+                self._reported = running
+                self._notify_executors(self._session.sparkContext, self._level)
         finally:
             self._lock.release()
 
@@ -77,13 +77,13 @@ class LogLevel:
             return
         context: Any = self._session.sparkContext
         # Whoever registers meanwhile is told again.
-        self._told = self._running(context)
+        self._reported = self._running(context)
         context.setLogLevel(level)
-        self._tell_executors(context, level)
+        self._notify_executors(context, level)
         logging.getLogger().setLevel(PYTHON_NAMES.get(level, level))
 
     @staticmethod
-    def _tell_executors(context: Any, level: str) -> None:
+    def _notify_executors(context: Any, level: str) -> None:
         # By itself Spark tells them only under spark.executor.syncLogLevel.enabled, and then of what scripts set, too.
         context._jsc.sc().schedulerBackend().updateExecutorsLogLevel(level)
 

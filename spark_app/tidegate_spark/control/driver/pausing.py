@@ -21,10 +21,10 @@ from tidegate_spark.queries.entries import Entry
 
 log = logging.getLogger("tidegate")
 
-LOOK_SECONDS, SHORT_SECONDS, LOCK_MILLISECONDS = 0.5, 0.02, 100
+POLL_SECONDS, SHORT_SECONDS, LOCK_MILLISECONDS = 0.5, 0.02, 100
 HELD_SECONDS = 30.0
 """What a query that starts waits to be held before its first batch."""
-TOLD_SECONDS = 2.0
+ANNOUNCED_SECONDS = 2.0
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Pauser:
         with self._lock:
             holds = list(self._holds.values())
         for hold in holds:
-            hold.ended.wait(2 * TOLD_SECONDS)
+            hold.ended.wait(2 * ANNOUNCED_SECONDS)
 
     # --- one query ---
 
@@ -134,19 +134,19 @@ class Pauser:
                 hold.at_boundary.set()
             with self._change:
                 if self._wants():
-                    self._change.wait(LOOK_SECONDS if position.begins_batch else SHORT_SECONDS)
+                    self._change.wait(POLL_SECONDS if position.begins_batch else SHORT_SECONDS)
         if self._stopping and self._wanted and thread.isAlive():
             self._end(hold.query, execution, stopping.position_of(thread, lock))
 
     def _end(self, query: StreamingQuery, execution: Any, position: stopping.Position) -> None:
         """Have a query that is held end as soon as it is released."""
-        if position.ends_if_told:
-            stopping.tell_to_end(execution)
+        if position.ends_if_asked:
+            stopping.ask_to_end(execution)
             return
         # It is about to plan a batch. Interrupted, it comes to nothing before that batch is written down.
         threading.Thread(target=_stop, args=(query,), name="pause", daemon=True).start()
         waiting = threading.Event()
-        for _ in range(int(TOLD_SECONDS / 0.05)):
+        for _ in range(int(ANNOUNCED_SECONDS / 0.05)):
             if not _is_active(execution):
                 return
             waiting.wait(0.05)

@@ -28,7 +28,7 @@ from tidegate_spark.control_log.reducer import Verdict
 
 OF_THE_DRIVER = frozenset({PAUSE, RESUME, SET_LOG_LEVEL})
 """What no query has to take part in."""
-MOST_WORDS = 256 * 1024
+MOST_MESSAGE_BYTES = 256 * 1024
 """Bytes of all that is said of messages in one report: the operator takes 1 MiB, and everything else is in there."""
 LONGEST_MESSAGE, SHORT_MESSAGE = 1024, 100
 """Characters of what is said of one message, and of one for which there is no room."""
@@ -174,15 +174,15 @@ def _of_one_in_force(
 
 def within_bounds(reports: Sequence[MessageReport]) -> tuple[MessageReport, ...]:
     """Return reports whose words the operator takes in one answer: the last ones lose theirs, and say how many."""
-    left, kept = MOST_WORDS, []
+    left, kept = MOST_MESSAGE_BYTES, []
     for report in reports:
         size = len(json.dumps([report.message, *(each.errors + each.missing for each in report.queries.values())]))
-        kept.append(report if size <= left else _without_words(report))
+        kept.append(report if size <= left else _without_message(report))
         left -= min(size, left)
     return tuple(kept)
 
 
-def _without_words(report: MessageReport) -> MessageReport:
+def _without_message(report: MessageReport) -> MessageReport:
     queries = {
         name: replace(each, errors=(), missing=(), more_errors=each.more_errors + len(each.errors))
         for name, each in report.queries.items()

@@ -13,7 +13,7 @@ from tidegate_spark.contract.json_form import NewerFormatError, from_stored, to_
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control_log.entries import ControlLogError, Entry, unreadable
 from tidegate_spark.control_log.log_objects import ACKS
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 
 PAGE = 256
 """Messages of one object."""
@@ -28,7 +28,7 @@ class Page:
     accounts: tuple[Account, ...] = ()
 
 
-class AccountBook:
+class AckStore:
     """One driver's. Not thread safe."""
 
     def __init__(self, together: dict[int, Account] | None = None) -> None:
@@ -43,12 +43,12 @@ class AccountBook:
         """Return whether a message is a broker's of which nothing more comes: there is no account of it any more."""
         return bool(entry.origin) and entry.sequence not in self._together
 
-    def get(self, library: Library, sequence: int) -> Account:
+    def get(self, repository: SnapshotRepository, sequence: int) -> Account:
         """Return what is known of a message; raises what the store's client raises."""
         if sequence in self._together:
             return self._together[sequence]
         if _first(sequence) not in self._etags:
-            self._read(library, _first(sequence))
+            self._read(repository, _first(sequence))
         return self._accounts.get(sequence) or Account(sequence)
 
     def put(self, account: Account) -> None:
@@ -59,7 +59,7 @@ class AccountBook:
             self._accounts[account.sequence] = account
             self._changed.add(account.sequence)
 
-    def save(self, library: Library) -> None:
+    def save(self, repository: SnapshotRepository) -> None:
         """Write what has changed; it can be called again if it raises.
 
         Raises:
@@ -67,43 +67,43 @@ class AccountBook:
             Exception: what the store's client raises.
         """
         for first in sorted({_first(sequence) for sequence in self._changed}):
-            self._write(library, first)
+            self._write(repository, first)
             self._changed -= set(_numbers(first))
 
-    def forget(self, library: Library, upto: int, but: Iterable[int]) -> None:
+    def forget(self, repository: SnapshotRepository, upto: int, but: Iterable[int]) -> None:
         """Remove pages of messages up to ``upto``, but those that have one of some; raises what the client raises."""
         kept = {_first(sequence) for sequence in but}
-        prefix = library.key(ACKS) + "/"
-        names = (entry.key[len(prefix) :].removesuffix(".json") for entry in library.store.list(prefix))
+        prefix = repository.key(ACKS) + "/"
+        names = (entry.key[len(prefix) :].removesuffix(".json") for entry in repository.store.list(prefix))
         old = [int(name) for name in names if name.isdigit() and int(name) + PAGE - 1 <= upto]
         gone = [first for first in old if first not in kept]
-        library.store.delete([_key(library, first) for first in gone])
+        repository.store.delete([_key(repository, first) for first in gone])
         for first in gone:
             self._etags.pop(first, None)
             for sequence in _numbers(first):
                 self._accounts.pop(sequence, None)
                 self._changed.discard(sequence)
 
-    def _read(self, library: Library, first: int) -> None:
-        found = library.store.get(_key(library, first))
-        for account in _accounts(found[0], _key(library, first)) if found is not None else ():
+    def _read(self, repository: SnapshotRepository, first: int) -> None:
+        found = repository.store.get(_key(repository, first))
+        for account in _accounts(found[0], _key(repository, first)) if found is not None else ():
             # What is known here is newer.
             self._accounts.setdefault(account.sequence, account)
         self._etags[first] = found[1] if found is not None else ""
 
-    def _write(self, library: Library, first: int) -> None:
+    def _write(self, repository: SnapshotRepository, first: int) -> None:
         for _ in range(ATTEMPTS):
             if first not in self._etags:
-                self._read(library, first)
+                self._read(repository, first)
             accounts = tuple(self._accounts[number] for number in _numbers(first) if number in self._accounts)
             body = to_json(Page(accounts)).encode()
-            etag = library.store.put_if(_key(library, first), body, self._etags[first] or None)
+            etag = repository.store.put_if(_key(repository, first), body, self._etags[first] or None)
             if etag is not None:
                 self._etags[first] = etag
                 return
             # Another process's, or an earlier attempt of our own, whose answer was lost.
             del self._etags[first]
-        raise ControlLogError(f"{_key(library, first)} was written {ATTEMPTS} times by others meanwhile")
+        raise ControlLogError(f"{_key(repository, first)} was written {ATTEMPTS} times by others meanwhile")
 
 
 def _first(sequence: int) -> int:
@@ -114,8 +114,8 @@ def _numbers(first: int) -> range:
     return range(first, first + PAGE)
 
 
-def _key(library: Library, first: int) -> str:
-    return library.key(ACKS, f"{first:012d}.json")
+def _key(repository: SnapshotRepository, first: int) -> str:
+    return repository.key(ACKS, f"{first:012d}.json")
 
 
 def _accounts(body: bytes, key: str) -> tuple[Account, ...]:

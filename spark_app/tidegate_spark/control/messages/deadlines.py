@@ -56,7 +56,7 @@ class Attempt(Generic[T]):
         """Wait at most so long; return whether it is done, or its time is up."""
         until = min(time.monotonic() + seconds, self._end)
         if not self._waited(min(until, self._slow)):
-            self._tell_if_slow()
+            self._log_if_slow()
             self._waited(until)
         return self._done.is_set() or self._is_over()
 
@@ -85,13 +85,13 @@ class Attempt(Generic[T]):
             self._begin()
         return self._done.wait(max(0.0, until - time.monotonic()))
 
-    def _tell_if_slow(self) -> None:
+    def _log_if_slow(self) -> None:
         """Write down, once, that it takes long, if it does and is not over anyway."""
         if self._slow <= time.monotonic() < self._end:
             self._slow = math.inf
-            words = f"{self._what} takes longer than {SLOW_SECONDS:g} s and is given up after {self._seconds:g} s"
+            message = f"{self._what} takes longer than {SLOW_SECONDS:g} s and is given up after {self._seconds:g} s"
             why = "" if self._begun else ": it waits for earlier ones that were given up and still run"
-            log.warning("control: %s (%s)%s", words, FIELD, why, extra={"action": "control"})
+            log.warning("control: %s (%s)%s", message, FIELD, why, extra={"action": "control"})
 
     def _is_over(self) -> bool:
         return time.monotonic() >= self._end
@@ -122,19 +122,19 @@ class Attempt(Generic[T]):
             try:
                 return work()
             except Exception as error:
-                words = f"{type(error).__name__}: {error}"
-                if words != self._seen:
-                    log.warning("control: %s: %s", self._what, words, extra={"action": "control"})
-                self._seen = words
+                message = f"{type(error).__name__}: {error}"
+                if message != self._seen:
+                    log.warning("control: %s: %s", self._what, message, extra={"action": "control"})
+                self._seen = message
                 if self._given_up.wait(pause):
                     raise
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     def _words(self) -> str:
-        words = f"{self._what} took longer than {self._seconds:g} s ({FIELD})"
+        message = f"{self._what} took longer than {self._seconds:g} s ({FIELD})"
         if not self._begun:
-            return f"{words}: earlier ones that were given up still run"
-        return f"{words}: {self._seen}" if self._seen else words
+            return f"{message}: earlier ones that were given up still run"
+        return f"{message}: {self._seen}" if self._seen else message
 
 
 class Deadlines:

@@ -96,8 +96,8 @@ def check(draft: Entry, vocabulary: Vocabulary) -> None:
         known = ", ".join(sorted({*BUILT_IN_TYPES, *vocabulary.types}))
         raise RejectedError(Reason.UNKNOWN_TYPE, messages.no_handler(draft.type, known))
     elif draft.type not in vocabulary.seen and len(vocabulary.seen) >= MOST_TYPES:
-        words = messages.too_many_types(MOST_TYPES)
-        raise RejectedError(Reason.UNKNOWN_TYPE, words)
+        message = messages.too_many_types(MOST_TYPES)
+        raise RejectedError(Reason.UNKNOWN_TYPE, message)
 
 
 def check_object(payload: Any, schema: Schema) -> None:

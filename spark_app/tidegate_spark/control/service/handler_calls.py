@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.messages.ack_store import AccountBook
+from tidegate_spark.control.messages.ack_store import AckStore
 from tidegate_spark.control.messages.deadlines import Deadlines, OverdueError
 from tidegate_spark.control.messages.handlers import FAIL, Handler, message_of
 from tidegate_spark.control_log.entries import ControlLogError, Entry
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 
 log = logging.getLogger("tidegate")
 
@@ -20,8 +20,8 @@ log = logging.getLogger("tidegate")
 def call_handlers(
     handlers: Mapping[str, Handler],
     entries: Iterable[Entry],
-    book: AccountBook,
-    library: Library,
+    store: AckStore,
+    repository: SnapshotRepository,
     deadlines: Deadlines,
 ) -> None:
     """Call what a program has for each message that comes into force, unless its account says that it was called.
@@ -29,8 +29,8 @@ def call_handlers(
     Args:
         handlers: by type.
         entries: messages, in the order of the log.
-        book: is told what came of them.
-        library: where it has its accounts.
+        store: is told what came of them.
+        repository: where it has its accounts.
         deadlines: limit what each call may take; one that is given up has failed.
 
     Raises:
@@ -39,9 +39,9 @@ def call_handlers(
     """
     for entry in entries:
         handler = handlers.get(entry.type)
-        if handler is None or book.is_over(entry):
+        if handler is None or store.is_over(entry):
             continue
-        account = book.get(library, entry.sequence)
+        account = store.get(repository, entry.sequence)
         if account.done:
             continue
         try:
@@ -51,9 +51,9 @@ def call_handlers(
             overdue = isinstance(error, OverdueError)
             if not overdue:
                 log.exception("control: the handler for %s (%d) failed", entry.type, entry.sequence)
-            words = f"{error}." if overdue else f"{type(error).__name__}: {error}"
+            message = f"{error}." if overdue else f"{type(error).__name__}: {error}"
             if handler.raises == FAIL:
-                raise ControlLogError(f"the handler for {entry.type!r} failed: {words}") from error
+                raise ControlLogError(f"the handler for {entry.type!r} failed: {message}") from error
             reason = Reason.MESSAGE_TIMED_OUT if overdue else Reason.HANDLER_FAILED
-            account = replace(account, failed=True, reason=reason, message=words)
-        book.put(replace(account, done=True))
+            account = replace(account, failed=True, reason=reason, message=message)
+        store.put(replace(account, done=True))

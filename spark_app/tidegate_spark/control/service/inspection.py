@@ -47,13 +47,13 @@ class Inspector:
         """
         ready: list[Entry] = []
         for draft in self._understood(found, drafts):
-            look = self._works.inspection(draft) if found.find(draft.id) is None else None
-            if look is None:
+            check = self._works.inspection(draft) if found.find(draft.id) is None else None
+            if check is None:
                 ready.append(draft)
                 continue
             if ready:
                 append(ready)
-            entry = self._looked_at(draft, look, seconds)
+            entry = self._inspected(draft, check, seconds)
             if entry is None:
                 return False
             ready = [entry]
@@ -68,14 +68,14 @@ class Inspector:
             vocabulary = replace(vocabulary, seen=frozenset(found.state_at(found.last).last))
         return [draft if found.find(draft.id) is not None else checked(draft, vocabulary) for draft in drafts]
 
-    def _looked_at(self, draft: Entry, look: Callable[[], Entry], seconds: float) -> Entry | None:
+    def _inspected(self, draft: Entry, check: Callable[[], Entry], seconds: float) -> Entry | None:
         """Return a message as it is to be logged, None if that is not known yet."""
         with self._lock:
             attempt = self._attempts.get(draft.id)
             if attempt is None:
                 self._attempts = {name: each for name, each in self._attempts.items() if not each.is_forgotten()}
                 what = f"the check of message {draft.id} ({draft.type})"
-                attempt = self._attempts[draft.id] = self._deadlines.attempt(what, lambda it: it.repeated(look))
+                attempt = self._attempts[draft.id] = self._deadlines.attempt(what, lambda it: it.repeated(check))
         if not attempt.wait(seconds):
             return None
         with self._lock:

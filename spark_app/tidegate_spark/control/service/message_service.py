@@ -16,27 +16,27 @@ from dataclasses import replace
 
 from tidegate_spark.contract.control_protocol import ControlOrders, ControlReport, MessageReport
 from tidegate_spark.control.channels.admission import within_limit
-from tidegate_spark.control.channels.cluster_requests import OPEN_STATES, has_part
-from tidegate_spark.control.channels.pending_replies import ChannelBook, Ended
+from tidegate_spark.control.channels.cluster_requests import OPEN_STATES, involves_cluster
+from tidegate_spark.control.channels.pending_replies import Ended, PendingReplies
 from tidegate_spark.control.messages.accounts import Attendance, BatchAccount, within_bounds
-from tidegate_spark.control.messages.ack_store import AccountBook
+from tidegate_spark.control.messages.ack_store import AckStore
 from tidegate_spark.control.messages.deadlines import Deadlines
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.service.driver_part import DriverPart
+from tidegate_spark.control.service.cached_client import Reached
+from tidegate_spark.control.service.driver_duties import DriverDuties
 from tidegate_spark.control.service.handler_calls import call_handlers
 from tidegate_spark.control.service.inspection import Inspector
-from tidegate_spark.control.service.kept_client import Reached
 from tidegate_spark.control.service.ports import Works
-from tidegate_spark.control.service.reports import Telling, messages_between, new_in_batch, uncalled
+from tidegate_spark.control.service.reports import Reporting, messages_between, new_in_batch, uncalled
 from tidegate_spark.control_log.entries import ControlLogError, Entry, message_of
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import State
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.store import NewerStorageError
 
 READY_SECONDS = 60.0
 """What a query waits for the log to be read, before its first position."""
-LOOK_SECONDS, IDLE_SECONDS = 1.0, 60.0
+POLL_SECONDS, IDLE_SECONDS = 1.0, 60.0
 """Between two looks, while something is open and while nothing is."""
 LONGEST_PAUSE_SECONDS = 30.0
 BREATH_SECONDS = 0.02
@@ -47,12 +47,12 @@ MOST_ORDERS = 1000
 log = logging.getLogger("tidegate")
 
 
-class ControlDesk:
+class MessageService:
     """One driver's. Thread safe."""
 
     def __init__(  # noqa: PLR0913 - those beyond are by name
         self,
-        connect: Callable[[], Library],
+        connect: Callable[[], SnapshotRepository],
         works: Works,
         declared: Declared,
         clock: Callable[[], float] = time.time,
@@ -82,12 +82,12 @@ class ControlDesk:
         self.on_newer: Callable[[str], None] = lambda _: None
         """Called with the cause when a newer Tidegate wrote the log: what it says cannot be known here."""
         self._paused, self._last = False, 0
-        self._library: Library | None = None
+        self._repository: SnapshotRepository | None = None
         self._log: ControlLog | None = None
-        self._channel, self._answers = ChannelBook(), answers
+        self._channel, self._answers = PendingReplies(), answers
         self._counted: tuple[int, dict[str, int]] = (0, {})
-        self._book = AccountBook(self._channel.accounts)
-        self._driver_part = DriverPart(works, self._book, self._channel, self._hold_queries)
+        self._store = AckStore(self._channel.accounts)
+        self._duties = DriverDuties(works, self._store, self._channel, self._hold_queries)
         self._handled = 0
         """Up to where handlers of the driver were called."""
 
@@ -180,10 +180,10 @@ class ControlDesk:
             self._commits = [commit for commit in self._commits if commit[0] != query]
         self._wake.set()
 
-    def last_look(self) -> None:
+    def last_poll(self) -> None:
         """Look once more, whatever comes of it."""
         with contextlib.suppress(Exception):  # the next process finds it out
-            self.look()
+            self.check()
 
     # --- from the intake of a broker's channel ---
 
@@ -206,7 +206,7 @@ class ControlDesk:
 
         def append(ready: Sequence[Entry]) -> None:
             with self._work:
-                asked = sum(has_part(entry) for entry in self._channel.open)
+                asked = sum(involves_cluster(entry) for entry in self._channel.open)
                 found.append(within_limit(ready, asked, lambda name: found.find(name) is not None))
                 self._note_channel(found)
             with self._lock:
@@ -222,7 +222,7 @@ class ControlDesk:
     def answered(self, sequences: Sequence[int]) -> None:
         """Take note that the broker has these answers."""
         with self._work:
-            self._channel.told(sequences)
+            self._channel.reported(sequences)
         self._wake.set()
 
     def counted(self) -> tuple[int, dict[str, int]]:
@@ -237,7 +237,7 @@ class ControlDesk:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
-                more = self.look()
+                more = self.check()
             except Exception as error:  # whatever it is: the next look may do better
                 self._reached.forget()
                 if isinstance(error, NewerStorageError):
@@ -250,12 +250,12 @@ class ControlDesk:
                 continue
             pause, seen = 1.0, ""
             self._stopping.wait(BREATH_SECONDS)
-            self._wake.wait(LOOK_SECONDS if more else IDLE_SECONDS)
+            self._wake.wait(POLL_SECONDS if more else IDLE_SECONDS)
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Do what is to be done; return whether something is open. Raises what keeps it from being done."""
         with self._work:
-            library, found = self._begun()
+            repository, found = self._begun()
         is_open = self._works.is_open()
         # Whole models are fetched for it: no query waits for that, and nothing else for longer than a moment.
         all_logged = not is_open or self._log_offered(found)
@@ -263,31 +263,31 @@ class ControlDesk:
             if not found.is_settled:
                 found.let_expire()
             self._note_channel(found)
-            self._take_commits(library, found)
+            self._take_commits(repository, found)
             with self._lock:
                 offered = list(self._offered)
-            self._driver_part.carry_out(library, found, offered)
-            more = self._tell(library, found, is_open)
-            self._keep_base(library, found)
+            self._duties.carry_out(repository, found, offered)
+            more = self._tell(repository, found, is_open)
+            self._keep_base(repository, found)
             return more or not all_logged
 
-    def _begun(self) -> tuple[Library, ControlLog]:
-        library = self._library = self._reached.library()
+    def _begun(self) -> tuple[SnapshotRepository, ControlLog]:
+        repository = self._repository = self._reached.repository()
         if self._log is None:
-            self._begin(library)
+            self._begin(repository)
         assert self._log is not None
-        self._log.use(library)
-        return library, self._log
+        self._log.use(repository)
+        return repository, self._log
 
-    def _begin(self, library: Library) -> None:
-        found = ControlLog(library, self._clock)
+    def _begin(self, repository: SnapshotRepository) -> None:
+        found = ControlLog(repository, self._clock)
         found.load()
-        self._channel.load(library, found.last, begin=self._answers is not None)
+        self._channel.load(repository, found.last, begin=self._answers is not None)
         state = _state_of_all(found)
         with self._lock:
             self._paused, self._last = state.paused, found.last
         self._handled = -1
-        self._driver_part.begin(found.begin)
+        self._duties.begin(found.begin)
         self._works.pause(state.paused)
         self._works.begin(state)
         self._log = found
@@ -307,14 +307,14 @@ class ControlDesk:
             with self._work:
                 found.append(ready)
 
-        return self._inspector.log_in_order(found, offered, append, LOOK_SECONDS)
+        return self._inspector.log_in_order(found, offered, append, POLL_SECONDS)
 
     def _note_channel(self, found: ControlLog) -> None:
         """Take note of what came from a broker, before anybody asks what is known of it."""
         if found.last > self._channel.upto:
             self._channel.note(found.entries(self._channel.upto, found.last, whole=False), found.last)
 
-    def _take_commits(self, library: Library, found: ControlLog) -> None:
+    def _take_commits(self, repository: SnapshotRepository, found: ControlLog) -> None:
         while True:
             with self._lock:
                 if not self._commits:
@@ -322,11 +322,11 @@ class ControlDesk:
                 query, batch, position, workers = self._commits[0]
                 before = self._positions.get(query, -1)
             new = new_in_batch(found, before, position)
-            for entry in (entry for entry in new if not self._book.is_over(entry)):
-                account = self._book.get(library, entry.sequence)
+            for entry in (entry for entry in new if not self._store.is_over(entry)):
+                account = self._store.get(repository, entry.sequence)
                 if query not in account.queries:
-                    told = {**account.queries, query: workers.acknowledgement(batch, entry.sequence)}
-                    self._book.put(replace(account, queries=told))
+                    reported = {**account.queries, query: workers.acknowledgement(batch, entry.sequence)}
+                    self._store.put(replace(account, queries=reported))
             with self._lock:
                 self._commits.pop(0)
                 self._positions[query] = max(before, position)
@@ -338,46 +338,46 @@ class ControlDesk:
 
     def _call_handlers(self, found: ControlLog, position: int) -> None:
         handlers = dict(self._declared.on_driver)
-        if position <= self._handled or self._library is None:
+        if position <= self._handled or self._repository is None:
             return
         if handlers:
             with self._lock:
                 planned = max(self._positions.values(), default=found.begin)
             new = uncalled(found, self._handled, planned, position)
-            call_handlers(handlers, new, self._book, self._library, self._deadlines)
+            call_handlers(handlers, new, self._store, self._repository, self._deadlines)
         self._handled = position
         self._wake.set()
 
-    def _keep_base(self, library: Library, found: ControlLog) -> None:
+    def _keep_base(self, repository: SnapshotRepository, found: ControlLog) -> None:
         if not found.wants_base(BASE_SECONDS):
             return
         with self._lock:
             offered = dict(self._offered)
         # What was not noted would be gone.
-        telling = Telling(library, found, self._book, None, frozenset())
-        telling.note_verdicts([*telling.logged(offered.values()), *self._channel.open])
-        self._book.save(library)
-        self._channel.save(library, whole=True)
+        reporting = Reporting(repository, found, self._store, None, frozenset())
+        reporting.note_verdicts([*reporting.logged(offered.values()), *self._channel.open])
+        self._store.save(repository)
+        self._channel.save(repository, whole=True)
         open_ones = [report.sequence for report in self.report().messages]
         newest = found.write_base(offered)
-        oldest = self._works.oldest(library)
+        oldest = self._works.oldest(repository)
         gone = found.remove_before(newest if oldest is None else oldest)
-        self._driver_part.forget(gone)
-        self._book.forget(library, gone, open_ones)
+        self._duties.forget(gone)
+        self._store.forget(repository, gone, open_ones)
 
-    def _tell(self, library: Library, found: ControlLog, is_open: bool) -> bool:
+    def _tell(self, repository: SnapshotRepository, found: ControlLog, is_open: bool) -> bool:
         """Say what came of messages, once it is written down; return whether something may still come of one."""
         with self._lock:
             offered = list(self._offered.values())
             positions = dict(self._positions)
         asking = self._works.asking() if is_open else None
-        telling = Telling(library, found, self._book, asking, frozenset(self._declared.on_driver))
-        entries, of_channel = telling.logged(offered), self._channel.open
-        telling.acknowledge_late(self._works, [*entries, *of_channel], positions)
-        reports = telling.reports_of(entries)
-        self._channel.end(telling.reports_of(of_channel), answered=bool(self._answers))
-        self._book.save(library)
-        self._channel.save(library)
+        reporting = Reporting(repository, found, self._store, asking, frozenset(self._declared.on_driver))
+        entries, of_channel = reporting.logged(offered), self._channel.open
+        reporting.acknowledge_late(self._works, [*entries, *of_channel], positions)
+        reports = reporting.reports_of(entries)
+        self._channel.end(reporting.reports_of(of_channel), answered=bool(self._answers))
+        self._store.save(repository)
+        self._channel.save(repository)
         state = _state_of_all(found)
         with self._lock:
             self._reports = within_bounds([report for report in reports if report.id in self._offered])

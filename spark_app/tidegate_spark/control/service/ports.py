@@ -8,7 +8,7 @@ from typing import Protocol
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 
 
 class Works(Protocol):
@@ -29,7 +29,7 @@ class Works(Protocol):
     def pause(self, wanted: bool) -> None:
         """Hold queries between two batches from now on, or let them go on; returns at once."""
 
-    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         """Do the driver's part of a built-in message; return what came of it, None if it is not done yet.
 
         ``state`` is what is in force at the end of the log.
@@ -38,8 +38,8 @@ class Works(Protocol):
     def begin(self, state: State) -> None:
         """Do what is in force from before this process."""
 
-    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+    def batch_of(self, repository: SnapshotRepository, query: str, sequence: int) -> int | None:
         """Return the first committed batch of a query whose position is behind a message, None if that is not known."""
 
-    def oldest(self, library: Library) -> int | None:
+    def oldest(self, repository: SnapshotRepository) -> int | None:
         """Return the oldest position that a batch of the lineage can still be asked for; None: no query asks."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from tidegate_spark.contract.control_protocol import MessageReport, QueryAcknowledgement
 from tidegate_spark.control.messages import accounts
 from tidegate_spark.control.messages.accounts import needs_of
-from tidegate_spark.control.messages.ack_store import AccountBook
+from tidegate_spark.control.messages.ack_store import AckStore
 from tidegate_spark.control.service.ports import Works
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.reducer import Verdict, in_force
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 
 MOST_LATE = 64
 """Messages whose batches are looked for at a time: that asks the store, and others wait for the log meanwhile."""
@@ -67,12 +67,12 @@ def uncalled(found: ControlLog, handled: int, planned: int, position: int) -> tu
 
 
 @dataclass(frozen=True)
-class Telling:
+class Reporting:
     """One look at what is known."""
 
-    library: Library
+    repository: SnapshotRepository
     log: ControlLog
-    book: AccountBook
+    store: AckStore
     asking: frozenset[str] | None
     """The queries that ask what is in force; None: it is not known yet."""
     driver_types: frozenset[str]
@@ -90,20 +90,20 @@ class Telling:
 
     def reports_of(self, entries: Sequence[Entry]) -> list[MessageReport]:
         """Return what is to be said of each of these messages."""
-        told = self.log.verdicts(entry.sequence for entry in entries)
+        reported = self.log.verdicts(entry.sequence for entry in entries)
         reports = []
         for entry in entries:
-            account, needs = self.book.get(self.library, entry.sequence), needs_of(entry.type, self.driver_types)
-            reports.append(accounts.report_of(entry, told.get(entry.sequence), account, needs, self.asking))
+            account, needs = self.store.get(self.repository, entry.sequence), needs_of(entry.type, self.driver_types)
+            reports.append(accounts.report_of(entry, reported.get(entry.sequence), account, needs, self.asking))
         return reports
 
     def note_verdicts(self, entries: Iterable[Entry]) -> None:
         """Have the accounts of messages say what the log says of them, which is to forget the oldest."""
         known = {entry.sequence: entry for entry in entries}
         for sequence, verdict in self.log.verdicts(known).items():
-            account, entry = self.book.get(self.library, sequence), known[sequence]
+            account, entry = self.store.get(self.repository, sequence), known[sequence]
             reason, message = account.reason or entry.reason, account.message or entry.message
-            self.book.put(replace(account, verdict=verdict, reason=reason, message=message))
+            self.store.put(replace(account, verdict=verdict, reason=reason, message=message))
 
     def acknowledge_late(self, works: Works, entries: Iterable[Entry], positions: Mapping[str, int]) -> None:
         """Say which batch it was for messages that a process did not come to say it of, which ended meanwhile.
@@ -120,11 +120,11 @@ class Telling:
             if entry.kind is Kind.MESSAGE
             for query in queries
             if entry.sequence <= positions.get(query, -1)
-            if query not in self.book.get(self.library, entry.sequence).queries
+            if query not in self.store.get(self.repository, entry.sequence).queries
         ][:MOST_LATE]
-        told = self.log.verdicts(entry.sequence for _, entry in late)
+        reported = self.log.verdicts(entry.sequence for _, entry in late)
         for query, entry in late:
-            account = self.book.get(self.library, entry.sequence)
-            batch = works.batch_of(self.library, query, entry.sequence)
-            if batch is not None and told.get(entry.sequence, account.verdict) is Verdict.IN_FORCE:
-                self.book.put(replace(account, queries={**account.queries, query: QueryAcknowledgement(batch, 1, 1)}))
+            account = self.store.get(self.repository, entry.sequence)
+            batch = works.batch_of(self.repository, query, entry.sequence)
+            if batch is not None and reported.get(entry.sequence, account.verdict) is Verdict.IN_FORCE:
+                self.store.put(replace(account, queries={**account.queries, query: QueryAcknowledgement(batch, 1, 1)}))

@@ -17,7 +17,7 @@ T = TypeVar("T")
 class Surroundings(Protocol):
     """What a worker keeps from batch to batch."""
 
-    def trouble(self, sequence: int, words: str) -> None:
+    def trouble(self, sequence: int, message: str) -> None:
         """Tell of what is wrong with a message; the same once."""
 
     def made(self, kind: str) -> Any:
@@ -74,8 +74,8 @@ class Current:
         if kind is None or is_a(value, kind):
             return kind(value) if kind is float else value
         last = self._state.last.get(RELOAD_CONFIG)
-        words = f"setting {name!r} is {value!r:.80}, and {kind.__name__} is asked for: {default!r} is used"
-        self._surroundings.trouble(last.sequence if last is not None else 0, words)
+        message = f"setting {name!r} is {value!r:.80}, and {kind.__name__} is asked for: {default!r} is used"
+        self._surroundings.trouble(last.sequence if last is not None else 0, message)
         return default
 
     def last(self, kind: str) -> Message | None:

@@ -128,8 +128,8 @@ def _make_room(directory: Path, size_limit: int) -> None:
             path.unlink(missing_ok=True)
             taken -= entry.st_size
     if taken + size_limit > MOST_KEPT * size_limit:
-        words = f"the models in use take {taken} bytes of {directory}"
-        raise ModelError(f"{words}, and at most {MOST_KEPT} times spec.control.models.sizeLimit may be taken")
+        message = f"the models in use take {taken} bytes of {directory}"
+        raise ModelError(f"{message}, and at most {MOST_KEPT} times spec.control.models.sizeLimit may be taken")
 
 
 def inspected(entry: Entry, fetch: Fetch, settings: ModelSettings) -> Entry:
@@ -141,13 +141,13 @@ def inspected(entry: Entry, fetch: Fetch, settings: ModelSettings) -> Entry:
         Exception: what ``fetch`` raises if that may pass.
     """
     said = json.loads(entry.payload)
-    words = _not_allowed(said["uri"], settings.allowed_prefixes or ())
-    if words:
-        return rejected(entry, Reason.MODEL_NOT_ALLOWED, words)
+    message = _not_allowed(said["uri"], settings.allowed_prefixes or ())
+    if message:
+        return rejected(entry, Reason.MODEL_NOT_ALLOWED, message)
     if said["uri"].startswith("file://"):
         return entry
-    reason, words = _fault_of(said["uri"], said["sha256"].lower(), fetch)
-    return rejected(entry, reason, words) if reason else entry
+    reason, message = _fault_of(said["uri"], said["sha256"].lower(), fetch)
+    return rejected(entry, reason, message) if reason else entry
 
 
 def _fault_of(uri: str, sha256: str, fetch: Fetch) -> tuple[Reason, str]:

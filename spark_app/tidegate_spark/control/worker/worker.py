@@ -72,9 +72,9 @@ class Worker:
         self._deadlines = Deadlines(self._settings.message_timeout_seconds)
         self._objects: dict[str, tuple[str, Any]] = {}
         """Name of a model -> checksum of the version that was loaded last, and what was made of it."""
-        self._unfit: dict[tuple[str, str], str] = {}
+        self._rejected: dict[tuple[str, str], str] = {}
         """Names and checksums of what could not be loaded -> why."""
-        self._told: set[tuple[str, int, str]] = set()
+        self._reported: set[tuple[str, int, str]] = set()
 
     def current(self, query: str, batch: int) -> Current:
         """Return what is in force in a batch.
@@ -114,14 +114,14 @@ class Worker:
 
     # --- what a program is shown in a batch: see Surroundings ---
 
-    def trouble(self, here: _Batch, sequence: int, words: str) -> None:
+    def trouble(self, here: _Batch, sequence: int, message: str) -> None:
         """Tell of what is wrong with a message; the same once for each query."""
         with self._lock.held():
-            if (here.query, sequence, words) in self._told:
+            if (here.query, sequence, message) in self._reported:
                 return
-            self._told.add((here.query, sequence, words))
-            log.warning("control: message %d: %s", sequence, words)
-            here.errors.setdefault(sequence, words)
+            self._reported.add((here.query, sequence, message))
+            log.warning("control: message %d: %s", sequence, message)
+            here.errors.setdefault(sequence, message)
             if here.applied:
                 self._tell(here)
 
@@ -145,9 +145,9 @@ class Worker:
             for model in versions:
                 if before is not None and before[0] == model.sha256:
                     return before[1]
-                unfit = self._unfit.get((name, model.sha256))
-                if unfit is not None:
-                    self.trouble(here, model.sequence, unfit)  # it may be another query's
+                rejection = self._rejected.get((name, model.sha256))
+                if rejection is not None:
+                    self.trouble(here, model.sequence, rejection)  # it may be another query's
                     continue
                 file = self._file_of(here, name, model)
                 if file is None:
@@ -156,8 +156,8 @@ class Worker:
                     made = loader(file)
                 except Exception as error:  # whatever it is: the previous version goes on
                     # The same file would fail again.
-                    words = self._unfit[(name, model.sha256)] = f"model {name!r}: {type(error).__name__}: {error}"
-                    self.trouble(here, model.sequence, words)
+                    message = self._rejected[(name, model.sha256)] = f"model {name!r}: {type(error).__name__}: {error}"
+                    self.trouble(here, model.sequence, message)
                     continue
                 self._objects[name] = (model.sha256, made)
                 return made
@@ -220,9 +220,9 @@ class Worker:
         try:
             self._made[(here.query, entry.type)] = self._result(handler, entry)
         except Exception as error:  # whatever a handler raises
-            words = f"{type(error).__name__}: {error}"
-            here.errors.setdefault(entry.sequence, words)
-            log.warning("control: the handler for %s (%d) failed: %s", entry.type, entry.sequence, words)
+            message = f"{type(error).__name__}: {error}"
+            here.errors.setdefault(entry.sequence, message)
+            log.warning("control: the handler for %s (%d) failed: %s", entry.type, entry.sequence, message)
             return error
         return None
 
@@ -246,7 +246,7 @@ class Worker:
         return last[1]
 
     def _tell(self, here: _Batch) -> None:
-        errors = {str(sequence): words for sequence, words in here.errors.items()}
+        errors = {str(sequence): message for sequence, message in here.errors.items()}
         body = {"query": here.query, "batch": here.batch, "worker": self._name, "errors": errors}
         self._ask(APPLIED, body)
 
@@ -261,9 +261,9 @@ class _Batch:
         self.missed: set[tuple[str, str]] = set()
         """Names and checksums of what could not be had."""
 
-    def trouble(self, sequence: int, words: str) -> None:
+    def trouble(self, sequence: int, message: str) -> None:
         """See :class:`tidegate_spark.control.worker.batch_view.Surroundings`, as of the others."""
-        self._worker.trouble(self, sequence, words)
+        self._worker.trouble(self, sequence, message)
 
     def made(self, kind: str) -> Any:
         """Likewise."""
@@ -335,9 +335,9 @@ def _property_of_driver() -> Callable[[str], str | None]:
 class _Outside:
     """Where there is no control stream."""
 
-    def trouble(self, sequence: int, words: str) -> None:
+    def trouble(self, sequence: int, message: str) -> None:
         """Write it to the log: nobody else asks."""
-        log.warning("control: %s", words)
+        log.warning("control: %s", message)
 
     def made(self, kind: str) -> Any:
         """Return nothing."""

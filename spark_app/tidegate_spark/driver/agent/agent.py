@@ -71,7 +71,7 @@ class Commands:
     """Raises ValueError for orders that cannot be meant."""
     give_messages: Callable[[ControlOrders], None]
     """Likewise."""
-    look: Callable[[str], Reply]
+    inspect: Callable[[str], Reply]
     """Answers a question about the inside: path and parameters. Others are answered meanwhile."""
 
 
@@ -196,7 +196,7 @@ class CommandHandler(Handler):
             nonce = parse_qs(query).get("nonce", [""])[0]
             self.answer(200, to_json(self.gate.greet(self.token.value(), nonce)))
         elif is_question(self.path):
-            reply = self.commands.look(self.path)
+            reply = self.commands.inspect(self.path)
             self.answer(reply.status, reply.body, headers=reply.headers)
         else:
             self.refuse(404, COMMANDS)

@@ -16,7 +16,7 @@ from tidegate_spark.contract.agent_protocol import (
     Greeting,
     Launch,
     SignedRequest,
-    is_word,
+    is_token,
     order_key,
     prove,
     public_number,
@@ -68,7 +68,7 @@ class Gate:
             nonce: of who asks; what cannot be one is left out.
         """
         challenge = self.challenge()
-        proof = prove(token, self._launch, self._number, challenge, nonce if is_word(nonce) else "")
+        proof = prove(token, self._launch, self._number, challenge, nonce if is_token(nonce) else "")
         return Greeting(self._number, challenge, proof)
 
     def challenge(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidegate_spark.contract.protocol import DriverConfig
-from tidegate_spark.inspect.figures import LastProgress
+from tidegate_spark.inspect.last_progress import LastProgress
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.process.spark.sparkconf import lineage_uri
 from tidegate_spark.queries.queries import Queries
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidegate_spark.inspect.http import Reply
-    from tidegate_spark.inspect.reader import Looker
-    from tidegate_spark.inspect.service import Desk
+    from tidegate_spark.inspect.reader import CheckpointReader
+    from tidegate_spark.inspect.service import InspectionService
 
 
 class Inside:
@@ -36,7 +36,7 @@ class Inside:
         """
         self._config, self._queries, self._session, self._secrets = config, queries, session, secrets
         self._lock = threading.Lock()
-        self._desk: Desk | None = None
+        self._service: InspectionService | None = None
         self.last = LastProgress()
         """To be told of each batch."""
 
@@ -46,24 +46,24 @@ class Inside:
 
         return reply_to(target, self._made().ask, self._secrets.clean)
 
-    def _made(self) -> Desk:
-        from tidegate_spark.inspect.service import Desk  # noqa: PLC0415 - likewise
+    def _made(self) -> InspectionService:
+        from tidegate_spark.inspect.service import InspectionService  # noqa: PLC0415 - likewise
 
         with self._lock:
-            if self._desk is None:
-                self._desk = Desk(self.last, self._names, self._looker)
-            return self._desk
+            if self._service is None:
+                self._service = InspectionService(self.last, self._names, self._reader)
+            return self._service
 
     def _names(self) -> tuple[str, ...] | None:
         return None if self._session() is None else tuple(entry.name for entry in self._queries.entries())
 
-    def _looker(self) -> Looker | None:
+    def _reader(self) -> CheckpointReader | None:
         spark = self._session()
         if spark is None:
             return None
-        from tidegate_spark.inspect.reader import Looker  # noqa: PLC0415 - likewise
+        from tidegate_spark.inspect.reader import CheckpointReader  # noqa: PLC0415 - likewise
 
-        return Looker(spark, self._places)
+        return CheckpointReader(spark, self._places)
 
     def _places(self) -> dict[str, str]:
         root = lineage_uri(self._config)

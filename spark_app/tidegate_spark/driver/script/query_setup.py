@@ -18,13 +18,13 @@ from tidegate_spark.queries.empty_starts import EmptyStarts
 from tidegate_spark.queries.queries import Queries
 from tidegate_spark.queries.sinks import file_sinks
 from tidegate_spark.queries.sinks.file_sinks import Sink
-from tidegate_spark.queries.sinks.output_registry import OutputBook
+from tidegate_spark.queries.sinks.output_registry import OutputRegistry
 from tidegate_spark.queries.sinks.tables import Tables
 from tidegate_spark.queries.source_cleaning import SourceCleaning
 from tidegate_spark.queries.state.state_guard import StateGuard
 from tidegate_spark.queries.state.version_notices import VersionNotices
 from tidegate_spark.queries.unnamed.registry import UnnamedQueries
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage import query_names
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class QuerySetup:
     progress: Progress
     storage: LaunchStorage
 
-    def prepare(self, queries: Queries, session: SparkSession, connect: Callable[[], Library]) -> None:
+    def prepare(self, queries: Queries, session: SparkSession, connect: Callable[[], SnapshotRepository]) -> None:
         """Set the hooks of queries.
 
         Args:
@@ -52,8 +52,8 @@ class QuerySetup:
         if config.export:
             queries.before_start = functools.partial(export_guard.refusal_of, session, config.export)
         queries.directory_of = EmptyStarts(config, connect, self.progress).directory_of
-        look_for = source_cleaning.file_looker(session)
-        queries.before_input = SourceCleaning(config, connect, look_for, notice).before_query
+        is_there = source_cleaning.file_checker(session)
+        queries.before_input = SourceCleaning(config, connect, is_there, notice).before_query
         of_version = notice if rehearses else VersionNotices(config, connect, notice).tell
         as_fault = functools.partial(launch_state.as_fault, config)
         queries.name_unnamed = UnnamedQueries(config.lineage, connect, as_fault=as_fault, notice=of_version).name
@@ -63,7 +63,7 @@ class QuerySetup:
         if rehearses:
             return
         queries.on_start = functools.partial(query_names.note_from, connect)
-        queries.before_output = OutputBook(config, connect, self.storage.original).refusal_of
+        queries.before_output = OutputRegistry(config, connect, self.storage.original).refusal_of
         queries.before_table = Tables(
             session,
             notice,

@@ -162,7 +162,7 @@ class Entry:
         self, get: Callable[[SparkSession.Builder], SparkSession], builder: SparkSession.Builder
     ) -> SparkSession:
         """Return a session, and say what it was asked for in vain: only then it is known whether it was the first."""
-        asked, later = self._look(builder), self._met
+        asked, later = self._check(builder), self._met
         session = get(builder)
         self._report_late({key: value for key, value in asked.items() if self._is_late(key, later)})
         if not later:
@@ -175,7 +175,7 @@ class Entry:
             return key.startswith("spark.")
         return key in _OF_THE_CONTEXT or (later and _is_static(key))
 
-    def _look(self, builder: SparkSession.Builder) -> dict[str, str]:
+    def _check(self, builder: SparkSession.Builder) -> dict[str, str]:
         """Take what is not used out of the builder; return the rest."""
         options = builder._options
         if _wants_connect(options):

@@ -182,11 +182,11 @@ def classify(chain: tuple[Link, ...]) -> Failure:
         if link is not None:
             said = f"{link.classes[0]}: {first_line(link.message)}"
             return Failure(rule.reason, link.classes[0], _shorten(f"{WHAT[rule.reason]} {said}"))
-    exception, message = _own_words(chain)
+    exception, message = _own_message(chain)
     return Failure(Reason.APPLICATION_FAILED, exception, _shorten(message))
 
 
-def _own_words(chain: tuple[Link, ...]) -> tuple[str, str]:
+def _own_message(chain: tuple[Link, ...]) -> tuple[str, str]:
     """Return class and message of the innermost exception; an error of Python code inside Spark is Python's."""
     for link in reversed(chain):
         python_error = python_error_in(link.message)

@@ -47,9 +47,9 @@ _KAFKA_RANGE = re.compile(
 )
 
 
-def names(words: str, text: str) -> bool:
+def names(message: str, text: str) -> bool:
     """Return whether a text has the words that a rule is about (see tidegate_spark.process.faults.faults.RULES)."""
-    return words in text
+    return message in text
 
 
 def names_state_schema(text: str) -> bool:
@@ -64,7 +64,7 @@ def names_plan(text: str) -> bool:
 
 def names_lack_of_heap(text: str) -> bool:
     """Return whether a JVM says that it needed more memory than it has; of a cause there is no more than its words."""
-    return any(words in text for words in _NO_HEAP)
+    return any(message in text for message in _NO_HEAP)
 
 
 def names_unresolved_bootstrap(text: str) -> bool:

@@ -44,24 +44,26 @@ def _partitions(parameter: str) -> str:
     return messages.of_partitions(found)
 
 
-def _ends_before(told: Mapping[str, str]) -> str:
-    return messages.ends_before(_partitions(told["topicPartition"]), told["prevOffset"], told["newOffset"])
+def _ends_before(reported: Mapping[str, str]) -> str:
+    return messages.ends_before(_partitions(reported["topicPartition"]), reported["prevOffset"], reported["newOffset"])
 
 
-def _unreadable(told: Mapping[str, str]) -> str:
-    return messages.unreadable(_partitions(told["topicPartition"]), told["startOffset"], int(told["endOffset"]) - 1)
+def _unreadable(reported: Mapping[str, str]) -> str:
+    return messages.unreadable(
+        _partitions(reported["topicPartition"]), reported["startOffset"], int(reported["endOffset"]) - 1
+    )
 
 
-def _begins_after(told: Mapping[str, str]) -> str:
-    return messages.begins_after(_partitions(told["topicPartition"]), told["offset"], told["fetchedOffset"])
+def _begins_after(reported: Mapping[str, str]) -> str:
+    return messages.begins_after(_partitions(reported["topicPartition"]), reported["offset"], reported["fetchedOffset"])
 
 
-def _new_begins_after(told: Mapping[str, str]) -> str:
-    return messages.begins_after(_partitions(told["topicPartition"]), "0", told["startOffset"])
+def _new_begins_after(reported: Mapping[str, str]) -> str:
+    return messages.begins_after(_partitions(reported["topicPartition"]), "0", reported["startOffset"])
 
 
-def _gone(told: Mapping[str, str]) -> str:
-    return messages.gone(_partitions(told["partitions"]))
+def _gone(reported: Mapping[str, str]) -> str:
+    return messages.gone(_partitions(reported["partitions"]))
 
 
 SAYS: dict[str, Callable[[Mapping[str, str]], str]] = {

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tidegate_spark.contract.json_form import from_stored, to_json
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.queries.sinks.outputs import Output, Outputs, refusal
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.store import naming_newer
 
 OUTPUTS_FILE = "outputs.json"
@@ -24,10 +24,12 @@ ORIGIN_FILE = "origin.json"
 log = logging.getLogger("tidegate")
 
 
-class OutputBook:
+class OutputRegistry:
     """The outputs of one driver process, and of the application that it began with."""
 
-    def __init__(self, config: DriverConfig, connect: Callable[[], Library], original: Outputs | None = None) -> None:
+    def __init__(
+        self, config: DriverConfig, connect: Callable[[], SnapshotRepository], original: Outputs | None = None
+    ) -> None:
         """Prepare.
 
         Args:
@@ -57,31 +59,31 @@ class OutputBook:
 
     def _note(self) -> None:
         try:
-            library = self._connect()
-            library.store.put(library.key(OUTPUTS_FILE), to_json(self._own).encode())
+            repository = self._connect()
+            repository.store.put(repository.key(OUTPUTS_FILE), to_json(self._own).encode())
         except Exception as error:  # whatever it is: nothing that runs now depends on it
             log.warning("where the queries write is not noted: %s", error, extra={"action": "note-outputs"})
 
 
-def read_outputs(library: Library, name: str) -> Outputs | None:
+def read_outputs(repository: SnapshotRepository, name: str) -> Outputs | None:
     """Return what was noted in an object of an application's place, None if nothing was that can be read.
 
     Raises:
         NewerStorageError: a newer Tidegate wrote it; who would go by nothing might write where it forbids to.
         Exception: what the store's client raises.
     """
-    found = library.store.get(library.key(name))
+    found = repository.store.get(repository.key(name))
     if found is None:
         return None
     try:
-        with naming_newer(library.key(name)):
+        with naming_newer(repository.key(name)):
             return from_stored(Outputs, found[0])
     except ValueError as error:
-        log.warning("%s: %s", library.key(name), error, extra={"action": "note-outputs"})
+        log.warning("%s: %s", repository.key(name), error, extra={"action": "note-outputs"})
         return None
 
 
-def take_along(origin: Library, own: Library) -> None:
+def take_along(origin: SnapshotRepository, own: SnapshotRepository) -> None:
     """Keep, in the place of an application that begins, where those write whose snapshot it starts from.
 
     Raises what the store's clients raise.

@@ -160,10 +160,10 @@ class Tables:
 
     def _say(self, query: str, table: Table) -> None:
         created = table.exists and table.managed and not table.lasts
-        words = messages.table_location(query, table.name, table.catalog, table.location)
+        message = messages.table_location(query, table.name, table.catalog, table.location)
         if created:
-            words += messages.table_created_by_script(table.location)
-        self._notice(Reason.TABLE_LOCATION, words, created)
+            message += messages.table_created_by_script(table.location)
+        self._notice(Reason.TABLE_LOCATION, message, created)
 
     def _is_pods_own(self, location: str) -> bool:
         folder = folder_of_pod(location)
@@ -192,16 +192,16 @@ def find(writer: DataStreamWriter, name: str, given: Given) -> Table:
         exists = bool(catalog.tableExists(identifier))
         place = str(catalog.loadTable(identifier).properties().get("location") or "") if exists else given.path
         return Table(full, messages.catalog_of_class(kind), True, given.kind.lower(), place, exists, bool(given.path))
-    words, lasts = _session_catalog(spark, kind)
+    message, lasts = _session_catalog(spark, kind)
     quoted = ".".join(f"`{part.replace('`', '``')}`" for part in (*namespace[-1:], str(identifier.name())))
     known, plain = state.catalog(), state.sqlParser().parseTableIdentifier(quoted)
     if not known.tableExists(plain):
         place = given.path or _text(spark, known.defaultTablePath(plain))
-        return Table(full, words, lasts, given.kind.lower(), place, exists=False, own_path=bool(given.path))
+        return Table(full, message, lasts, given.kind.lower(), place, exists=False, own_path=bool(given.path))
     found = known.getTableMetadata(plain)
     provider = str(found.provider().get()) if found.provider().isDefined() else given.kind
     managed = str(found.tableType().name()) == "MANAGED"
-    return Table(full, words, lasts, provider.lower(), _text(spark, found.location()), exists=True, managed=managed)
+    return Table(full, message, lasts, provider.lower(), _text(spark, found.location()), exists=True, managed=managed)
 
 
 def _session_catalog(spark: SparkSession, kind: str) -> tuple[str, bool]:

@@ -53,11 +53,11 @@ def verdict(query: str, found: Iterable[Difference], notice: Callable[[str, str,
         notice: tells the user something: reason, message, whether it is a warning. The state keeps its names, so each
             launch finds it again.
     """
-    told = list(found)
-    for each in told:
+    reported = list(found)
+    for each in reported:
         if each.misread:
             return messages.state_misread(each.operator, each.what, each.before, each.now, CHECK)
-    for each in told:
+    for each in reported:
         message = messages.state_renamed(query, each.operator, each.what, each.before, each.now)
         notice(Reason.STATE_SCHEMA, message, True)
     return ""

@@ -60,10 +60,10 @@ class VersionNotices:
         key = objects.key(NOTES_FILE)
         found = objects.store.get(key)
         notes = from_stored(Notes, found[0]) if found is not None else Notes(spec)
-        told = notes.told if notes.specHash == spec else {}
+        reported = notes.told if notes.specHash == spec else {}
         # A process that is started again gives it again: the one before may have ended before anybody heard it.
-        first = told.get(digest)
+        first = reported.get(digest)
         if first is None:
-            kept = dict(list(told.items())[-MOST_KEPT + 1 :])
+            kept = dict(list(reported.items())[-MOST_KEPT + 1 :])
             objects.store.put(key, to_json(Notes(spec, {**kept, digest: epoch})).encode())
         return first is not None and first < epoch

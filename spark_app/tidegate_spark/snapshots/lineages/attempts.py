@@ -12,7 +12,7 @@ from tidegate_spark.contract.json_form import NewerFormatError, from_stored, to_
 from tidegate_spark.contract.repartition_protocol import REPARTITION_PREFIX, Repartition
 from tidegate_spark.snapshots import restore
 from tidegate_spark.snapshots.lineages import lineage_mark
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.restore import Origin
 from tidegate_spark.storage.store import SnapshotError
 
@@ -22,12 +22,12 @@ _BATCH = re.compile(r"(?P<query>[^/]+)/(offsets|commits)/(?P<batch>\d+)", re.ASC
 _NUMBER = re.compile(r"(\d+)\.json", re.ASCII)
 
 
-def begin(own: Library, order: Repartition) -> None:
+def begin(own: SnapshotRepository, order: Repartition) -> None:
     """Say that a lineage is being made; raises what the store's client raises."""
     own.store.put(_key(own, order.lineage), to_json(order).encode())
 
 
-def finish(own: Library, lineage: int) -> None:
+def finish(own: SnapshotRepository, lineage: int) -> None:
     """Say so no more: a driver is to run in it, or it is gone; raises what the store's client raises."""
     own.store.delete([_key(own, lineage)])
 
@@ -37,7 +37,7 @@ def holder_of(lineage: int) -> str:
     return f"repartition-{lineage}"
 
 
-def take_over(own: Library, lineage: int) -> bool:
+def take_over(own: SnapshotRepository, lineage: int) -> bool:
     """Say of a lineage that nobody makes it any more, because this process is to run in it.
 
     Before its first query: whoever removes what attempts have left must never meet a batch of its own there.
@@ -56,7 +56,7 @@ def take_over(own: Library, lineage: int) -> bool:
     return True
 
 
-def clear(own: Library, lineage: int) -> bool:
+def clear(own: SnapshotRepository, lineage: int) -> bool:
     """Remove a lineage in which no driver came to run; one that nobody makes, or that has batches of its own, stays.
 
     Returns whether it was removed.
@@ -85,7 +85,7 @@ def clear(own: Library, lineage: int) -> bool:
     return goes
 
 
-def clear_earlier(own: Library, order: Repartition) -> None:
+def clear_earlier(own: SnapshotRepository, order: Repartition) -> None:
     """Remove what attempts before this one have left, but never what is repartitioned; raises likewise.
 
     Later ones stay: their numbers are higher, and it may be this one that was taken for lost and goes on.
@@ -95,14 +95,14 @@ def clear_earlier(own: Library, order: Repartition) -> None:
             clear(own, number)
 
 
-def begun(own: Library) -> list[int]:
+def begun(own: SnapshotRepository) -> list[int]:
     """Return the lineages of which it is said that they are being made; raises what the store's client raises."""
     root = own.key(REPARTITION_PREFIX) + "/"
     found = (_NUMBER.fullmatch(entry.key[len(root) :]) for entry in list(own.store.list(root)))
     return sorted(int(match[1]) for match in found if match is not None)
 
 
-def _has_own_batches(own: Library, lineage: int) -> bool:
+def _has_own_batches(own: SnapshotRepository, lineage: int) -> bool:
     """Return whether there is a batch in a lineage that its mark does not tell of.
 
     Then a driver was launched in it after all, whatever a store says about an object that was deleted.
@@ -119,7 +119,7 @@ def _has_own_batches(own: Library, lineage: int) -> bool:
     return any(int(match["batch"]) > batches.get(match["query"], -1) for match in found if match is not None)
 
 
-def empty(own: Library, root: str) -> None:
+def empty(own: SnapshotRepository, root: str) -> None:
     """Remove everything below a key, and what comes there meanwhile: who is being killed may put a last object."""
     for _ in range(_PASSES):
         # Backwards: stores that keep objects as files have the directories empty by the time they come to them.
@@ -129,5 +129,5 @@ def empty(own: Library, root: str) -> None:
         own.store.delete(keys)
 
 
-def _key(own: Library, lineage: int) -> str:
+def _key(own: SnapshotRepository, lineage: int) -> str:
     return own.key(REPARTITION_PREFIX, f"{lineage}.json")

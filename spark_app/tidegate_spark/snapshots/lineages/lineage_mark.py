@@ -8,14 +8,14 @@ from typing import Any
 from tidegate_spark.contract.json_form import check_format
 from tidegate_spark.contract.protocol import LINEAGE_PREFIX
 from tidegate_spark.snapshots.manifest import Manifest
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.store import SnapshotError, naming_newer
 
 WITHOUT_OUTPUT = "withoutOutput"
 """Of a lineage whose state was repartitioned: query -> the batch that this was, which put nothing out."""
 
 
-def read(own: Library, lineage: int) -> dict[str, Any]:
+def read(own: SnapshotRepository, lineage: int) -> dict[str, Any]:
     """Return what says that the lineage was filled, nothing if nothing does.
 
     Args:
@@ -40,22 +40,22 @@ def read(own: Library, lineage: int) -> dict[str, Any]:
     return mark
 
 
-def put(own: Library, lineage: int, mark: dict[str, Any]) -> None:
+def put(own: SnapshotRepository, lineage: int, mark: dict[str, Any]) -> None:
     """Say that the lineage was filled; raises what the store's client raises."""
     own.store.put(_key(own, lineage), json.dumps(mark, sort_keys=True).encode())
 
 
-def remove(own: Library, lineage: int) -> None:
+def remove(own: SnapshotRepository, lineage: int) -> None:
     """Say so no more; it need not have been said. Raises what the store's client raises."""
     own.store.delete([_key(own, lineage)])
 
 
-def is_there(own: Library, lineage: int) -> bool:
+def is_there(own: SnapshotRepository, lineage: int) -> bool:
     """Return whether anything says so; raises what the store's client raises."""
     return own.store.get(_key(own, lineage)) is not None
 
 
-def parent_of_first(own: Library, lineage: int) -> str:
+def parent_of_first(own: SnapshotRepository, lineage: int) -> str:
     """Return what the lineage's first snapshot follows, empty if that is nothing, or is not said.
 
     Raises:
@@ -74,5 +74,5 @@ def name_of_foreign(made: Manifest) -> str:
     return f"{made.application.namespace}/{made.application.name}/{made.id}"
 
 
-def _key(own: Library, lineage: int) -> str:
+def _key(own: SnapshotRepository, lineage: int) -> str:
     return own.key(LINEAGE_PREFIX, f"{lineage}.json")

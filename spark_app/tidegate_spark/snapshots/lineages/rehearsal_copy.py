@@ -5,22 +5,22 @@ from __future__ import annotations
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.rehearsal_protocol import REHEARSAL_PREFIX
 from tidegate_spark.snapshots.lineages.attempts import empty
-from tidegate_spark.snapshots.reach import reach_library
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.reach import reach_repository
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.s3_client import Credentials
 
 
-def forget(library: Library, snapshot: str) -> None:
+def forget(repository: SnapshotRepository, snapshot: str) -> None:
     """Remove everything that was rehearsed on a snapshot; there need not be anything.
 
     Args:
-        library: the application's.
+        repository: the application's.
         snapshot: its id.
 
     Raises:
         Exception: what the store's client raises; to be done again.
     """
-    empty(library, library.key(REHEARSAL_PREFIX, snapshot) + "/")
+    empty(repository, repository.key(REHEARSAL_PREFIX, snapshot) + "/")
 
 
 def forget_own(config: DriverConfig, credentials: Credentials | None) -> None:
@@ -28,4 +28,4 @@ def forget_own(config: DriverConfig, credentials: Credentials | None) -> None:
     start = config.start_from
     if config.rehearsal is None or start is None:
         raise ValueError("no rehearsal: its place is the application's")
-    forget(reach_library(start.storage, credentials), start.snapshot)
+    forget(reach_repository(start.storage, credentials), start.snapshot)

@@ -14,7 +14,7 @@ from tidegate_spark.contract.protocol import UPGRADE_PREFIX
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder
 from tidegate_spark.snapshots.checkpoint import layout as spark_layout
 from tidegate_spark.snapshots.checkpoint.reader import Layout
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage import location_notes
 from tidegate_spark.storage.store import SnapshotError, naming_newer
 
@@ -27,14 +27,14 @@ class StateMissingError(SnapshotError):
 
 
 def order_of(
-    library: Library, name: str, lineage: int, image: str = "", layout: Layout = spark_layout
+    repository: SnapshotRepository, name: str, lineage: int, image: str = "", layout: Layout = spark_layout
 ) -> SnapshotOrder:
     """Return the order for a pin: of exactly the batches that ``lineage`` ended with when this was called first.
 
     Only a process that has the fence, and has started no query yet, may call it.
 
     Args:
-        library: the application's.
+        repository: the application's.
         name: the pin's id.
         lineage: what the previous version ran in.
         image: that version's, for the manifest.
@@ -44,22 +44,22 @@ def order_of(
         StateMissingError: nothing was ever committed there.
         SnapshotError: what was written down, or noted of the queries' locations, says nothing.
     """
-    key = _key(library, name)
-    found = library.store.get(key)
+    key = _key(repository, name)
+    found = repository.store.get(key)
     if found is None:
-        batches = _committed(library, lineage, layout)
+        batches = _committed(repository, lineage, layout)
         if not batches:
             raise StateMissingError(f"lineage {lineage} holds no committed batch")
-        locations = locations_now(library, lineage, batches)
+        locations = locations_now(repository, lineage, batches)
         noted = {"lineage": lineage, "batches": batches, **({LOCATIONS: locations} if locations else {})}
         body = json.dumps(noted, sort_keys=True).encode()
-        library.store.put_if(key, body, None)
-        found = library.store.get(key)
+        repository.store.put_if(key, body, None)
+        found = repository.store.get(key)
     # Queries that only the new version has are no part of what it can be rolled back to.
     return SnapshotOrder(name, exact=_read(key, found, lineage), alone=True, holders=(name,), image=image)
 
 
-def locations(library: Library, name: str) -> dict[str, str] | None:
+def locations(repository: SnapshotRepository, name: str) -> dict[str, str] | None:
     """Return which location each unnamed query had in the previous version, query -> digest, None: of no upgrade's pin.
 
     Raises:
@@ -67,8 +67,8 @@ def locations(library: Library, name: str) -> dict[str, str] | None:
         SnapshotError: what was written down says nothing.
         Exception: as the client does.
     """
-    key = _key(library, name)
-    found = library.store.get(key)
+    key = _key(repository, name)
+    found = repository.store.get(key)
     if found is None:
         return None
     try:
@@ -83,11 +83,11 @@ def locations(library: Library, name: str) -> dict[str, str] | None:
     return dict(noted)
 
 
-def locations_now(library: Library, lineage: int, batches: Mapping[str, int]) -> dict[str, str]:
+def locations_now(repository: SnapshotRepository, lineage: int, batches: Mapping[str, int]) -> dict[str, str]:
     """Return which location each unnamed query of a lineage had at its batch, with or without one: query -> digest.
 
     Args:
-        library: the application's.
+        repository: the application's.
         lineage: its.
         batches: the queries' that have one.
 
@@ -95,23 +95,23 @@ def locations_now(library: Library, lineage: int, batches: Mapping[str, int]) ->
         DamagedNotesError, NewerStorageError: what is noted cannot be read.
         Exception: as the client does.
     """
-    return location_notes.read(library, lineage)[0].in_force(lambda query: batches.get(query, -1))
+    return location_notes.read(repository, lineage)[0].in_force(lambda query: batches.get(query, -1))
 
 
-def is_noted(library: Library, name: str) -> bool:
+def is_noted(repository: SnapshotRepository, name: str) -> bool:
     """Return whether a pin's batches are written down, which ends when it is disposed of; raises as the client does."""
-    return library.store.get(_key(library, name)) is not None
+    return repository.store.get(_key(repository, name)) is not None
 
 
-def noted(library: Library, name: str) -> frozenset[str]:
+def noted(repository: SnapshotRepository, name: str) -> frozenset[str]:
     """Return the directories of the queries whose batches are written down for a pin.
 
     Raises:
         NewerStorageError: a newer Tidegate wrote them down; which they are is not known here.
         Exception: as the client does.
     """
-    key = _key(library, name)
-    found = library.store.get(key)
+    key = _key(repository, name)
+    found = repository.store.get(key)
     if found is None:
         return frozenset()
     content = json.loads(found[0])
@@ -121,17 +121,17 @@ def noted(library: Library, name: str) -> frozenset[str]:
     return frozenset(batches) if isinstance(batches, dict) else frozenset()
 
 
-def forget(library: Library, name: str) -> None:
+def forget(repository: SnapshotRepository, name: str) -> None:
     """Remove what was written down for a pin that is disposed of; there need not be anything."""
-    library.store.delete([_key(library, name)])
+    repository.store.delete([_key(repository, name)])
 
 
-def _key(library: Library, name: str) -> str:
-    return library.key(UPGRADE_PREFIX, f"{name}.json")
+def _key(repository: SnapshotRepository, name: str) -> str:
+    return repository.key(UPGRADE_PREFIX, f"{name}.json")
 
 
-def _committed(library: Library, lineage: int, layout: Layout) -> dict[str, int]:
-    listings = library.checkpoints(lineage)
+def _committed(repository: SnapshotRepository, lineage: int, layout: Layout) -> dict[str, int]:
+    listings = repository.checkpoints(lineage)
     newest = {query: layout.newest_committed(listing) for query, listing in sorted(listings.items())}
     left = {query: left_after(listing) for query, listing in listings.items()}
     return of_queries_that_continue({query: batch for query, batch in newest.items() if batch is not None}, left)

@@ -30,7 +30,7 @@ from tidegate_spark.snapshots.checkpoint.reader import Layout
 from tidegate_spark.snapshots.copying import USUAL, Copiers, Progress
 from tidegate_spark.snapshots.lineages import lineage_mark, rehearsal_copy, upgrade_pin
 from tidegate_spark.snapshots.manifest import Application, DamagedError, Manifest
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.restore import Origin, damages
 from tidegate_spark.snapshots.service import snapshot_messages as messages
 from tidegate_spark.snapshots.service.order_errors import OrderFailedError
@@ -44,7 +44,7 @@ PIN_RENEWED_AFTER_SECONDS = 60.0
 
 log = logging.getLogger("tidegate")
 
-Export = Callable[[Library, ExportOrder, Copiers], SnapshotReport]
+Export = Callable[[SnapshotRepository, ExportOrder, Copiers], SnapshotReport]
 """Makes an export of what is in a library, and tells the copiers how far it is."""
 
 
@@ -54,7 +54,7 @@ class NoExportsError(OrderFailedError):
     reason = Reason.EXPORT_FAILED
 
 
-def export_nothing(library: Library, order: ExportOrder, copiers: Copiers) -> SnapshotReport:
+def export_nothing(repository: SnapshotRepository, order: ExportOrder, copiers: Copiers) -> SnapshotReport:
     """Make no export, in a process that has nothing for that."""
     raise NoExportsError(f"this process makes no exports, and so not {order.export}")
 
@@ -62,15 +62,15 @@ def export_nothing(library: Library, order: ExportOrder, copiers: Copiers) -> Sn
 class Pin:
     """Keeps Spark from cleaning up state of a lineage; jvm/'s class of this name looks whether the object is there."""
 
-    def __init__(self, library: Library, lineage: int, clock: Callable[[], float]) -> None:
+    def __init__(self, repository: SnapshotRepository, lineage: int, clock: Callable[[], float]) -> None:
         """Prepare; ``clock`` measures what passes, and nobody sets it."""
-        self._library, self._key = library, library.key(LINEAGE_PREFIX, f"{lineage}.pin")
+        self._repository, self._key = repository, repository.key(LINEAGE_PREFIX, f"{lineage}.pin")
         self._clock, self._since = clock, 0.0
 
     def put(self) -> None:
         """Begin; raises what the store's client raises."""
         self._since = self._clock()
-        self._library.store.put(self._key, b"{}")
+        self._repository.store.put(self._key, b"{}")
 
     def renew(self) -> None:
         """Go on: it ends by itself after ten minutes."""
@@ -80,7 +80,7 @@ class Pin:
     def remove(self) -> None:
         """End; if that fails it ends by itself."""
         try:
-            self._library.store.delete([self._key])
+            self._repository.store.delete([self._key])
         except Exception as error:  # whatever it is: it must not hide how the work ended
             log.warning("%s is left, for ten minutes: %s", self._key, error)
 
@@ -90,7 +90,7 @@ class Carrier:
     """One application's snapshots, for whoever works on them; one order at a time."""
 
     config: DriverConfig
-    connect: Callable[[], Library]
+    connect: Callable[[], SnapshotRepository]
     """Reaches the storage; called for each attempt, since credentials may be renewed."""
     spark_version: str = ""
     layout: Layout = layout
@@ -108,9 +108,9 @@ class Carrier:
     steady: Callable[[], float] = time.monotonic
     damaged: Mapping[str, str] = field(default_factory=dict)
     """Id of each complete snapshot that lacks files -> what it lacks, as of the last look."""
-    _looked_at: Catalog | None = None
+    _inspected: Catalog | None = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Find out which is the newest, and which lack files, if the catalog is another one than at the last look.
 
         What is published and not in the catalog is entered again. As long as something is damaged, it is looked for at
@@ -119,12 +119,12 @@ class Carrier:
         Raises:
             Exception: what the store's client raises.
         """
-        library = self.connect()
-        known = library.read()
-        if known != self._looked_at or self.damaged:
-            known = reentry.enter_published(library)
-            self.damaged = missing.find(library)
-            self._looked_at = known
+        repository = self.connect()
+        known = repository.read()
+        if known != self._inspected or self.damaged:
+            known = reentry.enter_published(repository)
+            self.damaged = missing.find(repository)
+            self._inspected = known
         self._learn(known)
 
     def pin(self) -> None:
@@ -138,7 +138,7 @@ class Carrier:
     def take(
         self,
         order: SnapshotOrder,
-        tell: Callable[[Progress], None],
+        report_progress: Callable[[Progress], None],
         pin: bool = False,
         is_pin_needed: Callable[[], bool] = lambda: False,
     ) -> SnapshotReport:
@@ -146,7 +146,7 @@ class Carrier:
 
         Args:
             order: which.
-            tell: told how far it is; what it raises ends the work, which can be begun again.
+            report_progress: told how far it is; what it raises ends the work, which can be begun again.
             pin: whether Spark is not to clean state up meanwhile, nor until the next attempt.
             is_pin_needed: asked at the end whether it is still not to, for another one's sake.
 
@@ -154,29 +154,31 @@ class Carrier:
             Exception: see :func:`tidegate_spark.snapshots.take.take`.
         """
         self.before_taking()
-        library = self.connect()
+        repository = self.connect()
         if not pin:
-            return self._take(library, order, tell)
-        pinned = Pin(library, self.config.lineage, self.steady)
+            return self._take(repository, order, report_progress)
+        pinned = Pin(repository, self.config.lineage, self.steady)
         pinned.put()
 
-        def renew_and_tell(progress: Progress) -> None:
+        def renew_and_report(progress: Progress) -> None:
             pinned.renew()
-            tell(progress)
+            report_progress(progress)
 
         # Where this fails the pin stays: what it is for would be gone by the next attempt.
-        report = self._take(library, order, renew_and_tell)
+        report = self._take(repository, order, renew_and_report)
         if not is_pin_needed():
             pinned.remove()
         return report
 
-    def _take(self, library: Library, order: SnapshotOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
-        copiers = dataclasses.replace(self.copiers, report=tell)
-        request = self._request(order, lineage_mark.parent_of_first(library, self.config.lineage))
-        made = take(library, self.layout, request, self.clock(), copiers)
-        known = library.read()
+    def _take(
+        self, repository: SnapshotRepository, order: SnapshotOrder, report: Callable[[Progress], None]
+    ) -> SnapshotReport:
+        copiers = dataclasses.replace(self.copiers, report=report)
+        request = self._request(order, lineage_mark.parent_of_first(repository, self.config.lineage))
+        made = take(repository, self.layout, request, self.clock(), copiers)
+        known = repository.read()
         self._learn(known)
-        return report_of(library, made, known.snapshots.get(order.id))
+        return report_of(repository, made, known.snapshots.get(order.id))
 
     def adopt(self, order: AdoptOrder) -> SnapshotReport:
         """Hold a snapshot that is in the storage, whoever's it is; return the report of it.
@@ -185,27 +187,27 @@ class Carrier:
             DamagedError: it is not whole, and is not held.
             Exception: see :func:`tidegate_spark.snapshots.manifest.read`, and what the store's client raises.
         """
-        library = self.connect()
-        known = reentry.hold(library, order.snapshot, order.holder)
-        wrong = damages(Origin(library, order.snapshot))
+        repository = self.connect()
+        known = reentry.hold(repository, order.snapshot, order.holder)
+        wrong = damages(Origin(repository, order.snapshot))
         if wrong:
             self.release(order.snapshot, (order.holder,))
             raise DamagedError(f"snapshot {order.snapshot} is not whole: {wrong[0]}", len(wrong))
-        made = manifest.read(library, order.snapshot, known)
-        report = report_of(library, made, known.snapshots.get(order.snapshot))
+        made = manifest.read(repository, order.snapshot, known)
+        report = report_of(repository, made, known.snapshots.get(order.snapshot))
         return dataclasses.replace(report, id=order.id, spec=made.spec)
 
-    def verify(self, order: VerifyOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
+    def verify(self, order: VerifyOrder, report: Callable[[Progress], None]) -> SnapshotReport:
         """Read a snapshot back; return what is to be said of one that is whole.
 
         Raises:
             DamagedError: it is not.
             Exception: see :func:`tidegate_spark.snapshots.verify.verify`.
         """
-        library = self.connect()
-        reentry.enter_published(library, order.snapshot)
-        readers = dataclasses.replace(self.copiers, number=min(self.copiers.number, READ_AT_ONCE), report=tell)
-        found = verify(Origin(library, order.snapshot), self.layout, readers)
+        repository = self.connect()
+        reentry.enter_published(repository, order.snapshot)
+        readers = dataclasses.replace(self.copiers, number=min(self.copiers.number, READ_AT_ONCE), report=report)
+        found = verify(Origin(repository, order.snapshot), self.layout, readers)
         if found.problems:
             message = f"snapshot {order.snapshot} is not whole: {found.problems[0]}"
             raise DamagedError(message, len(found.problems))
@@ -213,16 +215,16 @@ class Carrier:
         message = messages.read_back(found.files, found.bytes, unread, found.unproven)
         return SnapshotReport(order.id, SnapshotState.VERIFIED, message=message, files=found.files, bytes=found.bytes)
 
-    def export(self, order: ExportOrder, tell: Callable[[Progress], None]) -> SnapshotReport:
+    def export(self, order: ExportOrder, report: Callable[[Progress], None]) -> SnapshotReport:
         """Write state of a snapshot as plain files, with a Spark of this process's own; return the report of it.
 
         Raises:
             OrderFailedError: it cannot be made.
             Exception: what the store's client raises.
         """
-        library = self.connect()
-        reentry.enter_published(library, order.snapshot)
-        return self.make_export(library, order, dataclasses.replace(self.copiers, report=tell))
+        repository = self.connect()
+        reentry.enter_published(repository, order.snapshot)
+        return self.make_export(repository, order, dataclasses.replace(self.copiers, report=report))
 
     def dispose(self, name: str) -> None:
         """Remove a snapshot, complete or not, and whatever else nothing needs; one that is not there is fine.
@@ -233,11 +235,11 @@ class Carrier:
             HeldError: somebody needs it.
             Exception: what the store's client raises; to be done again.
         """
-        library = self.connect()
-        self._learn(reentry.change(library, lambda it: catalog.dispose(catalog.release(it, name, name), name)))
-        upgrade_pin.forget(library, name)
-        rehearsal_copy.forget(library, name)
-        collect.collect(library, self.clock())
+        repository = self.connect()
+        self._learn(reentry.change(repository, lambda it: catalog.dispose(catalog.release(it, name, name), name)))
+        upgrade_pin.forget(repository, name)
+        rehearsal_copy.forget(repository, name)
+        collect.collect(repository, self.clock())
 
     def release(self, name: str, holders: Iterable[str]) -> None:
         """Release a snapshot for those who do not come back for it; it need not be there, nor be held.
@@ -259,13 +261,13 @@ class Carrier:
         Raises:
             Exception: what the store's client raises; to be done again.
         """
-        library = self.connect()
-        if library.store.get(library.manifest_key(order.id)) is not None:
+        repository = self.connect()
+        if repository.store.get(repository.manifest_key(order.id)) is not None:
             return  # it is complete, or was before the catalog was put back
-        known = reentry.change(library, lambda it: abandoned(it, order))
+        known = reentry.change(repository, lambda it: abandoned(it, order))
         snapshot = known.snapshots.get(order.id)
         if snapshot is not None and snapshot.state is State.DELETING:
-            collect.collect(library, self.clock())
+            collect.collect(repository, self.clock())
 
     def _request(self, order: SnapshotOrder, parent: str) -> Request:
         config = self.config
@@ -300,7 +302,7 @@ def abandoned(known: Catalog, order: SnapshotOrder) -> Catalog:
     return catalog.dispose(known, order.id)
 
 
-def report_of(library: Library, made: Manifest, known: Snapshot | None) -> SnapshotReport:
+def report_of(repository: SnapshotRepository, made: Manifest, known: Snapshot | None) -> SnapshotReport:
     """Return the report of a complete snapshot; the digest is the catalog's as long as that knows it. Pure."""
     sizes = {file.key: file.size for file in made.files}
     return SnapshotReport(
@@ -315,7 +317,7 @@ def report_of(library: Library, made: Manifest, known: Snapshot | None) -> Snaps
         lineage=made.application.lineage,
         parent=made.parent,
         digest=known.digest if known is not None and known.digest else manifest.digest(made.body()),
-        manifest=f"s3://{library.store.bucket}/{library.manifest_key(made.id)}",
+        manifest=f"s3://{repository.store.bucket}/{repository.manifest_key(made.id)}",
         spark_version=made.spark_version,
         image=made.image,
         app=f"{made.application.namespace}/{made.application.name}",

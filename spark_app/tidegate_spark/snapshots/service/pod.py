@@ -43,7 +43,7 @@ from tidegate_spark.snapshots.reach import connector
 from tidegate_spark.snapshots.service import progress_server
 from tidegate_spark.snapshots.service.operations import Carrier, Export
 from tidegate_spark.snapshots.service.queue import ENDED
-from tidegate_spark.snapshots.service.worker import SnapshotKeeper
+from tidegate_spark.snapshots.service.worker import SnapshotWorker
 from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.claim import claim_messages as messages
 from tidegate_spark.storage.claim import claiming
@@ -76,29 +76,29 @@ def main(export: Export) -> int:
     try:
         config = from_json(DriverConfig, os.environ.get(CONFIG_VARIABLE, ""))
         orders = from_order(SnapshotOrders, text)
-        keeper = keeper_of(config, environment.credentials_directory, export)
-        keeper.give(orders)
+        worker = worker_of(config, environment.credentials_directory, export)
+        worker.give(orders)
     except NewerOrderError as error:
         return _refuse(environment, text, error)
     except ValueError as error:
         log.error("%s, %s: %s", CONFIG_VARIABLE, ORDERS_VARIABLE, error)
         return EXIT_APPLICATION
-    progress_server.serve(environment.bind_address, environment.status_port, keeper.reports)
-    code = carry_out(keeper, time.sleep)
+    progress_server.serve(environment.bind_address, environment.status_port, worker.reports)
+    code = carry_out(worker, time.sleep)
     credentials = s3_client.mounted_credentials(environment.credentials_directory)
     secrets = Secrets((*secret_values(os.environ), *(credentials.secrets if credentials else ())))
-    leave_word(environment.termination_log, keeper.reports(), secrets)
+    write_termination(environment.termination_log, worker.reports(), secrets)
     return code
 
 
 def _refuse(environment: Environment, text: str, error: NewerOrderError) -> int:
     """Leave word that none of the orders is carried out; return the exit code: another start would change nothing."""
     log.error("%s: %s", ORDERS_VARIABLE, error)
-    leave_word(environment.termination_log, refused_reports(text, error), Secrets(secret_values(os.environ)))
+    write_termination(environment.termination_log, refused_reports(text, error), Secrets(secret_values(os.environ)))
     return EXIT_OK
 
 
-def keeper_of(config: DriverConfig, credentials_directory: str, export: Export) -> SnapshotKeeper:
+def worker_of(config: DriverConfig, credentials_directory: str, export: Export) -> SnapshotWorker:
     """Return who carries orders out for an application that does not run."""
 
     def refuse_foreign() -> None:
@@ -112,7 +112,7 @@ def keeper_of(config: DriverConfig, credentials_directory: str, export: Export) 
 
     connect = connector(config, credentials_directory)
     carrier = Carrier(config, connect, before_taking=refuse_foreign, make_export=export)
-    return SnapshotKeeper(carrier, runs=False)
+    return SnapshotWorker(carrier, runs=False)
 
 
 def judge_claim(claim: Mapping[str, Any] | None, config: DriverConfig) -> str:
@@ -133,14 +133,14 @@ def judge_claim(claim: Mapping[str, Any] | None, config: DriverConfig) -> str:
     return str(claim.get(CLAIMED_SPARK, ""))
 
 
-def carry_out(keeper: SnapshotKeeper, pause: Callable[[float], None]) -> int:
+def carry_out(worker: SnapshotWorker, pause: Callable[[float], None]) -> int:
     """Attempt what there is until it has ended or is the kubelet's to wait for; return the exit code."""
-    for _ in range(ATTEMPTS * len(keeper.reports())):
-        seconds = keeper.attempt_next()
-        if all(map(is_settled, keeper.reports())):
+    for _ in range(ATTEMPTS * len(worker.reports())):
+        seconds = worker.attempt_next()
+        if all(map(is_settled, worker.reports())):
             break
         pause(seconds or 0.0)
-    unfinished = [report for report in keeper.reports() if not has_ended(report)]
+    unfinished = [report for report in worker.reports() if not has_ended(report)]
     for report in unfinished:
         extra = {"action": "snapshot", "reason": report.reason}
         log.warning("snapshot %s: to be tried again: %s", report.id, report.message, extra=extra)
@@ -157,7 +157,7 @@ def is_settled(report: SnapshotReport) -> bool:
     return has_ended(report) or report.reason in FOR_THE_KUBELET
 
 
-def leave_word(path: str, reports: tuple[SnapshotReport, ...], secrets: Secrets) -> None:
+def write_termination(path: str, reports: tuple[SnapshotReport, ...], secrets: Secrets) -> None:
     """Write the termination message; a failure is only logged."""
     write_message(path, word_of(reports, secrets))
 

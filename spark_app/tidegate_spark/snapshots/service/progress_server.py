@@ -27,8 +27,10 @@ class ProgressHandler(Handler):
         if self.path.partition("?")[0] != PROGRESS_PATH:
             self.refuse(404, f"path: {PROGRESS_PATH}")
             return
-        told = tuple(dataclasses.replace(report, message="", queries={}, spec="") for report in type(self).reports())
-        self.answer(200, to_json(SnapshotReports(told)))
+        reported = tuple(
+            dataclasses.replace(report, message="", queries={}, spec="") for report in type(self).reports()
+        )
+        self.answer(200, to_json(SnapshotReports(reported)))
 
 
 def serve(address: str, port: int, reports: Reports) -> Server | None:

@@ -95,7 +95,7 @@ class Job:
         return self.report.state in ENDED
 
 
-class OrderBook:
+class OrderQueue:
     """All of them."""
 
     def __init__(self) -> None:

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport
 from tidegate_spark.process.environment import Environment
-from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotFigures
+from tidegate_spark.snapshots.service.snapshot_metrics import SnapshotMetrics
 
 if TYPE_CHECKING:
     from tidegate_spark.snapshots.service.operations import Export
-    from tidegate_spark.snapshots.service.worker import SnapshotKeeper
+    from tidegate_spark.snapshots.service.worker import SnapshotWorker
 
-LOOK_AFTER_SECONDS = 60.0
+CHECK_SECONDS = 60.0
 """From the start to the first look at what there is, if no order comes before."""
 
 
-class SnapshotDesk:
+class SnapshotService:
     """Stands before the keeper of a driver's snapshots. Thread safe."""
 
-    def __init__(self, make: Callable[[], SnapshotKeeper]) -> None:
+    def __init__(self, make: Callable[[], SnapshotWorker]) -> None:
         """``make`` returns the keeper; it is called once."""
         self._make, self._lock, self._called = make, threading.Lock(), threading.Event()
-        self._keeper: SnapshotKeeper | None = None
+        self._worker: SnapshotWorker | None = None
 
     def give(self, orders: SnapshotOrders) -> None:
         """Take orders in.
@@ -45,35 +45,35 @@ class SnapshotDesk:
 
     def stop(self) -> None:
         """End the work that is under way at its next step, and begin none."""
-        if self._keeper is not None:
-            self._keeper.stop()
+        if self._worker is not None:
+            self._worker.stop()
 
     def reports(self) -> tuple[SnapshotReport, ...]:
         """Return how far each order is."""
-        return self._keeper.reports() if self._keeper is not None else ()
+        return self._worker.reports() if self._worker is not None else ()
 
     def _run(self) -> None:
-        self._called.wait(LOOK_AFTER_SECONDS)
+        self._called.wait(CHECK_SECONDS)
         self._made().run()
 
-    def _made(self) -> SnapshotKeeper:
+    def _made(self) -> SnapshotWorker:
         with self._lock:
-            if self._keeper is None:
-                self._keeper = self._make()
-            return self._keeper
+            if self._worker is None:
+                self._worker = self._make()
+            return self._worker
 
 
-def desk_of(
-    config: DriverConfig, environment: Environment, spark_version: str, figures: SnapshotFigures, export: Export
-) -> SnapshotDesk:
+def service_of(
+    config: DriverConfig, environment: Environment, spark_version: str, metrics: SnapshotMetrics, export: Export
+) -> SnapshotService:
     """Return the desk of a driver; ``export`` makes exports."""
 
-    def make() -> SnapshotKeeper:
+    def make() -> SnapshotWorker:
         from tidegate_spark.snapshots.reach import connector  # noqa: PLC0415 - likewise
         from tidegate_spark.snapshots.service import operations, worker  # noqa: PLC0415 - see the module's docstring
 
         connect = connector(config, environment.credentials_directory)
         carrier = operations.Carrier(config, connect, spark_version, make_export=export)
-        return worker.SnapshotKeeper(carrier, runs=True, observer=figures)
+        return worker.SnapshotWorker(carrier, runs=True, observer=metrics)
 
-    return SnapshotDesk(make)
+    return SnapshotService(make)

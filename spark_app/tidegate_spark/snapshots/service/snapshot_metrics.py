@@ -19,7 +19,7 @@ DURATIONS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 
 """Upper bounds of the histogram, in seconds: from some small files to a terabyte."""
 
 
-class SnapshotFigures(Collector):
+class SnapshotMetrics(Collector):
     """Remembers what orders came to, for the next scrape. Thread safe: the writer is who carries them out."""
 
     def __init__(self, config: DriverConfig, clock: Callable[[], float] = time.time) -> None:
@@ -58,10 +58,10 @@ class SnapshotFigures(Collector):
             buckets, seconds, newest = list(itertools.accumulate(self._buckets)), self._seconds, self._newest
             copied, shared, failures = self._copied, self._shared, dict(self._failures)
         yield self._durations(buckets, seconds)
-        name, words = "tidegate_snapshot_copied_bytes", "Copied for snapshots since this driver started."
-        yield self._counter(name, words, copied)
-        name, words = "tidegate_snapshot_shared_bytes", "Not copied, because an earlier snapshot had it already."
-        yield self._counter(name, words, shared)
+        name, help_text = "tidegate_snapshot_copied_bytes", "Copied for snapshots since this driver started."
+        yield self._counter(name, help_text, copied)
+        name, help_text = "tidegate_snapshot_shared_bytes", "Not copied, because an earlier snapshot had it already."
+        yield self._counter(name, help_text, shared)
         age = GaugeMetricFamily(
             "tidegate_snapshot_age_seconds",
             "Time since the newest complete snapshot was begun; those that upgrades keep for themselves do not count.",
@@ -70,21 +70,21 @@ class SnapshotFigures(Collector):
         if newest is not None:
             age.add_metric(self._labels, max(0.0, self._clock() - newest))
         yield age
-        words = "Snapshots that were given up since this driver started."
-        failed = CounterMetricFamily("tidegate_snapshot_failures", words, labels=(*LABELS, "reason"))
+        help_text = "Snapshots that were given up since this driver started."
+        failed = CounterMetricFamily("tidegate_snapshot_failures", help_text, labels=(*LABELS, "reason"))
         # An alert on a rate must see the first of them too, which a counter that starts with 1 would hide.
         for reason in SNAPSHOT_FAILURES:
             failed.add_metric((*self._labels, reason), failures.get(reason, 0))
         yield failed
 
     def _durations(self, buckets: list[int], seconds: float) -> Metric:
-        words = "Time from the first attempt at a snapshot to its being complete."
-        family = HistogramMetricFamily("tidegate_snapshot_seconds", words, labels=LABELS)
+        help_text = "Time from the first attempt at a snapshot to its being complete."
+        family = HistogramMetricFamily("tidegate_snapshot_seconds", help_text, labels=LABELS)
         bounds = (*map(str, DURATIONS), "+Inf")
         family.add_metric(self._labels, list(zip(bounds, map(float, buckets), strict=True)), seconds)
         return family
 
-    def _counter(self, name: str, words: str, value: int) -> Metric:
-        family = CounterMetricFamily(name, words, labels=LABELS)
+    def _counter(self, name: str, help_text: str, value: int) -> Metric:
+        family = CounterMetricFamily(name, help_text, labels=LABELS)
         family.add_metric(self._labels, value)
         return family

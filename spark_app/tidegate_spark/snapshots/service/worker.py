@@ -27,12 +27,12 @@ from tidegate_spark.snapshots.copying import Progress
 from tidegate_spark.snapshots.service import queue as book
 from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_spark.snapshots.service.order_faults import Trouble, trouble_of
-from tidegate_spark.snapshots.service.queue import Job, OrderBook, Task
+from tidegate_spark.snapshots.service.queue import Job, OrderQueue, Task
 from tidegate_spark.snapshots.service.snapshot_messages import RESTORE_FILES
 
 LOG_SECONDS = 10.0
 """Between two lines about how far a copy is."""
-LOOK_SECONDS, LOOK_SECONDS_DAMAGED = 300.0, 60.0
+POLL_SECONDS, POLL_SECONDS_DAMAGED = 300.0, 60.0
 """Between two looks whether the catalog changed; and of what is damaged, whether somebody restored it."""
 MOST_DAMAGED = 100
 """Reported at a time; which cannot be had any more a person finds out with the first of them."""
@@ -70,7 +70,7 @@ class Nobody:
         """Do nothing."""
 
 
-class SnapshotKeeper:
+class SnapshotWorker:
     """The orders of one process and who carries them out."""
 
     def __init__(
@@ -89,7 +89,7 @@ class SnapshotKeeper:
             clock: for pauses and durations.
         """
         self._carrier, self._runs, self._observer, self._clock = carrier, runs, observer or Nobody(), clock
-        self._book, self._wake, self._stopping = OrderBook(), threading.Event(), threading.Event()
+        self._store, self._wake, self._stopping = OrderQueue(), threading.Event(), threading.Event()
         self._copied = Progress()
         self._logged, self._looked = 0.0, float("-inf")
 
@@ -101,9 +101,9 @@ class SnapshotKeeper:
         Raises:
             ValueError: they cannot be meant.
         """
-        self._book.give(orders, self._clock())
+        self._store.give(orders, self._clock())
         self._wake.set()
-        if self._runs and any(order.exact for order in orders.take) and self._book.has_urgent():
+        if self._runs and any(order.exact for order in orders.take) and self._store.has_urgent():
             # Not when its turn comes: with few batches retained, the batch would be gone by then.
             threading.Thread(target=self._pin, name="snapshot-pin", daemon=True).start()
 
@@ -124,11 +124,13 @@ class SnapshotKeeper:
         ``seconds`` of those is how long ago that was.
         """
         damaged, ago = self._carrier.damaged, self._clock() - self._looked
-        orders = [it for it in self._book.reports() if it.id not in damaged or it.state is not SnapshotState.READY]
+        orders = [it for it in self._store.reports() if it.id not in damaged or it.state is not SnapshotState.READY]
         ordered = {it.id for it in orders}
         found = [
-            SnapshotReport(name, SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED, f"{words} {RESTORE_FILES}", seconds=ago)
-            for name, words in list(damaged.items())[:MOST_DAMAGED]
+            SnapshotReport(
+                name, SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED, f"{message} {RESTORE_FILES}", seconds=ago
+            )
+            for name, message in list(damaged.items())[:MOST_DAMAGED]
             if name not in ordered
         ]
         return (*found, *orders)
@@ -139,29 +141,29 @@ class SnapshotKeeper:
         """Carry orders out until :meth:`stop`."""
         while not self._stopping.is_set():
             self._wake.clear()
-            self.look()
+            self.check()
             pause = self.attempt_next()
             if pause != 0:
-                self._wake.wait(LOOK_SECONDS if pause is None else min(pause, LOOK_SECONDS))
+                self._wake.wait(POLL_SECONDS if pause is None else min(pause, POLL_SECONDS))
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look after the snapshots that there are, unless that was done a short while ago."""
         now = self._clock()
-        if now - self._looked < (LOOK_SECONDS_DAMAGED if self._carrier.damaged else LOOK_SECONDS):
+        if now - self._looked < (POLL_SECONDS_DAMAGED if self._carrier.damaged else POLL_SECONDS):
             return
         self._looked = now
         try:
-            self._carrier.look()
+            self._carrier.check()
         except Exception as error:  # whatever it is: the next order shows it, or it passes
             log.info("the snapshots that there are could not be listed: %s", error, extra={"action": "snapshot"})
         self._observer.newest(self._carrier.newest)
 
     def attempt_next(self) -> float | None:
         """Make the attempt that is due; return the seconds until the next one is, None if every order has ended."""
-        job = self._book.next(self._clock())
+        job = self._store.next(self._clock())
         if job is not None and job.due <= self._clock():
             self._attempt(job)
-            job = self._book.next(self._clock())
+            job = self._store.next(self._clock())
         return None if job is None else max(0.0, job.due - self._clock())
 
     def _attempt(self, job: Job) -> None:
@@ -185,7 +187,7 @@ class SnapshotKeeper:
         if job.verdict is not None:
             if job.order is not None:
                 self._carrier.abandon(job.order)
-                if self._runs and not self._book.has_urgent(job):
+                if self._runs and not self._store.has_urgent(job):
                     self._carrier.unpin()
             return book.failed(job, job.verdict, self._clock())
         return book.at(job, self._carry_out(job), self._clock())
@@ -196,30 +198,30 @@ class SnapshotKeeper:
         if isinstance(job.errand, AdoptOrder):
             return self._carrier.adopt(job.errand)
         if isinstance(job.errand, VerifyOrder):
-            return self._carrier.verify(job.errand, self._teller(job))
+            return self._carrier.verify(job.errand, self._reporter(job))
         if isinstance(job.errand, ExportOrder):
-            return self._carrier.export(job.errand, self._teller(job))
+            return self._carrier.export(job.errand, self._reporter(job))
         if job.task is Task.RELEASE:
             return SnapshotReport(job.id, SnapshotState.RELEASED)
         self._carrier.dispose(job.id)
         return SnapshotReport(job.id, SnapshotState.DISPOSED)
 
     def _take(self, job: Job, order: SnapshotOrder) -> SnapshotReport:
-        tell = self._teller(job)
+        report = self._reporter(job)
         # Otherwise a newer batch will do, and needs no pin.
         pin = self._runs and (job.is_exact or Reason.CLEANED_TOO_FAST in job.tries)
-        return self._carrier.take(order, tell, pin, lambda: self._book.has_urgent(job))
+        return self._carrier.take(order, report, pin, lambda: self._store.has_urgent(job))
 
-    def _teller(self, job: Job) -> Callable[[Progress], None]:
+    def _reporter(self, job: Job) -> Callable[[Progress], None]:
         """Return what is told how far a job is, which begins now."""
         self._copied, self._logged = Progress(), self._clock()
         copying = SnapshotReport(job.id, SnapshotState.COPYING)
-        self._book.put(dataclasses.replace(job, report=copying))
+        self._store.put(dataclasses.replace(job, report=copying))
 
-        def tell(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             self._go_on(job, copying, progress)
 
-        return tell
+        return report
 
     def _go_on(self, job: Job, copying: SnapshotReport, progress: Progress) -> None:
         """Show how far a copy is; raise EndedError if it is not wanted any more."""
@@ -227,14 +229,14 @@ class SnapshotKeeper:
         self._observer.copied(progress.bytes - (0 if again else self._copied.bytes))
         self._copied = progress
         now = self._clock()
-        perishes = not job.is_exact and self._book.has_urgent_due(now)
-        if self._stopping.is_set() or not self._book.is_wanted(job) or perishes:
+        perishes = not job.is_exact and self._store.has_urgent_due(now)
+        if self._stopping.is_set() or not self._store.is_wanted(job) or perishes:
             raise EndedError
-        self._book.put(book.at(job, dataclasses.replace(copying, **vars(progress)), now))
+        self._store.put(book.at(job, dataclasses.replace(copying, **vars(progress)), now))
         if now - self._logged >= LOG_SECONDS:
             self._logged = now
-            words = (job.id, progress.files, progress.of_files, progress.bytes, progress.of_bytes)
-            log.info("snapshot %s: %d of %d files, %d of %d bytes", *words, extra={"action": "snapshot"})
+            details = (job.id, progress.files, progress.of_files, progress.bytes, progress.of_bytes)
+            log.info("snapshot %s: %d of %d files, %d of %d bytes", *details, extra={"action": "snapshot"})
 
     def _after_failure(self, job: Job, error: Exception) -> Job:
         config, now = self._carrier.config, self._clock()
@@ -244,14 +246,22 @@ class SnapshotKeeper:
         return book.put_off(job, trouble, now)
 
     def _show(self, job: Job) -> None:
-        self._book.put(job)
+        self._store.put(job)
         report = job.report
         if job.ended:
             batches = {name: pin.batch for name, pin in report.queries.items()}
-            words = (job.id, report.state.value, report.seconds, report.files, report.bytes, report.new_bytes, batches)
+            details = (
+                job.id,
+                report.state.value,
+                report.seconds,
+                report.files,
+                report.bytes,
+                report.new_bytes,
+                batches,
+            )
             extra = {"action": "snapshot", "reason": report.reason}
             log.info(
-                "snapshot %s: %s after %.1f s, %d files, %d bytes, %d of them new, batches %s", *words, extra=extra
+                "snapshot %s: %s after %.1f s, %d files, %d bytes, %d of them new, batches %s", *details, extra=extra
             )
 
 

@@ -59,11 +59,11 @@ class BehindError(FaultError):
 
     def __init__(self, place: str, config: DriverConfig, known: Known) -> None:
         """Carry what ``place`` says."""
-        super().__init__(Fault(Reason.FENCED, _words_of(place, config, known)))
+        super().__init__(Fault(Reason.FENCED, _message_of(place, config, known)))
         self.known = known
 
 
-def _words_of(place: str, config: DriverConfig, known: Known) -> str:
+def _message_of(place: str, config: DriverConfig, known: Known) -> str:
     if known.adopted_from:
         return messages.taken_over(place, known.adopted_from, known.epoch, known.lineage)
     if known.otherwise:
@@ -184,7 +184,7 @@ def _next(
     if owned.uid != config.uid:
         taken = as_taken_over(content, owned, config)
         if taken is None:
-            raise FaultError(Fault(Reason.STORAGE_OWNED, _words_of_owner(config, content)))
+            raise FaultError(Fault(Reason.STORAGE_OWNED, _owner_message(config, content)))
         return taken, Known(owned.epoch, owned.lineage, adopted_from=owned.uid)
     known = known_beside(owned, config, lambda lineage: _can_be_continued(client, config.storage, lineage))
     if known is None or config.lineage < FIRST_LINEAGE:
@@ -317,7 +317,7 @@ def refusal_of(place: Storage, name: str, error: NewerFormatError | DamagedFormE
     return FaultError(Fault(reason, messages.claim_unreadable(place.uri, name, error)))
 
 
-def _words_of_owner(config: DriverConfig, content: dict[str, Any]) -> str:
+def _owner_message(config: DriverConfig, content: dict[str, Any]) -> str:
     return messages.belongs_to(
         config.storage.uri, owner_named_to(config.namespace, content), config.namespace, config.app, config.uid
     )

@@ -54,10 +54,10 @@ def _claim_around(client: S3Client, place: Storage) -> dict[str, Any]:
         if store.status_of(error) in (403, 404):
             return {}  # who may use the place alone cannot read around it, nor can somebody else there be in the way
         raise
-    return look_for_claim(found[0]) if found is not None else {}
+    return find_claim(found[0]) if found is not None else {}
 
 
-def look_for_claim(body: bytes) -> dict[str, Any]:
+def find_claim(body: bytes) -> dict[str, Any]:
     """Return what an ``app.json`` says if it is, or was once, a claim; an application has files of that name, too."""
     try:
         content = json.loads(body)

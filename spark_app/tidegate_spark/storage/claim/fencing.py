@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 10.0
 """Between two looks while no batch is committed: a driver that commits nothing does no harm."""
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 """Between two looks at the count of commits, which is in memory."""
 
 log = logging.getLogger("tidegate")
@@ -86,7 +86,7 @@ def lost_while_running(found: Fenced, config: DriverConfig) -> Outcome:
     return Outcome(Reason.FENCED, message)
 
 
-class FenceKeeper:
+class FenceMonitor:
     """Looks after the fence while queries run."""
 
     def __init__(
@@ -115,7 +115,7 @@ class FenceKeeper:
         """Whether the last look found the storage there."""
         return self._answers
 
-    def look(self) -> Fenced | None:
+    def check(self) -> Fenced | None:
         """Return who has the fence now, None if it is ours or the storage does not say."""
         try:
             return fence.check(self._connect(), self._held)
@@ -152,6 +152,6 @@ class FenceKeeper:
     def _await_commit(self) -> None:
         before, until = self._commits(), time.monotonic() + self._idle
         while time.monotonic() < until:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
             if self._commits() != before:
                 return

@@ -41,14 +41,14 @@ def first_older(client: S3Client, place: Storage, lineage: int, batches: Mapping
         batches: which are expected.
     """
 
-    def look(query: str) -> Older | None:
+    def check(query: str) -> Older | None:
         checkpoint = f"{LINEAGE_PREFIX}/{lineage}/{checkpoint_directory(query)}"
         newest = _newest_if_older(client, place, checkpoint, batches[query])
         return Older(query, newest, batches[query]) if newest is not None else None
 
     # A start waits for it: one after the other, a hundred queries are seconds.
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        return next(filter(None, pool.map(look, batches)), None)
+        return next(filter(None, pool.map(check, batches)), None)
 
 
 def _newest_if_older(client: S3Client, place: Storage, checkpoint: str, batch: int) -> int | None:

@@ -12,6 +12,6 @@ from pyspark.sql import SparkSession
 brokers, records = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()
 for plant in ("none", "loss"):
-    told = Namespace(brokers=brokers, records=records, accounts=plant, trigger="200 milliseconds", plant=plant)
-    begin(spark, told, plant)
+    reported = Namespace(brokers=brokers, records=records, accounts=plant, trigger="200 milliseconds", plant=plant)
+    begin(spark, reported, plant)
 spark.streams.awaitAnyTermination()

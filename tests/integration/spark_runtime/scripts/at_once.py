@@ -36,8 +36,8 @@ def leave(batch: DataFrame, number: int) -> None:
 
 if way == "finished":
     threading.Thread(target=time.sleep, args=(3600,)).start()
-    words = spark.readStream.schema("value STRING").text(source)
-    words.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
+    message = spark.readStream.schema("value STRING").text(source)
+    message.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
     os._exit(0)
 if way == "batch":
     rows.writeStream.foreachBatch(leave).start().awaitTermination()

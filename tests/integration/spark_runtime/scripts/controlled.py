@@ -33,7 +33,7 @@ def table(message: control.Message) -> int:
 
 
 @control.on_driver("tell")
-def tell(message: control.Message) -> None:
+def report(message: control.Message) -> None:
     """Say it."""
     say("driver", message.payload)
 
@@ -52,7 +52,7 @@ def asked(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         yield pd.DataFrame({"said": [json.dumps(said)], "rows": [len(frame)]})
 
 
-def tell_main(batch: DataFrame, number: int) -> None:
+def report_main(batch: DataFrame, number: int) -> None:
     """Say what its workers said, and what the driver reads of the same batch; then wait for the file that it names."""
     found: list[Any] = sorted({row["said"] for row in batch.collect()})
     now = control.current()
@@ -62,28 +62,28 @@ def tell_main(batch: DataFrame, number: int) -> None:
         time.sleep(0.1)
 
 
-def tell_rows(name: str) -> Any:
+def report_rows(name: str) -> Any:
     """Return what says each row of a batch."""
 
-    def tell_each(batch: DataFrame, number: int) -> None:
+    def report_each(batch: DataFrame, number: int) -> None:
         for row in batch.collect():
             say(name, [number, *(str(value) for value in row)])
 
-    return tell_each
+    return report_each
 
 
-def start(name: str, read: DataFrame, tell_batch: Any) -> None:
+def start(name: str, read: DataFrame, report_batch: Any) -> None:
     """Start a query."""
     writer = read.writeStream.queryName(name).trigger(processingTime="2 seconds")
-    writer.foreachBatch(tell_batch).start()
+    writer.foreachBatch(report_batch).start()
 
 
 windows = control.controlled(rows).withWatermark("timestamp", "2 seconds")
 late = control.controlled(rows) if os.environ.get("LATE") else rows
 files = spark.readStream.schema("value long").json(sys.argv[1])
-start("records", control.stream(spark).select("sequence", "type", "payload"), tell_rows("records"))
-start("files", control.controlled(files), tell_rows("files"))
-start("late", late.select("value").limit(1), tell_rows("late"))
-start("main", control.controlled(rows).mapInPandas(asked, "said string, rows long"), tell_main)
-start("windows", windows.groupBy(f.window("timestamp", "1 second")).count().select("count"), tell_rows("windows"))
+start("records", control.stream(spark).select("sequence", "type", "payload"), report_rows("records"))
+start("files", control.controlled(files), report_rows("files"))
+start("late", late.select("value").limit(1), report_rows("late"))
+start("main", control.controlled(rows).mapInPandas(asked, "said string, rows long"), report_main)
+start("windows", windows.groupBy(f.window("timestamp", "1 second")).count().select("count"), report_rows("windows"))
 spark.streams.awaitAnyTermination()

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 version, place = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load().selectExpr("value")
-words = rows.selectExpr("CAST(value AS STRING) AS value")
+message = rows.selectExpr("CAST(value AS STRING) AS value")
 KAFKA = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "rehearsed"}
 pause = {"old": "1 hour", "new": "300 milliseconds"}[version]
 
@@ -43,7 +43,7 @@ ways: dict[str, Callable[[], StreamingQuery]] = {
     "table": lambda: writer("table").toTable("rehearsed"),
     "memory": lambda: writer("memory").format("memory").start(),
     "console": lambda: writer("console").format("console").start(),
-    "kafka": lambda: writer("kafka", words).format("kafka").options(**KAFKA).start(),
+    "kafka": lambda: writer("kafka", message).format("kafka").options(**KAFKA).start(),
 }
 for name, begin in ways.items():
     _ = writer(name).format("noop").start() if version == "old" else begin()

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 folder, *ways = sys.argv[1:]
 spark = SparkSession.builder.config("spark.sql.warehouse.dir", folder).getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load().selectExpr("value")
-words = rows.selectExpr("CAST(value AS STRING) AS value")
+message = rows.selectExpr("CAST(value AS STRING) AS value")
 
 
 def forget(batch: DataFrame, number: int) -> None:
@@ -22,7 +22,7 @@ def forget(batch: DataFrame, number: int) -> None:
 
 def writer(name: str) -> DataStreamWriter:
     """Return the beginning of a query."""
-    return words.writeStream.queryName(name).trigger(processingTime="2 seconds")
+    return message.writeStream.queryName(name).trigger(processingTime="2 seconds")
 
 
 kafka = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "said"}

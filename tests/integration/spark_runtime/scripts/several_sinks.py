@@ -31,7 +31,7 @@ rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).lo
 counts = rows.groupBy((f.col("value") % 5).alias("key")).count()
 
 
-def tell(batch: DataFrame, number: int) -> None:
+def report(batch: DataFrame, number: int) -> None:
     """Print the batch on one line."""
     counted = {str(row["key"]): row["count"] for row in batch.collect()}
     sys.stdout.write(f"told {json.dumps([number, counted])}\n")
@@ -46,15 +46,15 @@ def keep(batch: DataFrame, number: int) -> None:
             (folder / "kept" / key).write_text(json.dumps([os.environ["VERSION"], least]))
 
 
-def tell_settings(name: str) -> Callable[[DataFrame, int], None]:
+def report_settings(name: str) -> Callable[[DataFrame, int], None]:
     """Return what says of a batch what is in force there."""
 
-    def tell_each(batch: DataFrame, number: int) -> None:
+    def report_each(batch: DataFrame, number: int) -> None:
         batch.collect()
         sys.stdout.write(f"{name} {json.dumps([number, control.current().config])}\n")
         sys.stdout.flush()
 
-    return tell_each
+    return report_each
 
 
 def start_named() -> StreamingQuery:
@@ -63,7 +63,7 @@ def start_named() -> StreamingQuery:
         spark.conf.set(key, value)
     source = spark.readStream.format("rate-micro-batch").name("numbers").option("rowsPerBatch", 20).load()
     if os.environ.get("VERSION") == "new":
-        query = writer("named", control.controlled(source)).foreachBatch(tell_settings("named")).start()
+        query = writer("named", control.controlled(source)).foreachBatch(report_settings("named")).start()
     else:
         query = writer("named", source).format("noop").start()
     for key in NAMED_SOURCES:
@@ -77,11 +77,11 @@ def writer(name: str, read: DataFrame) -> DataStreamWriter:
 
 
 begin: dict[str, Callable[[], StreamingQuery]] = {
-    "told": lambda: writer("told", counts).outputMode("update").foreachBatch(tell).start(),
+    "told": lambda: writer("told", counts).outputMode("update").foreachBatch(report).start(),
     "files": lambda: writer("files", rows.select("value")).format("json").start(f"{folder}/files"),
     "kept": lambda: writer("kept", rows).foreachBatch(keep).start(),
     "counted": lambda: writer("counted", counts).outputMode("update").format("noop").start(),
-    "asking": lambda: writer("asking", control.controlled(rows)).foreachBatch(tell_settings("asking")).start(),
+    "asking": lambda: writer("asking", control.controlled(rows)).foreachBatch(report_settings("asking")).start(),
     "named": start_named,
 }
 queries = []

@@ -17,5 +17,5 @@ if sys.argv[1] == "endless":
     spark.streams.awaitAnyTermination()
     spark.stop()
 else:
-    words = spark.readStream.schema("value STRING").text(sys.argv[1])
-    words.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
+    message = spark.readStream.schema("value STRING").text(sys.argv[1])
+    message.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()

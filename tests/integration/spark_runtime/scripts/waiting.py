@@ -11,6 +11,6 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
 rows.writeStream.format("console").trigger(processingTime="36500 days").queryName("sleeping").start()
-words = spark.readStream.schema("value STRING").text(sys.argv[1])
-counts = words.groupBy("value").count()
+message = spark.readStream.schema("value STRING").text(sys.argv[1])
+counts = message.groupBy("value").count()
 counts.writeStream.outputMode("update").format("noop").queryName("idle").start().awaitTermination()

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.access.act import AccessKeeper
+from tidegate.access.act import AccessManager
 from tidegate.access.builders.access import build_access
 from tidegate.cache.access_age import ACCESS_AGE
 from tidegate.cache.index import Index
@@ -73,7 +73,7 @@ class World:
     def __init__(self) -> None:
         self.api, self.index, self.now = ApiServer(), Index(), NOW
         self.index.put_app(APP)
-        self.keeper = AccessKeeper(self.api, self.index, lambda: self.now)  # type: ignore[arg-type] # what is called of it
+        self.manager = AccessManager(self.api, self.index, lambda: self.now)  # type: ignore[arg-type] # what is called of it
 
     def asked(self) -> list[str]:
         """Return what was asked, but for whether rights are left that all drivers shared."""
@@ -89,9 +89,9 @@ class World:
 
 async def test_access_that_was_made_a_moment_ago_costs_nothing() -> None:
     world = World()
-    await world.keeper.ensure(APP)
+    await world.manager.ensure(APP)
     world.now += ACCESS_AGE - 1
-    await asyncio.gather(*(world.keeper.ensure(APP) for _ in range(5)))
+    await asyncio.gather(*(world.manager.ensure(APP) for _ in range(5)))
     assert world.asked() == [f"create {collection_of(manifest)}" for manifest in ACCESS]
 
 
@@ -102,7 +102,7 @@ async def test_the_account_and_what_it_is_granted_are_made_side_by_side_and_the_
         world = World()
         held = {first: asyncio.Event(), last: asyncio.Event()}
         world.api.held = held
-        ensuring = asyncio.create_task(world.keeper.ensure(APP))
+        ensuring = asyncio.create_task(world.manager.ensure(APP))
         await let_everything_run()
         assert world.asked() == [account, role]
         held[first].set()
@@ -118,9 +118,9 @@ async def test_the_account_and_what_it_is_granted_are_made_side_by_side_and_the_
 async def test_access_of_which_one_part_is_refused_is_not_relied_upon(manifest: dict[str, Any]) -> None:
     world = World()
     world.api.refused = collection_of(manifest)
-    assert isinstance(await world.keeper.ensure(APP), Forbidden)
+    assert isinstance(await world.manager.ensure(APP), Forbidden)
     world.api.refused = ""
-    assert await world.keeper.ensure(APP) is None
+    assert await world.manager.ensure(APP) is None
     assert world.granted() == list(ACCESS)
 
 
@@ -131,20 +131,20 @@ async def let_everything_run() -> None:
 
 async def test_access_that_is_as_it_should_be_costs_three_reads_a_minute_however_many_launches_there_are() -> None:
     world = World()
-    await world.keeper.ensure(APP)
+    await world.manager.ensure(APP)
     world.api.asked.clear()
     world.now += ACCESS_AGE
-    await asyncio.gather(*(world.keeper.ensure(APP) for _ in range(5)))
+    await asyncio.gather(*(world.manager.ensure(APP) for _ in range(5)))
     assert world.api.asked == [f"get {path_of(manifest)}" for manifest in ACCESS]  # and none for shared rights
 
 
 @pytest.mark.parametrize("manifest", ACCESS, ids=lambda manifest: manifest["kind"])
 async def test_access_that_somebody_deleted_is_put_back(manifest: dict[str, Any]) -> None:
     world = World()
-    await world.keeper.ensure(APP)
+    await world.manager.ensure(APP)
     del world.api.objects[path_of(manifest)]
     world.now += ACCESS_AGE
-    assert await world.keeper.ensure(APP) is None
+    assert await world.manager.ensure(APP) is None
     assert world.granted() == list(ACCESS)
 
 
@@ -162,10 +162,10 @@ CHANGES: dict[str, tuple[int, dict[str, Any]]] = {
 async def test_access_that_somebody_changed_is_as_it_was(what: str) -> None:
     number, change = CHANGES[what]
     world = World()
-    await world.keeper.ensure(APP)
+    await world.manager.ensure(APP)
     world.api.objects[path_of(ACCESS[number])] |= change
     world.now += ACCESS_AGE
-    assert await world.keeper.ensure(APP) is None
+    assert await world.manager.ensure(APP) is None
     assert world.granted() == list(ACCESS)
 
 
@@ -173,16 +173,16 @@ async def test_access_of_an_earlier_application_of_the_name_is_replaced_because_
     world = World()
     for manifest in build_access(app_with(uid="earlier")):
         world.api.objects[path_of(manifest)] = {**manifest, "metadata": {**manifest["metadata"], "uid": "old"}}
-    assert await world.keeper.ensure(APP) is None
+    assert await world.manager.ensure(APP) is None
     assert world.granted() == list(ACCESS)
 
 
 async def test_applications_of_one_namespace_have_each_their_own() -> None:
     world, other = World(), app_with(name="other", uid="u-2")
-    await world.keeper.ensure(APP)
-    await world.keeper.ensure(other)
+    await world.manager.ensure(APP)
+    await world.manager.ensure(other)
     assert sorted(world.api.objects) == sorted(path_of(m) for m in (*ACCESS, *build_access(other)))
-    assert len(world.keeper._locks) == 0
+    assert len(world.manager._locks) == 0
 
 
 def with_shared_rights(world: World, labels: dict[str, str] | None = None) -> None:
@@ -196,16 +196,16 @@ async def test_what_granted_rights_to_all_drivers_is_withdrawn_once_none_of_them
     world, driver = World(), dataclasses.replace(running_driver(app_with(name="b")), service_account=SHARED_ACCESS_NAME)
     with_shared_rights(world)
     world.index.put_pod(driver)
-    await world.keeper.ensure(APP)
+    await world.manager.ensure(APP)
     assert set(SHARED) <= world.api.objects.keys()
     world.index.remove_pod(driver)
     world.now += ACCESS_AGE
-    await world.keeper.ensure(APP)
+    await world.manager.ensure(APP)
     assert set(SHARED) & world.api.objects.keys() == set()
 
 
 async def test_peoples_own_role_of_that_name_stays() -> None:
     world = World()
     with_shared_rights(world, labels={})
-    await world.keeper.ensure(APP)
+    await world.manager.ensure(APP)
     assert set(SHARED) <= world.api.objects.keys()

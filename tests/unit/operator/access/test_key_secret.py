@@ -87,6 +87,6 @@ async def test_what_the_api_server_says_of_the_making_never_shows_the_key(
             return await super().answer(request)
 
     await found(Quoting(refusal(404, "NotFound"), secret()))
-    told = capsys.readouterr().out
-    assert "[redacted]" in told
-    assert made[0] not in told
+    reported = capsys.readouterr().out
+    assert "[redacted]" in reported
+    assert made[0] not in reported

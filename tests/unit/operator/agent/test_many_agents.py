@@ -11,7 +11,7 @@ from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.pods.records.record import PodRecord
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_testing.observations import UID, app_with, launched, running_driver
 from tidegate_testing.virtual_time import run_in_virtual_time
@@ -25,8 +25,8 @@ class Fleet:
 
     def __init__(self) -> None:
         self.index, self.asked = Index(), defaultdict[str, list[float]](list)
-        queue = WorkQueue(self.never, Figures())
-        self.poller = AgentPoller(self.index, self, queue, Figures(), WORKERS, self.now)  # type: ignore[arg-type] # no HTTP
+        queue = WorkQueue(self.never, OperatorMetrics())
+        self.poller = AgentPoller(self.index, self, queue, OperatorMetrics(), WORKERS, self.now)  # type: ignore[arg-type] # no HTTP
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()

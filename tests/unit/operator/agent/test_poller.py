@@ -19,7 +19,7 @@ from tidegate.cache.index import Index
 from tidegate.cache.process_state import ProcessState
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.pods.records.record import PodRecord
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.control_protocol import ControlReport, MessageReport, MessageState
 from tidegate_spark.contract.protocol import AgentReport, DriverState, QueryReport, to_json
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport, SnapshotState
@@ -37,7 +37,7 @@ async def agent(report: AgentReport, monkeypatch: Any) -> AsyncIterator[tuple[Ag
     """A running agent of an older runtime, and a client; the list gets what the agent is asked for and the orders."""
     taken: list[Any] = []
     driver = running_driver(APP, ip="127.0.0.1")
-    expected = f"Bearer {KEYS.look_token(launch_of(driver))}"
+    expected = f"Bearer {KEYS.inspection_token(launch_of(driver))}"
 
     async def handle(request: web.Request) -> web.Response:
         if request.headers.get("Authorization") != expected:
@@ -78,9 +78,9 @@ async def test_an_agent_that_is_not_there_is_silent(monkeypatch: Any) -> None:
 
 async def test_of_an_application_that_is_gone_nothing_is_known_any_more(monkeypatch: Any) -> None:
     async with agent(REPORT, monkeypatch) as (client, driver, _):
-        queue = WorkQueue(None, Figures())  # type: ignore[arg-type] # nothing is worked on
+        queue = WorkQueue(None, OperatorMetrics())  # type: ignore[arg-type] # nothing is worked on
         assert await client.read_progress(KEY, driver) == REPORT
-        AgentPoller(Index(), client, queue, Figures(), 1).forget(KEY)
+        AgentPoller(Index(), client, queue, OperatorMetrics(), 1).forget(KEY)
         assert client._known == {}
 
 
@@ -128,7 +128,7 @@ class Agents:
 async def poll(agents: Agents, app: StreamingApp | None = None, index: Index | None = None, **pod: Any) -> list[float]:
     """Let the poller ask until there are no answers left; return after which of them an application was woken."""
     woken: list[float] = []
-    index, figures = index or Index(), Figures()
+    index, metrics = index or Index(), OperatorMetrics()
 
     async def work(_: Any) -> None:
         woken.append(agents.now)
@@ -136,8 +136,8 @@ async def poll(agents: Agents, app: StreamingApp | None = None, index: Index | N
     index.put_pod(running_driver(APP, **pod))
     if app is not None:
         index.put_app(app)
-    queue = WorkQueue(work, figures, clock=lambda: agents.now)
-    poller = AgentPoller(index, agents, queue, figures, 1, lambda: agents.now)  # type: ignore[arg-type] # no HTTP
+    queue = WorkQueue(work, metrics, clock=lambda: agents.now)
+    poller = AgentPoller(index, agents, queue, metrics, 1, lambda: agents.now)  # type: ignore[arg-type] # no HTTP
     worker = asyncio.create_task(queue.run_worker())
     poller.follow(KEY, running_driver(APP))
     while agents.answers:
@@ -224,7 +224,7 @@ async def test_progress_is_told_within_a_minute_whatever_happens_to_the_clock(ju
     queue: Any = SimpleNamespace(wake=lambda key: None, wake_after=lambda key, seconds: waits.append(seconds))
     index.put_pod(running_driver(APP))
     index.memories[KEY] = ProcessState(status_written_at=NOW - 10)
-    poller = AgentPoller(index, no_http, queue, Figures(), 1, lambda: agents.now, lambda: NOW + jump)
+    poller = AgentPoller(index, no_http, queue, OperatorMetrics(), 1, lambda: agents.now, lambda: NOW + jump)
     poller.follow(KEY, running_driver(APP))
     while agents.answers:
         agents.now += 1.0
@@ -277,8 +277,8 @@ async def asked_after(age: float, ready_after: float | None = None, **fields: An
     no_http: Any = agents
     driver = running_driver(APP, start_time=agents.now - age, **fields)
     index.put_pod(driver)
-    queue = WorkQueue(lambda key: asyncio.sleep(0.0), Figures())
-    poller = AgentPoller(index, no_http, queue, Figures(), 1, lambda: agents.now, lambda: agents.now)
+    queue = WorkQueue(lambda key: asyncio.sleep(0.0), OperatorMetrics())
+    poller = AgentPoller(index, no_http, queue, OperatorMetrics(), 1, lambda: agents.now, lambda: agents.now)
     poller.follow(KEY, driver)
     while agents.answers and agents.now < 1060.0:
         due = poller._next_due()
@@ -309,8 +309,8 @@ async def test_a_nodes_clock_that_is_wrong_keeps_nobody_from_asking(age: float) 
 
 async def test_news_of_control_messages_is_asked_for_soon_and_one_that_nothing_comes_of_is_not() -> None:
     def at(state: MessageState) -> AgentReport:
-        told = ControlReport(messages=(MessageReport("uid-1", state, 1),))
-        return AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, control=told)
+        reported = ControlReport(messages=(MessageReport("uid-1", state, 1),))
+        return AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, control=reported)
 
     quiet = AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True)
     logged, done = at(MessageState.LOGGED), at(MessageState.DONE)

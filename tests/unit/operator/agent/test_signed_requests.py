@@ -145,7 +145,7 @@ async def test_the_token_never_goes_to_a_driver_that_signs(tmp_path: Path, monke
         async with between(monkeypatch, as_it_is) as seen, AgentClient(KEYS, 4) as client:
             assert await client.read_progress(KEY, DRIVER) == REPORT
             assert await client.set_executors(KEY, DRIVER, 2) is None
-    token = KEYS.look_token(LAUNCH)
+    token = KEYS.inspection_token(LAUNCH)
     assert not [request for request in seen if token in f"{request.headers} {request.path_qs}"]
 
 
@@ -280,7 +280,7 @@ def test_an_operators_keys_are_the_same_in_each_process_and_others_of_each_key_l
     assert KEYS.id != OTHERS.id
 
 
-PURPOSES = (OperatorKeys.look_token, OperatorKeys.spark_secret, OperatorKeys.number)
+PURPOSES = (OperatorKeys.inspection_token, OperatorKeys.spark_secret, OperatorKeys.number)
 
 
 def test_what_is_too_short_is_no_key_and_a_key_is_not_shown() -> None:

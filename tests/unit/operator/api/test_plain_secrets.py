@@ -141,8 +141,8 @@ def test_an_answer_quotes_no_secret_of_the_pod_that_it_is_about() -> None:
     config = {"spark_conf": {"spark.a.password": "of-the-launch"}, "args": ["--token", "of-an-argument"]}
     env = [{"name": "TIDEGATE_CONFIG", "value": json.dumps(config)}, {"name": "DB_PASSWORD", "value": "hunter22"}]
     pod = {"kind": "Pod", "spec": {"containers": [{"name": "driver", "env": env}]}}
-    told = f'spec.containers[0].env[1].value: Invalid value: "hunter22"; {json.dumps(config)}'
-    shown = without_secrets_of(pod, told)
+    reported = f'spec.containers[0].env[1].value: Invalid value: "hunter22"; {json.dumps(config)}'
+    shown = without_secrets_of(pod, reported)
     assert [secret for secret in ("hunter22", "of-the-launch", "of-an-argument") if secret in shown] == []
     assert shown.startswith(f'spec.containers[0].env[1].value: Invalid value: "{REDACTED}"')
     secret = {"kind": "Secret", "stringData": {"token": "of-the-agent"}}

@@ -170,8 +170,8 @@ def test_each_variable_that_is_reserved_has_its_rule_for_templates(role: str) ->
         for rule, remedy in reserved("e.name")
     ]
     names = ", ".join(f"'{name}'" for name in CREDENTIALS)
-    words = f"c.name != '{role}' || !has(c.env) || c.env.all(e, !(e.name in [{names}]))"
-    assert any(f"self.{role}.podTemplate.spec.containers.all(c, {words})" in rule for rule, _ in rules_of())
+    message = f"c.name != '{role}' || !has(c.env) || c.env.all(e, !(e.name in [{names}]))"
+    assert any(f"self.{role}.podTemplate.spec.containers.all(c, {message})" in rule for rule, _ in rules_of())
 
 
 def test_each_remedy_names_a_field_that_exists() -> None:

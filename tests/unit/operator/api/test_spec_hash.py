@@ -12,14 +12,14 @@ from tidegate.api.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.api.spec_hash import program_hash, spec_hash, version_of, with_version
 from tidegate_testing.values import app
 
-words = st.text(string.ascii_lowercase, min_size=1, max_size=8)
-names = words.map(lambda word: f"x{word}")
+message = st.text(string.ascii_lowercase, min_size=1, max_size=8)
+names = message.map(lambda word: f"x{word}")
 cpus = st.integers(1, 64).map(str)
 mebibytes = st.integers(600, 4096).map(lambda size: f"{size}Mi")
 templates = st.fixed_dictionaries(
-    {"metadata": st.fixed_dictionaries({"labels": st.dictionaries(names, words, min_size=1)})}
+    {"metadata": st.fixed_dictionaries({"labels": st.dictionaries(names, message, min_size=1)})}
 )
-variables = st.lists(st.fixed_dictionaries({"name": names, "value": words}), min_size=1, max_size=3)
+variables = st.lists(st.fixed_dictionaries({"name": names, "value": message}), min_size=1, max_size=3)
 requests = st.fixed_dictionaries({"cpu": cpus, "memory": mebibytes})
 limits = st.fixed_dictionaries({"cpu": cpus}, optional={"nvidia.com/gpu": st.sampled_from(["1", "2"])})
 
@@ -31,7 +31,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "application.main": names,
     "application.mainFrom.configMapKeyRef.key": names,
     "application.mainFrom.configMapKeyRef.name": names,
-    "application.args": st.lists(words, min_size=1, max_size=4),
+    "application.args": st.lists(message, min_size=1, max_size=4),
     "application.env": variables,
     "application.pyFiles": st.lists(names, min_size=1, max_size=3),
     "autoscaling.mode": st.sampled_from(["Off", "Advise", "Active"]),
@@ -51,7 +51,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "control.channel.kafka.topic": names,
     "control.channel.kafka.replyTopic": names,
     "control.channel.kafka.startingOffsets": st.sampled_from(["Earliest", "Latest"]),
-    "control.channel.kafka.options": st.dictionaries(names, words, min_size=1, max_size=4),
+    "control.channel.kafka.options": st.dictionaries(names, message, min_size=1, max_size=4),
     "control.channel.rabbitmq.uri": names,
     "control.channel.rabbitmq.queue": names,
     "control.channel.rabbitmq.replyQueue": names,
@@ -65,7 +65,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "control.retentionSeconds": st.integers(60, 10**6),
     "scratch.tmp.sizeLimit": st.sampled_from(["1Gi", "20Gi", 10**9]),
     "scratch.work.sizeLimit": st.sampled_from(["1Gi", "200Gi", 10**9]),
-    "sparkConf": st.dictionaries(names, words, min_size=1, max_size=4),
+    "sparkConf": st.dictionaries(names, message, min_size=1, max_size=4),
     "driver.resources.limits": limits,
     "driver.resources.requests": requests,
     "driver.stopGracePeriodSeconds": st.integers(10, 86400),

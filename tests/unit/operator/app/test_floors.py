@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.access.act import AccessKeeper
+from tidegate.access.act import AccessManager
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
@@ -13,7 +13,7 @@ from tidegate.app.observe import observe
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
 from tidegate.engine.events import EventPublisher
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_testing.limit_ranges import NOT_GRANTED, Floored
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched
 
@@ -27,13 +27,15 @@ class World:
     def __init__(self, app: StreamingApp, api: Floored) -> None:
         self.api, self.index = api, Index()
         client: Any = api
-        access, events = AccessKeeper(client, self.index), EventPublisher(client)
+        access, events = AccessManager(client, self.index), EventPublisher(client)
         secrets, agents = LaunchSecrets(client, KEYS, PLATFORM), AgentClient(KEYS, 1)
-        self.actor = ActionExecutor(client, agents, self.index, access, secrets, events, Figures(), lambda key: None)
+        self.actor = ActionExecutor(
+            client, agents, self.index, access, secrets, events, OperatorMetrics(), lambda key: None
+        )
         api.keep("/apis/tidegate.dev/v1alpha1/namespaces/shop/streamingapps/orders", app)
         self.index.put_app(app)
 
-    async def look(self) -> str:
+    async def check(self) -> str:
         """Decide once, and return the reason."""
         o = observe(self.index, KEY, PLATFORM, NOW)
         assert o is not None
@@ -49,7 +51,7 @@ class World:
 async def test_a_driver_with_an_injected_runtime_is_launched_with_the_epoch_that_was_refused() -> None:
     world = World(app_with(), Floored())
     for _ in range(2):
-        assert await world.look() == "DriverStarting"
+        assert await world.check() == "DriverStarting"
     assert world.requested("orders-driver", "initContainers") == ["1Gi"]
     assert world.api.objects[f"{PODS}/orders-driver"]["metadata"]["labels"]["tidegate.dev/epoch"] == "1"
     assert (world.api.refused, world.api.reads) == (["orders-driver"], 1)
@@ -65,7 +67,7 @@ async def test_a_driver_with_an_injected_runtime_is_launched_with_the_epoch_that
 async def test_a_deletion_purges_the_storage() -> None:
     world = World(deleted(launched(app_with(DELETE))), Floored())
     for _ in range(2):
-        assert await world.look() == "StoragePurging"
+        assert await world.check() == "StoragePurging"
     assert world.requested("orders-purge") == ["1Gi"]
     assert world.api.refused == ["orders-purge"]
 
@@ -73,9 +75,9 @@ async def test_a_deletion_purges_the_storage() -> None:
 async def test_where_nobody_may_read_it_the_pod_is_refused_and_tried_after_a_pause() -> None:
     world = World(deleted(launched(app_with(DELETE))), Floored(readable=False))
     for _ in range(3):
-        await world.look()
+        await world.check()
     assert world.api.refused == ["orders-purge"]
-    assert await world.look() == "LaunchRefused"
+    assert await world.check() == "LaunchRefused"
     refusal = world.index.memory(KEY).refusal
     assert refusal is not None
     assert "but request is 256Mi in container purge" in refusal.message
@@ -86,5 +88,5 @@ async def test_where_nobody_may_read_it_the_pod_is_refused_and_tried_after_a_pau
 async def test_a_deletion_ends_with_the_storage_purged_once_the_spec_gives_what_nobody_may_read() -> None:
     helped = {**DELETE, "helpers.resources": {"requests": {"memory": "1Gi"}}}
     world = World(deleted(launched(app_with(helped))), Floored(readable=False))
-    assert await world.look() == "StoragePurging"
+    assert await world.check() == "StoragePurging"
     assert (world.requested("orders-purge"), world.api.reads) == (["1Gi"], 0)

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.operator.app.test_carry_out import APP, KEY, World
+from tests.unit.operator.app.test_act import APP, KEY, World
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.actions import Plan, RecordLaunch
-from tidegate.engine.outcome import LookAgain, Outcome
+from tidegate.engine.outcome import ObserveAgain, Outcome
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Conflict, Failure, Unavailable
@@ -70,7 +70,7 @@ async def record(world: World, app: StreamingApp) -> Outcome:
 async def test_who_begins_to_record_a_launch_has_the_place_before_the_answer_has_come() -> None:
     world, server, _ = with_inner()
     first = await begin_to_record(world, server)
-    assert isinstance(await record(world, OUTER), LookAgain)
+    assert isinstance(await record(world, OUTER), ObserveAgain)
     server.answer.set_result(RECORDED)
     assert await first is None
     assert (world.index.rival(OUTER), world.index.launching) == ("inner", set())
@@ -82,5 +82,5 @@ async def test_who_waits_for_a_launch_that_could_not_be_recorded_is_woken(answer
     first = await begin_to_record(world, server)
     server.answer.set_result(answer)
     (said,) = await asyncio.gather(first, return_exceptions=True)
-    assert isinstance(said, (LookAgain, RetryLaterError))
+    assert isinstance(said, (ObserveAgain, RetryLaterError))
     assert (woken, world.index.rival(OUTER)) == ([("shop", "orders")], "")

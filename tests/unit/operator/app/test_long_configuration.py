@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.operator.app.test_carry_out import APP, World
+from tests.unit.operator.app.test_act import APP, World
 from tidegate.app.actions import CreateDriver, ProvideConfiguration
 from tidegate.app.builders.driver import build_driver
-from tidegate.engine.outcome import LookAgain
+from tidegate.engine.outcome import ObserveAgain
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Forbidden, Unavailable
 from tidegate_testing.observations import PLATFORM, app_with
@@ -49,14 +49,14 @@ def test_one_of_an_earlier_pod_is_replaced_and_one_of_a_pod_that_waits_is_left()
 
 def test_without_the_pod_no_secret_is_made() -> None:
     world = World()
-    assert isinstance(done(world.do(PROVIDE)), LookAgain)
+    assert isinstance(done(world.do(PROVIDE)), ObserveAgain)
     assert PLACE not in world.api.objects
 
 
 def test_a_pod_whose_secret_is_refused_goes_and_the_refusal_is_what_is_said() -> None:
     world = World()
     world.api.refusing[SECRETS] = Forbidden("exceeded quota: secrets")
-    assert isinstance(done(world.do(CREATE, PROVIDE)), LookAgain)
+    assert isinstance(done(world.do(CREATE, PROVIDE)), ObserveAgain)
     refusal = world.index.memory((APP.metadata.namespace, APP.metadata.name)).refusal
     assert refusal is not None
     assert "the Secret of the configuration" in refusal.message

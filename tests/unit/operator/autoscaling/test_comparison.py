@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.autoscaling.__main__ import draw, main
 from tests.autoscaling.application import Model
 from tests.autoscaling.command_line import read_arguments, settings_of
-from tests.autoscaling.progress import telling
+from tests.autoscaling.progress import reporting
 from tests.autoscaling.rules import Tidegate
 from tests.autoscaling.run import USUAL, enough, run
 from tests.autoscaling.traces import HOUR, TRACES, make
@@ -42,10 +42,10 @@ WRONG = {
 def test_an_argument_that_can_not_be_is_named_with_what_is_expected(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments, words = WRONG[name]
+    arguments, message = WRONG[name]
     with pytest.raises(SystemExit) as ended:
         read_arguments(arguments)
-    assert (ended.value.code, words in capsys.readouterr().err) == (2, True)
+    assert (ended.value.code, message in capsys.readouterr().err) == (2, True)
 
 
 def test_without_arguments_all_is_as_usual() -> None:
@@ -90,8 +90,8 @@ def test_in_a_file_or_a_pipe_a_line_for_each_trace_says_how_far_it_is_and_the_ta
 ) -> None:
     names, picture = two_hours(monkeypatch), tmp_path / "even.png"
     assert main(["--traces", *names, "--picture", str(picture)]) == 0
-    out, told = capsys.readouterr()
-    assert [re.sub(r"\d+ s", "n s", line) for line in told.splitlines()] == [
+    out, reported = capsys.readouterr()
+    assert [re.sub(r"\d+ s", "n s", line) for line in reported.splitlines()] == [
         "trace even: done after n s; 1 to go",
         "trace uneven: done after n s",
     ]
@@ -102,10 +102,10 @@ def test_on_a_terminal_a_line_moves_with_the_rule_that_is_simulated_and_goes_whe
     screen = StringIO()
     console = Console(file=screen, force_terminal=True, width=120, color_system=None, highlight=False)
     trace = make("even", HOUR, lambda t: 300.0)
-    with telling([trace, trace], console) as teller:
-        teller.begins(trace, "HPA on CPU, 70%", 0.5)
-        teller.is_done(trace)
-        teller.begins(trace, "the picture", 1.0)
+    with reporting([trace, trace], console) as reporter:
+        reporter.begins(trace, "HPA on CPU, 70%", 0.5)
+        reporter.is_done(trace)
+        reporter.begins(trace, "the picture", 1.0)
     shown = screen.getvalue()
     assert "100% even: the picture" in shown
     assert shown.endswith(("\x1b[2K", "\x1b[?25h")), "nothing of it stays"
@@ -122,14 +122,14 @@ def rows() -> dict[tuple[str, str], list[str]]:
 def test_the_table_of_the_docs_is_what_the_simulation_finds() -> None:
     trace, model = TRACES["burst"](), Model()
     found = run(trace, Tidegate(USUAL), model, 1, enough(trace.rate(0.0), model, USUAL.utilization))
-    told = (f"{found.executor_hours:,.1f}", f"{found.lag_seconds:,.0f}", f"{found.late_minutes:,.0f}")
+    reported = (f"{found.executor_hours:,.1f}", f"{found.lag_seconds:,.0f}", f"{found.late_minutes:,.0f}")
     # If it is not: `make autoscaling ARGS="--picture docs/pictures/autoscaling.svg"`, and its table into the page.
-    assert rows()[("burst", "Tidegate")] == [*told, f"{found.worst_lag:,.0f}", f"{found.changes}"]
+    assert rows()[("burst", "Tidegate")] == [*reported, f"{found.worst_lag:,.0f}", f"{found.changes}"]
 
 
 def test_the_picture_of_the_docs_is_of_the_run_that_the_table_shows() -> None:
     assert f"({PICTURE})" in (DOCS / "autoscaling.md").read_text()
-    told = re.findall(r">([^<>]+) \(([\d,]+) executor-hours, ([\d,]+) min late\)<", (DOCS / PICTURE).read_text())
+    reported = re.findall(r">([^<>]+) \(([\d,]+) executor-hours, ([\d,]+) min late\)<", (DOCS / PICTURE).read_text())
     table = {rule: cells for (trace, rule), cells in rows().items() if trace == "flights"}
     shown = {rule: (f"{float(cells[0].replace(',', '')):,.0f}", cells[2]) for rule, cells in table.items()}
-    assert {rule.replace("&#x27;", "'"): (hours, late) for rule, hours, late in told} == shown
+    assert {rule.replace("&#x27;", "'"): (hours, late) for rule, hours, late in reported} == shown

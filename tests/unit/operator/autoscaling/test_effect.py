@@ -168,9 +168,9 @@ def test_where_executors_wait_for_most_of_a_batch_no_more_are_even_tried() -> No
     app, figures = Autoscaled(), measured(420.0, busy=0.8, utilization=0.12)
     said = app.for_seconds(600, figures)
     assert (app.executors, said.step) == (4, Reason.INEFFECTIVE_SCALING)
-    words = explain(SETTINGS, situation(figures, app.at), said)
-    assert "they would hardly help: executors work for 15% of a batch's time, and wait for the rest." in words
-    assert "A hot key, the driver's part of a batch or a slow sink" in words
+    message = explain(SETTINGS, situation(figures, app.at), said)
+    assert "they would hardly help: executors work for 15% of a batch's time, and wait for the rest." in message
+    assert "A hot key, the driver's part of a batch or a slow sink" in message
 
 
 def test_what_was_of_no_use_once_is_not_named_where_it_is_not_what_keeps_them_away() -> None:

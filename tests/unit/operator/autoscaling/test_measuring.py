@@ -247,8 +247,8 @@ def test_the_first_batch_after_a_lull_is_no_batch_of_before() -> None:
         rows, work = rows + more, work + seconds
         one = query(batch, begin, seconds, more, input_rows_total=rows, busy_ms_total=round(1000 * work))
         begin += seconds
-        told = (begin + 10.0 * tick for tick in range(5 if batch == 5 else 1))
-        for at in (*told, begin + 180.0) if batch == 5 else told:
+        reports = (begin + 10.0 * tick for tick in range(5 if batch == 5 else 1))
+        for at in (*reports, begin + 180.0) if batch == 5 else reports:
             history = history.add(take_sample(report((one,), 1, work), "p", at))
     seen = measure_of(history)
     assert seen.saturated

@@ -48,7 +48,7 @@ class World:
         key = (names.namespace, names.name)
         return self.index.large.admits(LargeApp(names.uid, key, names.creation_timestamp, size))
 
-    def tell(self, stored: bytes) -> set[tuple[str, str]]:
+    def report(self, stored: bytes) -> set[tuple[str, str]]:
         return self.index.put_app(json.loads(kept_of(stored, self.admits)))
 
     def whole(self) -> set[str]:
@@ -91,7 +91,7 @@ def test_of_each_application_is_kept_what_is_read_of_it() -> None:
 def test_one_for_which_there_is_no_room_is_unreadable_and_says_what_to_do() -> None:
     world = World()
     for number in range(12):
-        world.tell(body(f"a{number:02}", 1 + number, 1_400_000))
+        world.report(body(f"a{number:02}", 1 + number, 1_400_000))
     assert world.whole() == {f"a{number:02}" for number in range(11)}
     refused = world.unreadable("a11")
     assert "make it shorter" in refused.problem
@@ -101,8 +101,8 @@ def test_one_for_which_there_is_no_room_is_unreadable_and_says_what_to_do() -> N
 def test_one_that_loses_its_room_to_an_older_one_gets_it_back_when_that_goes() -> None:
     world = World()
     for number in range(11):
-        world.tell(body(f"a{number:02}", 2 + number, 1_400_000))
-    assert world.tell(body("older", 1, 1_400_000, 5)) == {("shop", "older"), ("shop", "a10")}
+        world.report(body(f"a{number:02}", 2 + number, 1_400_000))
+    assert world.report(body("older", 1, 1_400_000, 5)) == {("shop", "older"), ("shop", "a10")}
     assert not world.unreadable("a10").again
     assert world.index.remove_app(("shop", "older"), "shop-older") == {("shop", "older"), ("shop", "a10")}
     assert world.unreadable("a10").again
@@ -114,8 +114,8 @@ def test_one_that_loses_its_room_to_an_older_one_gets_it_back_when_that_goes() -
 def test_an_answer_to_a_write_brings_no_more_into_memory_than_a_watch() -> None:
     world = World()
     for number in range(11):
-        world.tell(body(f"a{number:02}", 1 + number, 1_400_000))
-    world.tell(body("grows", 28, 10))
+        world.report(body(f"a{number:02}", 1 + number, 1_400_000))
+    world.report(body("grows", 28, 10))
     world.index.put_app(decode_app(body("grows", 28, 1_400_000, 2)))
     assert "make it shorter" in world.unreadable("grows").problem
 
@@ -124,11 +124,11 @@ def test_an_answer_to_a_write_brings_no_more_into_memory_than_a_watch() -> None:
 def test_one_that_is_gone_or_became_short_takes_no_room(gone: bool) -> None:
     world = World()
     for number in range(12):
-        world.tell(body(f"a{number:02}", 1 + number, 1_400_000))
+        world.report(body(f"a{number:02}", 1 + number, 1_400_000))
     if gone:
         kept_of(body("a00", 1, 1_400_000, 2), world.admits, gone=True)
     else:
-        world.tell(body("a00", 1, 10, 2))
+        world.report(body("a00", 1, 10, 2))
     assert world.index.large.admits(large("shop-a11", 12, 1_500_000))
 
 

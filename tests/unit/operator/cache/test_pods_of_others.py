@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.access.act import AccessKeeper
+from tidegate.access.act import AccessManager
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
@@ -18,9 +18,9 @@ from tidegate.app.rules.housekeeping import UNLABELLED_SECONDS
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
 from tidegate.engine.events import EventPublisher
-from tidegate.engine.outcome import LookAgain, Outcome
+from tidegate.engine.outcome import ObserveAgain, Outcome
 from tidegate.kube.failures import Forbidden
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched
@@ -39,7 +39,7 @@ class World:
         self.api, self.index, self.app = ApiServer(), Index(), app
         self.index.put_app(app)
         client: Any = self.api
-        agents, access, events = AgentClient(KEYS, 1), AccessKeeper(client, self.index), EventPublisher(client)
+        agents, access, events = AgentClient(KEYS, 1), AccessManager(client, self.index), EventPublisher(client)
         self.actor = ActionExecutor(
             client,
             agents,
@@ -47,7 +47,7 @@ class World:
             access,
             LaunchSecrets(client, KEYS, PLATFORM),
             events,
-            Figures(),
+            OperatorMetrics(),
             lambda key: None,
         )
 
@@ -73,7 +73,7 @@ LABELLED = {"metadata": {"name": "orders-driver", "namespace": "shop", "labels":
 async def test_a_pod_that_only_has_our_labels_keeps_its_place_and_is_named() -> None:
     world = World()
     world.api.put(DRIVER, LABELLED)
-    assert isinstance(await world.do(CreateDriver(OURS, 1)), LookAgain)
+    assert isinstance(await world.do(CreateDriver(OURS, 1)), ObserveAgain)
     plan = world.shown()
     assert (plan.reason, "Pod orders-driver exists" in plan.message) == ("PodNameTaken", True)
     assert (DRIVER in world.api.objects, world.index.pods(KEY)) == (True, [])
@@ -82,7 +82,7 @@ async def test_a_pod_that_only_has_our_labels_keeps_its_place_and_is_named() -> 
 async def test_the_driver_of_an_earlier_application_of_the_name_is_waited_for_and_stopped() -> None:
     world, earlier = World(), {**OURS["metadata"]["ownerReferences"][0], "uid": "earlier"}
     world.api.put(DRIVER, changed(OURS, ownerReferences=[earlier]))
-    assert isinstance(await world.do(GONE, CreateDriver(OURS, 2)), LookAgain)
+    assert isinstance(await world.do(GONE, CreateDriver(OURS, 2)), ObserveAgain)
     assert [pod.app_uid for pod in world.index.pods(KEY)] == ["earlier"]
     plan = world.shown()
     assert plan.reason == "EarlierDriver"
@@ -92,10 +92,10 @@ async def test_the_driver_of_an_earlier_application_of_the_name_is_waited_for_an
 async def test_a_driver_that_lost_its_labels_runs_on_and_gets_them_back() -> None:
     world = World()
     world.api.put(DRIVER, changed(OURS, labels={"team": "shop"}))
-    assert isinstance(await world.do(GONE, CreateDriver(OURS, 2)), LookAgain)
+    assert isinstance(await world.do(GONE, CreateDriver(OURS, 2)), ObserveAgain)
     restore = world.shown().actions[0]
     assert isinstance(restore, RestoreLabels)
-    assert isinstance(await world.do(restore), LookAgain)
+    assert isinstance(await world.do(restore), ObserveAgain)
     assert world.api.objects[DRIVER]["metadata"]["labels"] == {"team": "shop", **OURS["metadata"]["labels"]}
     assert not any(isinstance(action, RestoreLabels) for action in world.shown().actions)
 
@@ -112,7 +112,7 @@ async def test_where_labels_may_not_be_restored_the_plan_goes_on_and_the_pod_is_
     assert plan.wake_after <= UNLABELLED_SECONDS
     assert await world.do(restore) is None
     world.api.objects[DRIVER]["metadata"]["resourceVersion"] = "7"
-    assert isinstance(await world.do(restore), LookAgain)
+    assert isinstance(await world.do(restore), ObserveAgain)
     assert [pod.resource_version for pod in world.index.pods(KEY)] == ["7"]
 
 
@@ -130,7 +130,7 @@ async def test_of_a_pod_that_left_the_watch_only_its_name_says_that_it_is_gone(
     if took_its_place is not None:
         world.api.objects["another"] = {}
         world.api.put(DRIVER, took_its_place)
-    assert isinstance(await world.do(RestoreLabels((missed,))), LookAgain)
+    assert isinstance(await world.do(RestoreLabels((missed,))), ObserveAgain)
     uids = [known.uid for known in world.index.pods(KEY)]
     assert uids == ([] if took_its_place is None else [world.api.objects[DRIVER]["metadata"]["uid"]])
 
@@ -147,7 +147,7 @@ async def test_nothing_is_purged_while_our_program_runs_in_a_pod_whose_owner_was
     """It may write, and it is nobody's: people are told to remove it."""
     world = World(deleted(APP))
     world.api.put(DRIVER, changed(OURS, ownerReferences=[], labels={}))
-    assert isinstance(await world.do(GONE, CreatePurge(build_purge_pod(APP, PLATFORM))), LookAgain)
+    assert isinstance(await world.do(GONE, CreatePurge(build_purge_pod(APP, PLATFORM))), ObserveAgain)
     assert (DRIVER in world.api.objects, PURGE in world.api.objects) == (True, False)
     plan = world.shown()
     assert (plan.reason, "somebody removed its owner. Delete it." in plan.message) == ("PodNameTaken", True)

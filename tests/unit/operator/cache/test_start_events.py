@@ -42,9 +42,9 @@ class World:
         self.asked.append(asked)
         return self.answer(asked["fieldSelector"].removeprefix("involvedObject.uid="))
 
-    async def look(self, *pods: PodRecord, after: float = 0.0) -> Delays:
+    async def check(self, *pods: PodRecord, after: float = 0.0) -> Delays:
         self.time += after
-        return await self.starts.look(pods, PATIENCE)
+        return await self.starts.check(pods, PATIENCE)
 
     def due_in(self, *pods: PodRecord) -> float | None:
         return self.starts.due_in(pods, PATIENCE)
@@ -54,7 +54,7 @@ class World:
         end, times = self.time + seconds, list[float]()
         while self.time < end:
             before = len(self.asked)
-            await self.look(pod)
+            await self.check(pod)
             if len(self.asked) > before:
                 times.append(self.time)
             due = self.due_in(pod)
@@ -71,10 +71,10 @@ def silent(since: float = NOW, **fields: Any) -> PodRecord:
 async def test_nothing_is_read_before_the_patience_is_over_and_the_cause_is_known_right_after_it() -> None:
     world = World()
     assert world.due_in(silent()) == PATIENCE, "before anybody has looked at it"
-    assert await world.look(silent(), after=119) == Delays()
+    assert await world.check(silent(), after=119) == Delays()
     assert world.due_in(silent()) == 1.0
     assert world.asked == []
-    found = await world.look(silent(), after=1)
+    found = await world.check(silent(), after=1)
     assert found.by_uid["pod-1"].name == "ConfigMap rules"
     assert world.asked == [{"fieldSelector": "involvedObject.uid=pod-1", "limit": "100"}]
     assert found.of(silent()).delay == found.by_uid["pod-1"]
@@ -89,7 +89,7 @@ async def test_events_are_read_again_after_growing_pauses_and_known_in_between()
     assert pauses[:5] == [FIRST_PAUSE, 30, 60, 120, 240]
     assert set(pauses[5:]) == {LONGEST_PAUSE}
     before = len(world.asked)
-    assert (await world.look(silent(), after=-1)).by_uid
+    assert (await world.check(silent(), after=-1)).by_uid
     assert len(world.asked) == before
 
 
@@ -107,8 +107,8 @@ async def test_a_clock_that_is_wrong_makes_nobody_wait_longer_than_the_patience(
 )
 async def test_nothing_is_ever_read_of_a_pod_that_does_not_wait(pod: PodRecord) -> None:
     world = World()
-    assert await world.look(pod) == Delays()
-    assert await world.look(pod, after=10**6) == Delays()
+    assert await world.check(pod) == Delays()
+    assert await world.check(pod, after=10**6) == Delays()
     assert world.due_in(pod) is None
     assert world.asked == []
 
@@ -116,8 +116,8 @@ async def test_nothing_is_ever_read_of_a_pod_that_does_not_wait(pod: PodRecord) 
 async def test_of_an_application_only_so_many_pods_are_looked_up_and_the_first_ones_first() -> None:
     world = World()
     executors = [executor_of(APP, number, running=False, silent_since=NOW) for number in range(20)]
-    await world.look(silent(), *executors)
-    found = await world.look(silent(), *executors, after=PATIENCE)
+    await world.check(silent(), *executors)
+    found = await world.check(silent(), *executors, after=PATIENCE)
     assert list(found.by_uid) == ["pod-1", *(pod.uid for pod in executors[: MOST_PODS - 1])]
 
 
@@ -131,35 +131,35 @@ async def test_of_an_application_only_so_many_pods_are_looked_up_and_the_first_o
 async def test_what_cannot_be_read_is_said_to_be_unread(answer: Failure, text: str) -> None:
     world = World()
     world.answer = lambda uid: answer
-    found = await world.look(silent(NOW - PATIENCE))
+    found = await world.check(silent(NOW - PATIENCE))
     assert found.by_uid["pod-1"] == StartDelay(Obstacle.UNREAD, text)
     assert world.due_in(silent(NOW - PATIENCE)) == FIRST_PAUSE
 
 
 async def test_what_was_known_stays_known_while_the_server_does_not_answer() -> None:
     world = World()
-    known = (await world.look(silent(NOW - PATIENCE))).by_uid
+    known = (await world.check(silent(NOW - PATIENCE))).by_uid
     world.answer = lambda uid: Unavailable("no connection")
-    assert (await world.look(silent(NOW - PATIENCE), after=FIRST_PAUSE)).by_uid == known
+    assert (await world.check(silent(NOW - PATIENCE), after=FIRST_PAUSE)).by_uid == known
 
 
 async def test_events_of_another_pod_that_somebody_sends_are_not_believed() -> None:
     world = World()
     world.answer = lambda uid: PodEvents([no_config_map("another")])
-    assert (await world.look(silent(NOW - PATIENCE))).by_uid["pod-1"] == StartDelay(Obstacle.UNNAMED)
+    assert (await world.check(silent(NOW - PATIENCE))).by_uid["pod-1"] == StartDelay(Obstacle.UNNAMED)
 
 
 async def test_a_pod_that_went_on_and_stands_still_again_has_its_whole_patience_anew() -> None:
     world = World()
-    assert (await world.look(silent(NOW - PATIENCE))).by_uid
+    assert (await world.check(silent(NOW - PATIENCE))).by_uid
     went_on = silent(NOW + 300)
-    assert await world.look(went_on, after=400) == Delays()
+    assert await world.check(went_on, after=400) == Delays()
     assert world.due_in(went_on) == 20.0
 
 
 async def test_pods_that_are_gone_are_forgotten() -> None:
     world = World()
     for number in range(50):
-        await world.look(silent(NOW - PATIENCE, uid=f"pod-{number}"))
-    await world.look(dataclasses.replace(silent(NOW - PATIENCE), uid="later"), after=10**5)
+        await world.check(silent(NOW - PATIENCE, uid=f"pod-{number}"))
+    await world.check(dataclasses.replace(silent(NOW - PATIENCE), uid="later"), after=10**5)
     assert list(world.starts._waits) == ["later"]

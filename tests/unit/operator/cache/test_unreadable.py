@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.access.act import AccessKeeper
+from tidegate.access.act import AccessManager
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp
@@ -18,7 +18,7 @@ from tidegate.cache.large_apps import MOST_OF_NAMESPACE, LargeApp
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, executor_of, running_driver
 from tidegate_testing.values import body
@@ -69,13 +69,13 @@ class World:
         self.api, self.index = ApiServer(), Index()
         client: Any = self.api
         poller: Any = Nobody()
-        figures, events = Figures(), EventPublisher(client)
-        access, agents = AccessKeeper(client, self.index), AgentClient(KEYS, 1)
+        metrics, events = OperatorMetrics(), EventPublisher(client)
+        access, agents = AccessManager(client, self.index), AgentClient(KEYS, 1)
         actor = ActionExecutor(
-            client, agents, self.index, access, LaunchSecrets(client, KEYS, PLATFORM), events, figures, lambda key: None
+            client, agents, self.index, access, LaunchSecrets(client, KEYS, PLATFORM), events, metrics, lambda key: None
         )
-        teller = InvalidResourceReporter(client, events)
-        self.reconciler = Reconciler(self.index, PLATFORM, actor, poller, figures, teller, lambda: NOW)
+        reporter = InvalidResourceReporter(client, events)
+        self.reconciler = Reconciler(self.index, PLATFORM, actor, poller, metrics, reporter, lambda: NOW)
         resource = body({"application.runtime": "Unheard"})
         resource["metadata"] |= {"finalizers": [FINALIZER, "another/one"], **metadata}
         self.index.put_app(resource)

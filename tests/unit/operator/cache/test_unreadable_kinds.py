@@ -27,7 +27,7 @@ from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Failure, Invalid, Unavailable
 from tidegate.snapshots.index import SnapshotIndex
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.hostile import nested
 from tidegate_testing.observations import KEYS, NOW
@@ -55,7 +55,7 @@ async def listed(kind: str, *bodies: bytes) -> Index:
     watched, decode = kinds[kind]
     text = b'{"metadata":{"resourceVersion":"9"},"items":[' + b",".join(bodies) + b"]}"
     async with talking_to(Server(web.Response(body=text, content_type="application/json"))) as client:
-        following = asyncio.ensure_future(follow(client, Figures(), kind, "", watched, decode, lambda _: None))
+        following = asyncio.ensure_future(follow(client, OperatorMetrics(), kind, "", watched, decode, lambda _: None))
         async with asyncio.timeout(30):
             await watched.complete.wait()
         following.cancel()
@@ -73,7 +73,7 @@ class World:
         self.api = api or ApiServer()
         client: Any = self.api
         self.client, self.events = client, EventPublisher(client)
-        self.teller = InvalidResourceReporter(client, self.events)
+        self.reporter = InvalidResourceReporter(client, self.events)
 
     def keep(self, kind: str, name: str = "odd") -> str:
         """Have a resource there, and return its path."""
@@ -82,13 +82,13 @@ class World:
         return path
 
     @property
-    def told(self) -> list[tuple[str, str, str]]:
+    def reported(self) -> list[tuple[str, str, str]]:
         """Kind and name of what each event is about, and its reason."""
         events = [each for path, each in self.api.objects.items() if "/events/" in path]
         return [(e["involvedObject"]["kind"], e["involvedObject"]["name"], e["reason"]) for e in events]
 
     @property
-    def words(self) -> list[str]:
+    def message(self) -> list[str]:
         return [each["message"] for path, each in self.api.objects.items() if "/events/" in path]
 
 
@@ -126,12 +126,12 @@ async def test_it_has_one_event_and_conditions_that_name_the_field(
     index, world = await listed(kind, make(kind)), World()
     path = world.keep(kind)
     for _ in range(2):
-        await world.teller.tell_all(found(index, kind), NOW, kind)
-    assert world.told == [(kind, "odd", "InvalidSpec")]
-    (words,) = world.words
-    assert field in words
-    assert words.startswith("The resource cannot be read: ")
-    assert len(words) < 1000
+        await world.reporter.report_all(found(index, kind), NOW, kind)
+    assert world.reported == [(kind, "odd", "InvalidSpec")]
+    (message,) = world.message
+    assert field in message
+    assert message.startswith("The resource cannot be read: ")
+    assert len(message) < 1000
     ready = next(c for c in world.api.objects[path]["status"]["conditions"] if c["type"] == "Ready")
     assert (ready["status"], ready["reason"], field in ready["message"]) == ("False", "InvalidSpec", True)
 
@@ -150,10 +150,10 @@ class Refusing(ApiServer):
 
 
 def reconciler_of(world: World, index: Index) -> ControlReconciler:
-    figures, agents = Figures(), AgentClient(KEYS, 1)
-    actor = ControlActionExecutor(world.client, agents, index, world.events, figures)
+    metrics, agents = OperatorMetrics(), AgentClient(KEYS, 1)
+    actor = ControlActionExecutor(world.client, agents, index, world.events, metrics)
     poller: Any = object()
-    return ControlReconciler(index, actor, poller, figures.control, world.teller, clock=lambda: NOW)
+    return ControlReconciler(index, actor, poller, metrics.control, world.reporter, clock=lambda: NOW)
 
 
 async def test_one_of_which_nothing_can_be_said_now_does_not_keep_the_others_waiting() -> None:
@@ -162,7 +162,7 @@ async def test_one_of_which_nothing_can_be_said_now_does_not_keep_the_others_wai
     paths = [world.keep(CONTROL_KIND, name) for name in ("a", "b", "c")]
     with pytest.raises(RetryLaterError, match="not now"):
         await reconciler_of(world, index).reconcile(("shop", NO_APP))
-    assert [name for _, name, _ in world.told] == ["a", "b", "c"]
+    assert [name for _, name, _ in world.reported] == ["a", "b", "c"]
     assert ["status" in world.api.objects[path] for path in paths] == [False, True, True]
 
 
@@ -176,9 +176,9 @@ async def test_one_that_takes_no_status_is_told_once_in_each_version() -> None:
     (known,) = found(index, CONTROL_KIND)
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
-            await world.teller.tell_all([known], NOW, CONTROL_KIND)
-    assert (api.asked, len(world.told)) == (1, 1)
+            await world.reporter.report_all([known], NOW, CONTROL_KIND)
+    assert (api.asked, len(world.reported)) == (1, 1)
     assert len([each for each in logs if each["log_level"] == "error"]) == 1
     later = UnreadableResource(msgspec.structs.replace(known.metadata, resource_version="8"), known.problem)
-    await world.teller.tell(later, NOW, CONTROL_KIND)
+    await world.reporter.report(later, NOW, CONTROL_KIND)
     assert api.asked == 2

@@ -22,7 +22,7 @@ from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Forbidden, Invalid, Unavailable
 from tidegate.kube.paths import item
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.control_protocol import (
     AskedMessage,
     ControlOrders,
@@ -60,19 +60,19 @@ class World:
     """A cluster with messages to one application, and an operator that looks at them."""
 
     def __init__(self, *messages: ControlMessage) -> None:
-        self.api, self.index, self.agent, self.figures = ApiServer(), Index(), Agent(), Figures()
+        self.api, self.index, self.agent, self.metrics = ApiServer(), Index(), Agent(), OperatorMetrics()
         self.hurried: list[Key] = []
         self.now = NOW
         nothing: Any = self.api
         events = EventPublisher(nothing)
         agents: Any = self.agent
         poller: Any = type("Poller", (), {"hurry": staticmethod(self.hurried.append)})
-        actor = ControlActionExecutor(nothing, agents, self.index, events, self.figures)
+        actor = ControlActionExecutor(nothing, agents, self.index, events, self.metrics)
         self.reconciler = ControlReconciler(
             self.index,
             actor,
             poller,
-            self.figures.control,
+            self.metrics.control,
             InvalidResourceReporter(nothing, events),
             clock=lambda: self.now,
             steady=lambda: self.now,
@@ -95,14 +95,14 @@ class World:
         report = AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, control=ControlReport(asked=asked))
         self.index.reports[ORDERS] = TimedReport(report, self.now, driver.uid, driver.restarts)
 
-    async def look(self, key: Key = ORDERS) -> float | None:
+    async def check(self, key: Key = ORDERS) -> float | None:
         return await self.reconciler.reconcile(key)
 
     def stored(self, of: ControlMessage) -> ControlMessage:
         return decode_message(msgspec.json.encode(self.api.objects[path(of)]))
 
     def series(self) -> dict[str, float]:
-        lines = generate_latest(self.figures.registry).decode().splitlines()
+        lines = generate_latest(self.metrics.registry).decode().splitlines()
         found = (
             line.rpartition(" ") for line in lines if line.startswith("tidegate_control_") and "bucket" not in line
         )
@@ -119,23 +119,23 @@ FIRST, SECOND = message("first", sent=SENT - 2), message("second", sent=SENT - 1
 async def test_messages_are_given_in_order_once_their_resources_say_so() -> None:
     world = World(FIRST, SECOND)
     world.runs()
-    await world.look()
+    await world.check()
     assert world.agent.given == [["uid-first", "uid-second"]]
     assert world.stored(FIRST).status.offered_time is not None
     assert world.hurried == [ORDERS]
-    await world.look()
+    await world.check()
     assert len(world.agent.given) == 1
 
 
 async def test_what_the_driver_tells_is_written_counted_and_then_forgotten_by_it() -> None:
     world = World(FIRST)
     world.runs()
-    await world.look()
+    await world.check()
     world.runs(report(FIRST, MessageState.LOGGED, 12))
-    await world.look()
+    await world.check()
     assert (world.stored(FIRST).status.phase, world.stored(FIRST).status.sequence) == (MessagePhase.PUBLISHED, 12)
     world.runs(report(FIRST, MessageState.DONE, 12, (4, 4)))
-    await world.look()
+    await world.check()
     assert (world.stored(FIRST).status.phase, world.stored(FIRST).status.acks) == (MessagePhase.APPLIED, "4/4")
     assert world.agent.orders[-1] == ControlOrders((), ("uid-first",))
     series = world.series()
@@ -149,7 +149,7 @@ async def test_failures_are_counted_by_reasons_of_ours_and_the_series_go_with_th
     world = World(FIRST, SECOND)
     own = report(SECOND, MessageState.FAILED, 2, reason="AnyWordOfATenant")
     world.runs(report(FIRST, MessageState.REJECTED, 1), own)
-    await world.look()
+    await world.check()
     failed = {name: value for name, value in world.series().items() if "failed" in name}
     assert failed == {
         'tidegate_control_failed_total{orders,reason="Rejected"}': 1.0,
@@ -158,17 +158,17 @@ async def test_failures_are_counted_by_reasons_of_ours_and_the_series_go_with_th
     for each in (FIRST, SECOND):
         world.index.of(ControlIndex).remove(each.key, each.metadata.uid)
     world.runs()
-    await world.look()
+    await world.check()
     assert world.series() == {}
 
 
 async def test_a_message_that_is_deleted_is_forgotten_by_the_driver_too() -> None:
     world = World()
     world.runs(report(FIRST, MessageState.LOGGED))
-    await world.look()
+    await world.check()
     assert world.agent.orders == [ControlOrders((), ("uid-first",))]
     world.runs()
-    await world.look()
+    await world.check()
     assert world.index.of(ControlIndex).memories == {}
 
 
@@ -181,7 +181,7 @@ async def test_nothing_is_given_if_the_status_can_not_be_written() -> None:
 
     world.api.merge_patch = unavailable  # type: ignore[method-assign]
     with pytest.raises(RetryLaterError, match="no answer"):
-        await world.look()
+        await world.check()
     assert world.agent.given == []
 
 
@@ -191,8 +191,8 @@ async def test_a_write_that_meets_another_version_is_decided_anew() -> None:
     changed = json.loads(msgspec.json.encode(FIRST))
     changed["metadata"]["resourceVersion"] = "77"
     world.api.objects[path(FIRST)] = changed
-    assert (await world.look(), world.agent.given) == (0.0, [])
-    await world.look()
+    assert (await world.check(), world.agent.given) == (0.0, [])
+    await world.check()
     assert world.agent.given == [["uid-first"]]
 
 
@@ -200,8 +200,8 @@ async def test_a_message_that_went_meanwhile_is_not_given() -> None:
     world = World(FIRST, SECOND)
     world.runs()
     del world.api.objects[path(FIRST)]
-    await world.look()
-    await world.look()
+    await world.check()
+    await world.check()
     assert world.agent.given == [["uid-second"]]
 
 
@@ -209,23 +209,23 @@ async def test_an_agent_that_does_not_take_them_is_named_and_asked_again_later()
     world = World(FIRST)
     world.runs()
     world.agent.refusal = "HTTP 404"
-    assert await world.look() == 0.0
-    await world.look()
+    assert await world.check() == 0.0
+    await world.check()
     stalled = world.stored(FIRST).status.condition("Stalled")
     assert stalled is not None
     assert (stalled.reason, "HTTP 404" in stalled.message) == ("OrderRefused", True)
     world.agent.refusal, world.now = "", NOW + NOT_TAKEN_PAUSE
     world.runs()
-    await world.look()
+    await world.check()
     assert world.agent.given == [["uid-first"]]
 
 
 async def test_what_ended_long_ago_is_removed() -> None:
     old = message(status=ended(at=NOW - 86400))
     world = World(old)
-    await world.look()
+    await world.check()
     assert path(old) not in world.api.objects
-    assert await world.look() is None
+    assert await world.check() is None
 
 
 async def test_a_message_that_can_not_be_read_says_so_and_the_others_go_on() -> None:
@@ -234,11 +234,11 @@ async def test_a_message_that_can_not_be_read_says_so_and_the_others_go_on() -> 
     world.api.keep(path(odd), odd)
     world.index.of(ControlIndex).put(UnreadableResource(odd.metadata, "spec.type: missing"))
     world.runs()
-    await world.look(("shop", NO_APP))
+    await world.check(("shop", NO_APP))
     stalled = world.stored(odd).status.condition("Stalled")
     assert stalled is not None
     assert (stalled.reason, "spec.type" in stalled.message) == ("InvalidSpec", True)
-    await world.look()
+    await world.check()
     assert world.agent.given == [["uid-first"]]
 
 
@@ -250,8 +250,8 @@ MESSAGES = "/apis/tidegate.dev/v1alpha1/namespaces/shop/controlmessages"
 async def test_a_brokers_message_gets_its_resource_at_once_and_is_given_to_nobody() -> None:
     world = World()
     world.asks(ASKED)
-    assert await world.look() == 0.0
-    await world.look()
+    assert await world.check() == 0.0
+    await world.check()
     (made,) = world.index.of(ControlIndex).in_order(ORDERS)
     assert (made.metadata.name, made.status.phase, made.status.sequence) == (NAME, MessagePhase.PUBLISHED, 12)
     assert world.agent.orders == []
@@ -262,7 +262,7 @@ async def test_one_that_was_made_before_and_that_the_watch_has_not_told_of_is_re
     for each in (world, again):
         each.asks(ASKED)
         again.api.objects = world.api.objects
-        await each.look()
+        await each.check()
     assert [each.metadata.name for each in again.index.of(ControlIndex).in_order(ORDERS)] == [NAME]
 
 
@@ -270,8 +270,8 @@ async def test_its_driver_is_told_that_the_api_server_refuses_its_resource() -> 
     world = World()
     world.api.refusing[MESSAGES] = Invalid("spec.payload: no")
     world.asks(ASKED)
-    assert await world.look() == 0.0
-    await world.look()
+    assert await world.check() == 0.0
+    await world.check()
     (end,) = world.agent.orders[-1].ended
     assert (end.id, end.state, end.reason) == (ASKED.report.id, MessageState.FAILED, "MessageRefused")
 
@@ -281,8 +281,8 @@ async def test_its_driver_is_told_that_somebody_elses_message_has_its_name() -> 
     world = World()
     world.api.keep(path(other), other)
     world.asks(ASKED)
-    await world.look()
-    await world.look()
+    await world.check()
+    await world.check()
     (end,) = world.agent.orders[-1].ended
     assert "there is another ControlMessage" in end.message
 
@@ -292,5 +292,5 @@ async def test_what_a_quota_refuses_waits() -> None:
     world.api.refusing[MESSAGES] = Forbidden("exceeded quota")
     world.asks(ASKED)
     with pytest.raises(RetryLaterError, match="exceeded quota"):
-        await world.look()
+        await world.check()
     assert world.agent.orders == []

@@ -38,9 +38,9 @@ from tidegate_testing.control_observations import (
     observe_running,
     offered,
     report,
+    reported,
     said,
     statuses,
-    told,
 )
 from tidegate_testing.observations import NOW, app_with, launched, running_driver
 
@@ -93,7 +93,7 @@ def test_messages_that_have_ended_hold_back_no_other() -> None:
     assert given(decide_control(observe_running(*before, message("last")), NOW)) == ["last"]
 
 
-def told_of(state: MessageState, of: ControlMessage | None = None, **fields: Any) -> ControlObservation:
+def reported_of(state: MessageState, of: ControlMessage | None = None, **fields: Any) -> ControlObservation:
     asked = of or message(status=offered())
     found: ControlObservation = observe_running(asked, reports=(report(asked, state, 12, **fields),))
     return found
@@ -115,8 +115,8 @@ def told_of(state: MessageState, of: ControlMessage | None = None, **fields: Any
 def test_each_state_in_the_log_has_its_phase_condition_and_reason(
     state: MessageState, expected: tuple[str, str, str]
 ) -> None:
-    assert said(told_of(state))[:3] == expected
-    status = statuses(decide_control(told_of(state), NOW))["faster"]
+    assert said(reported_of(state))[:3] == expected
+    status = statuses(decide_control(reported_of(state), NOW))["faster"]
     assert (status.sequence, status.published_time) == (12, TIME)
     assert (status.completion_time == TIME) is (status.phase in FINAL)
     applied = status.condition("Applied")
@@ -130,7 +130,7 @@ def test_every_state_has_a_meaning() -> None:
 
 def test_acknowledgements_are_written_by_query_and_summed_up() -> None:
     queries = {"b": QueryAcknowledgement(9, 1, 2, ("E: x",), 3), "a": QueryAcknowledgement(7, 4, 4)}
-    status = statuses(decide_control(told_of(MessageState.IN_FORCE, queries=queries), NOW))["faster"]
+    status = statuses(decide_control(reported_of(MessageState.IN_FORCE, queries=queries), NOW))["faster"]
     assert [(q.name, q.batch_id, q.applied, q.ran, q.errors, q.more_errors) for q in status.queries] == [
         ("a", 7, 4, 4, (), 0),
         ("b", 9, 1, 2, ("E: x",), 3),
@@ -140,16 +140,16 @@ def test_acknowledgements_are_written_by_query_and_summed_up() -> None:
 
 def test_what_it_made_is_written() -> None:
     uri = {"uri": "s3://streams/apps/shop/orders/exports/1/manifest.json"}
-    assert statuses(decide_control(told_of(MessageState.DONE, results=uri), NOW))["faster"].results == uri
+    assert statuses(decide_control(reported_of(MessageState.DONE, results=uri), NOW))["faster"].results == uri
 
 
 def test_the_words_of_a_handler_that_failed_are_told() -> None:
     queries = {"main": QueryAcknowledgement(7, 3, 4, ("ValueError: no threshold",))}
-    assert "query main: ValueError: no threshold" in said(told_of(MessageState.FAILED, queries=queries))[3]
+    assert "query main: ValueError: no threshold" in said(reported_of(MessageState.FAILED, queries=queries))[3]
 
 
 def test_a_driver_may_give_its_own_reason_and_words_for_a_failure() -> None:
-    o = told_of(MessageState.REJECTED, reason="UnknownType", message="There is no handler for faster.")
+    o = reported_of(MessageState.REJECTED, reason="UnknownType", message="There is no handler for faster.")
     assert said(o)[2:] == ("UnknownType", "There is no handler for faster.")
 
 
@@ -168,11 +168,11 @@ def test_a_driver_may_give_its_own_reason_and_words_for_a_failure() -> None:
 def test_a_format_that_only_the_operator_knows_is_rejected_by_an_older_runtime_which_is_to_be_upgraded(
     payload: Any, reason: str, names_the_runtime: bool
 ) -> None:
-    words = "'format' of the payload must be one of JsonLines, Csv, Parquet."
+    text = "'format' of the payload must be one of JsonLines, Csv, Parquet."
     dump = message("faster", offered(), kind="dump-state", payload=payload)
-    found = said(told_of(MessageState.REJECTED, dump, reason=reason, message=words))
+    found = said(reported_of(MessageState.REJECTED, dump, reason=reason, message=text))
     assert found[2] == reason
-    assert found[3].startswith(words)
+    assert found[3].startswith(text)
     assert ("upgrade the runtime" in found[3]) is names_the_runtime
 
 
@@ -180,7 +180,7 @@ def test_what_no_condition_takes_is_cut_or_left_out() -> None:
     queries = {"q" * 300: QueryAcknowledgement(-1, -5, 2**63, ("x" * 900,) * 20, -1)}
     fields: dict[str, Any] = {"reason": "no reason!", "message": "x" * 5000, "queries": queries}
     fields |= {"results": {f"r{n}": "y" * 5000 for n in range(99)}}
-    status = statuses(decide_control(told_of(MessageState.FAILED, **fields), NOW))["faster"]
+    status = statuses(decide_control(reported_of(MessageState.FAILED, **fields), NOW))["faster"]
     (query,) = status.queries
     assert status.conditions[0].reason == "HandlerFailed"
     assert len(status.conditions[0].message) == LONGEST_REPORTED
@@ -196,20 +196,20 @@ def test_a_paused_application_is_why_a_message_waits_in_the_log() -> None:
 
 
 def test_events_tell_what_became_of_a_message_and_each_thing_once() -> None:
-    assert told(decide_control(told_of(MessageState.LOGGED), NOW)) == [("faster", "Logged", False)]
-    assert told(decide_control(told_of(MessageState.DONE), NOW)) == [("faster", "Applied", False)]
-    assert told(decide_control(told_of(MessageState.FAILED), NOW)) == [("faster", "HandlerFailed", True)]
-    assert told(decide_control(told_of(MessageState.IN_FORCE), NOW)) == []
-    assert decide_control(after(told_of(MessageState.LOGGED)), NOW).actions == ()
+    assert reported(decide_control(reported_of(MessageState.LOGGED), NOW)) == [("faster", "Logged", False)]
+    assert reported(decide_control(reported_of(MessageState.DONE), NOW)) == [("faster", "Applied", False)]
+    assert reported(decide_control(reported_of(MessageState.FAILED), NOW)) == [("faster", "HandlerFailed", True)]
+    assert reported(decide_control(reported_of(MessageState.IN_FORCE), NOW)) == []
+    assert decide_control(after(reported_of(MessageState.LOGGED)), NOW).actions == ()
 
 
 def test_progress_alone_is_written_now_and_then() -> None:
-    some, more = (told_of(MessageState.IN_FORCE, acks=acks) for acks in ((1, 4), (2, 4)))
+    some, more = (reported_of(MessageState.IN_FORCE, acks=acks) for acks in ((1, 4), (2, 4)))
     further = dataclasses.replace(after(some), agent=more.agent, memory=ControlMemory(progress_written_at=NOW - 4))
     plan = decide_control(further, NOW)
     assert (plan.actions, plan.wake_after) == ((), PROGRESS_INTERVAL - 4)
     assert statuses(decide_control(further, NOW + PROGRESS_INTERVAL))["faster"].acks == "2/4"
-    done = dataclasses.replace(further, agent=told_of(MessageState.DONE, acks=(4, 4)).agent)
+    done = dataclasses.replace(further, agent=reported_of(MessageState.DONE, acks=(4, 4)).agent)
     assert statuses(decide_control(done, NOW))["faster"].acks == "4/4"
 
 
@@ -262,21 +262,21 @@ def test_what_has_ended_stays_what_it_is_whatever_is_told_of_it(phase: MessagePh
     done = message(status=ended(phase))
     for state in MessageState:
         plan = decide_control(observe_running(done, reports=(report(done, state),)), NOW)
-        assert (statuses(plan), given(plan), told(plan)) == ({}, [], [])
+        assert (statuses(plan), given(plan), reported(plan)) == ({}, [], [])
 
 
 def test_the_driver_may_forget_what_is_written_down_and_what_nobody_asks_for() -> None:
     done, open_ = message("done", ended()), message("open", offered())
-    told_too = (report(done, MessageState.DONE), report(open_, MessageState.LOGGED))
+    reported_too = (report(done, MessageState.DONE), report(open_, MessageState.LOGGED))
     deleted = MessageReport("uid-deleted", MessageState.LOGGED, 3)
-    plan = decide_control(observe_running(done, open_, reports=(*told_too, deleted)), NOW)
+    plan = decide_control(observe_running(done, open_, reports=(*reported_too, deleted)), NOW)
     assert forgotten(plan) == ["uid-done", "uid-deleted"]
 
 
 def test_an_end_is_written_before_the_driver_may_forget_it() -> None:
-    o = told_of(MessageState.DONE)
+    o = reported_of(MessageState.DONE)
     kinds = [type(action).__name__ for action in decide_control(o, NOW).actions]
-    assert kinds == ["WriteMessageStatus", "TellOfMessage", "GiveMessages"]
+    assert kinds == ["WriteMessageStatus", "PublishMessageEvent", "GiveMessages"]
     assert forgotten(decide_control(o, NOW)) == ["uid-faster"]
 
 

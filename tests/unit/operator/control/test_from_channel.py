@@ -41,9 +41,9 @@ from tidegate_testing.observations import NOW, UID
 
 
 def asked(
-    number: int = 0, state: MessageState = MessageState.LOGGED, kind: str = "snapshot", **told: Any
+    number: int = 0, state: MessageState = MessageState.LOGGED, kind: str = "snapshot", **reported: Any
 ) -> AskedMessage:
-    report = MessageReport(f"{number:032x}", state, number + 1, **told)
+    report = MessageReport(f"{number:032x}", state, number + 1, **reported)
     return AskedMessage(report, kind, "null", "kafka:control/0", "/pricing", str(number))
 
 
@@ -55,7 +55,7 @@ def stored(of: AskedMessage, status: ControlMessageStatus | None = None) -> Cont
     return msgspec.structs.replace(found, metadata=time, status=status or ControlMessageStatus())
 
 
-def tells(*of: AskedMessage, state: DriverState = DriverState.RUNNING) -> dict[str, Any]:
+def reports(*of: AskedMessage, state: DriverState = DriverState.RUNNING) -> dict[str, Any]:
     return {"agent": AgentReport("orders", UID, 1, state, ready=True, control=ControlReport(asked=of))}
 
 
@@ -73,13 +73,13 @@ def ends(o: ControlObservation) -> tuple[MessageEnd, ...]:
 
 
 def test_what_a_driver_tells_of_gets_a_resource_and_is_looked_at_again() -> None:
-    plan = decide_control(observe_running(**tells(asked(1), asked(2))), NOW)
+    plan = decide_control(observe_running(**reports(asked(1), asked(2))), NOW)
     assert (made(plan), plan.wake_after) == (["1", "2"], 0.0)
 
 
 def test_one_that_has_a_resource_gets_no_other() -> None:
     of = asked(1)
-    assert made(decide_control(observe_running(stored(of), **tells(of)), NOW)) == []
+    assert made(decide_control(observe_running(stored(of), **reports(of)), NOW)) == []
 
 
 @pytest.mark.parametrize(
@@ -91,29 +91,29 @@ def test_one_that_has_a_resource_gets_no_other() -> None:
     ],
 )
 def test_a_process_that_tells_of_anything_else_is_not_believed(odd: AskedMessage) -> None:
-    assert made(decide_control(observe_running(**tells(odd)), NOW)) == []
+    assert made(decide_control(observe_running(**reports(odd)), NOW)) == []
 
 
 def test_no_process_has_more_resources_made_than_it_may() -> None:
-    o = observe_running(**tells(*(asked(number) for number in range(2 * MOST_ASKED))))
+    o = observe_running(**reports(*(asked(number) for number in range(2 * MOST_ASKED))))
     assert len(made(decide_control(o, NOW))) == MOST_ASKED
 
 
 def test_nothing_is_made_for_an_application_that_is_being_deleted() -> None:
     metadata = msgspec.structs.replace(APP.metadata, deletion_timestamp=TIME)
     gone = msgspec.structs.replace(APP, metadata=metadata)
-    assert made(decide_control(observe_running(app=gone, **tells(asked(1))), NOW)) == []
+    assert made(decide_control(observe_running(app=gone, **reports(asked(1))), NOW)) == []
 
 
 def test_it_is_never_given_to_a_driver_whatever_that_says() -> None:
     of = asked(1)
-    for fields in (tells(of), tells(), {"agent": AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True)}):
+    for fields in (reports(of), reports(), {"agent": AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True)}):
         assert given(decide_control(observe_running(stored(of), message("other"), **fields), NOW)) == ["other"]
 
 
 def test_it_is_as_far_as_its_driver_says_and_says_where_it_came_from() -> None:
     of = asked(1)
-    status = statuses(decide_control(observe_running(stored(of), **tells(of)), NOW))[stored(of).metadata.name]
+    status = statuses(decide_control(observe_running(stored(of), **reports(of)), NOW))[stored(of).metadata.name]
     assert (status.phase, status.sequence, status.app_uid, status.offered_time) == ("Published", 2, UID, None)
     assert status.origin is not None
     assert (status.origin.channel, status.origin.source, status.origin.id) == ("Kafka", "/pricing", "1")
@@ -121,14 +121,14 @@ def test_it_is_as_far_as_its_driver_says_and_says_where_it_came_from() -> None:
 
 def test_its_snapshot_is_made_as_of_every_other() -> None:
     of = asked(1, MessageState.DONE, results={"snapshot": f"control-{1:032x}"})
-    plan = decide_control(observe_running(stored(of), **tells(of)), NOW)
+    plan = decide_control(observe_running(stored(of), **reports(of)), NOW)
     (made,) = [action.manifest for action in plan.actions if isinstance(action, MakeSnapshot)]
     assert made["metadata"]["name"] == stored(of).metadata.name
 
 
 def test_its_driver_hears_what_came_of_it_once_that_is_written_down() -> None:
     of = asked(1, MessageState.FAILED, reason="BatchLost", message="Gone.")
-    o = observe_running(stored(of), **tells(of))
+    o = observe_running(stored(of), **reports(of))
     (end,) = ends(o)
     assert end == MessageEnd(f"{1:032x}", MessageState.FAILED, "BatchLost", "Gone.")
     kinds = [type(action).__name__ for action in decide_control(o, NOW).actions]
@@ -150,15 +150,15 @@ def test_an_end_of_long_ago_is_told_until_the_driver_does_not_ask_any_more(
     applied = Condition(type="Applied", status="True", reason=reason, message="So.", last_transition_time=TIME)
     status = msgspec.structs.replace(ended(phase), conditions=(applied,), results={"uri": "s3://b/m"})
     of = asked(1, MessageState.DONE)
-    (end,) = ends(observe_running(stored(of, status), **tells(of)))
+    (end,) = ends(observe_running(stored(of, status), **reports(of)))
     assert (end.state, end.message, end.results) == (state, "So.", {"uri": "s3://b/m"})
-    assert ends(observe_running(stored(of, status), **tells())) == ()
+    assert ends(observe_running(stored(of, status), **reports())) == ()
 
 
 def test_it_is_told_again_after_a_while_and_not_at_once() -> None:
     of = asked(1, MessageState.DONE)
-    o = observe_running(stored(of, ended()), **tells(of))
-    known = ControlMemory(ordered_at=NOW - 1, ordered_to=process_of(o.driver), told=frozenset({of.report.id}))
+    o = observe_running(stored(of, ended()), **reports(of))
+    known = ControlMemory(ordered_at=NOW - 1, ordered_to=process_of(o.driver), reported=frozenset({of.report.id}))
     assert ends(dataclasses.replace(o, memory=known)) == ()
     assert len(ends(dataclasses.replace(o, memory=dataclasses.replace(known, ordered_at=NOW - 6)))) == 1
 
@@ -171,10 +171,10 @@ def test_its_resource_stays_until_the_driver_knows_its_end_however_long_it_is_aw
     of, later = asked(1, MessageState.DONE), NOW + 86_400
     there = stored(of, ended())
     assert not removed(observe(there, app=SUSPENDED), later)
-    assert not removed(observe_running(there, **tells(of)), later)
+    assert not removed(observe_running(there, **reports(of)), later)
     not_known = AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True)
     assert not removed(observe_running(there, agent=not_known), later)
-    assert removed(observe_running(there, **tells()), later)
+    assert removed(observe_running(there, **reports()), later)
     assert removed(observe(there, app=ANOTHER), later)
     assert removed(observe(there), later)
 
@@ -183,7 +183,7 @@ def test_it_waits_for_a_driver_that_is_away_and_fails_if_that_knows_of_none() ->
     of = asked(1)
     name = stored(of).metadata.name
     assert said(observe(stored(of), app=SUSPENDED), name=name)[:3] == ("Pending", "Reconciling", "AppNotRunning")
-    assert said(observe_running(stored(of), **tells()), name=name)[:3] == ("Failed", "Stalled", "MessageLost")
+    assert said(observe_running(stored(of), **reports()), name=name)[:3] == ("Failed", "Stalled", "MessageLost")
 
 
 def test_another_application_of_the_name_has_nothing_to_do_with_it() -> None:
@@ -194,7 +194,7 @@ def test_another_application_of_the_name_has_nothing_to_do_with_it() -> None:
 
 def test_its_driver_hears_that_no_resource_can_be_made() -> None:
     of = asked(1)
-    o = observe_running(**tells(of), memory=ControlMemory(refused={of.report.id: "spec.payload: no"}))
+    o = observe_running(**reports(of), memory=ControlMemory(refused={of.report.id: "spec.payload: no"}))
     (end,) = ends(o)
     assert (end.state, end.reason) == (MessageState.FAILED, "MessageRefused")
     assert "spec.payload: no" in end.message

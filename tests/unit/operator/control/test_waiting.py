@@ -28,9 +28,9 @@ from tidegate_testing.control_observations import (
     observe_running,
     offered,
     report,
+    reported,
     said,
     statuses,
-    told,
 )
 from tidegate_testing.observations import NOW, app_with, deleted, launched, running_driver
 
@@ -41,7 +41,7 @@ def remembered(*names: str, ago: float = 1.0, **fields: Any) -> ControlMemory:
 
 
 @pytest.mark.parametrize(
-    ("around", "reason", "words"),
+    ("around", "reason", "texts"),
     [
         ({}, "AppNotFound", "StreamingApp orders does not exist in namespace shop"),
         ({"app_unreadable": True}, "AppUnreadable", "cannot be read"),
@@ -64,13 +64,13 @@ def remembered(*names: str, ago: float = 1.0, **fields: Any) -> ControlMemory:
         ),
     ],
 )
-def test_a_message_waits_for_an_application_that_takes_it(around: dict[str, Any], reason: str, words: str) -> None:
+def test_a_message_waits_for_an_application_that_takes_it(around: dict[str, Any], reason: str, texts: str) -> None:
     o = observe(message(), **around)
     phase, condition, why, text = said(o)
     assert (phase, condition, why) == (MessagePhase.PENDING, "Reconciling", reason)
-    assert words in text
+    assert texts in text
     plan = decide_control(o, NOW)
-    assert (given(plan), told(plan)) == ([], [("faster", reason, False)])
+    assert (given(plan), reported(plan)) == ([], [("faster", reason, False)])
     assert decide_control(after(o), NOW + 60).actions == ()
 
 
@@ -123,7 +123,11 @@ def test_an_agent_that_does_not_take_messages_is_left_alone_for_a_while() -> Non
     assert "HTTP 404" in text
     assert "spec.restartNonce" in text
     plan = decide_control(o, NOW)
-    assert (given(plan), told(plan), plan.wake_after) == ([], [("faster", "OrderRefused", True)], NOT_TAKEN_PAUSE - 1.0)
+    assert (given(plan), reported(plan), plan.wake_after) == (
+        [],
+        [("faster", "OrderRefused", True)],
+        NOT_TAKEN_PAUSE - 1.0,
+    )
     later = dataclasses.replace(o, memory=remembered("faster", ago=NOT_TAKEN_PAUSE, not_taken="HTTP 404"))
     assert given(decide_control(later, NOW)) == ["faster"]
 

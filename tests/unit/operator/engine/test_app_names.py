@@ -5,10 +5,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from tidegate.api.control_message import MessagePhase
 from tidegate.api.streaming_app import LocalReference
-from tidegate.control.metrics import ControlFigures
+from tidegate.control.metrics import ControlMetrics
 from tidegate.engine import app_names
 from tidegate.engine.app_names import AppNames
-from tidegate.snapshots.metrics import SnapshotFigures
+from tidegate.snapshots.metrics import SnapshotMetrics
 from tidegate_testing.control_observations import ended, message
 from tidegate_testing.snapshot_observations import ready_snapshot
 
@@ -25,32 +25,32 @@ def test_a_namespace_has_so_many_names_and_no_other_has_less_for_it() -> None:
 
 def test_messages_to_any_number_of_names_have_so_many_series() -> None:
     registry = CollectorRegistry()
-    figures = ControlFigures(registry)
+    metrics = ControlMetrics(registry)
     for number in range(app_names.MOST_NAMES + 50):
         app = ("shop", f"a{number}")
         known = message(status=ended(MessagePhase.FAILED))
         spec = msgspec.structs.replace(known.spec, app_ref=LocalReference(name=app[1]))
         after = msgspec.structs.replace(known, spec=spec)
-        figures.count(message(), after)
-        figures.show(app, {"Failed": 1})
+        metrics.count(message(), after)
+        metrics.show(app, {"Failed": 1})
     shown = generate_latest(registry).decode()
     assert shown.count("tidegate_control_messages{") == app_names.MOST_NAMES
     assert shown.count("tidegate_control_failed_total{") == app_names.MOST_NAMES
     for number in range(app_names.MOST_NAMES):
-        figures.show(("shop", f"a{number}"), {})
+        metrics.show(("shop", f"a{number}"), {})
     assert "tidegate_control_messages{" not in generate_latest(registry).decode()
 
 
 def test_snapshots_of_any_number_of_names_have_so_many_series_and_they_go_with_their_last() -> None:
     registry = CollectorRegistry()
-    figures, known = SnapshotFigures(registry), ready_snapshot()
+    metrics, known = SnapshotMetrics(registry), ready_snapshot()
     made = []
     for number in range(app_names.MOST_NAMES + 50):
         spec = msgspec.structs.replace(known.spec, app_ref=LocalReference(name=f"a{number}"))
         metadata = msgspec.structs.replace(known.metadata, name=f"s{number}")
         made.append(msgspec.structs.replace(known, spec=spec, metadata=metadata))
-        figures.show(made[-1], made[-1])
+        metrics.show(made[-1], made[-1])
     assert generate_latest(registry).decode().count("tidegate_snapshots{") == app_names.MOST_NAMES
     for snapshot in made:
-        figures.forget(snapshot.key)
+        metrics.forget(snapshot.key)
     assert "tidegate_snapshots{" not in generate_latest(registry).decode()

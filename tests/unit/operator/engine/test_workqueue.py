@@ -9,7 +9,7 @@ import pytest
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError, Work, WorkQueue
 from tidegate.kube.leadership import NotLeadingError
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 
 A, B = ("shop", "a"), ("shop", "b")
 
@@ -23,7 +23,7 @@ async def spin() -> None:
 @asynccontextmanager
 async def moving(work: Work, workers: int = 1, clock: Callable[[], float] = lambda: 0.0) -> AsyncIterator[WorkQueue]:
     """A queue with workers and timers."""
-    queue = WorkQueue(work, Figures(), clock)
+    queue = WorkQueue(work, OperatorMetrics(), clock)
     tasks = [asyncio.create_task(queue.run_worker()) for _ in range(workers)]
     tasks.append(asyncio.create_task(queue.run_timers()))
     yield queue
@@ -91,7 +91,7 @@ async def test_a_worker_that_learns_that_it_does_not_lead_works_on_nothing_more(
         seen.append(key)
         raise NotLeadingError("lost")
 
-    queue = WorkQueue(work, Figures(), lambda: 0.0)
+    queue = WorkQueue(work, OperatorMetrics(), lambda: 0.0)
     queue.wake(A)
     queue.wake(B)
     with pytest.raises(NotLeadingError):
@@ -100,17 +100,17 @@ async def test_a_worker_that_learns_that_it_does_not_lead_works_on_nothing_more(
 
 
 async def test_waiting_counts_from_when_there_was_somebody_to_work() -> None:
-    figures, now = Figures(), 0.0
+    metrics, now = OperatorMetrics(), 0.0
 
     async def work(key: Key) -> None:
         queue.stop()
 
-    queue = WorkQueue(work, figures, lambda: now)
+    queue = WorkQueue(work, metrics, lambda: now)
     queue.wake(A)
     now = 3600.0
     queue.begin()
     await queue.run_worker()
-    assert figures.registry.get_sample_value("tidegate_queue_wait_seconds_sum") == 0.0
+    assert metrics.registry.get_sample_value("tidegate_queue_wait_seconds_sum") == 0.0
 
 
 async def test_a_timer_wakes_when_its_time_has_come_and_the_earlier_of_two_counts() -> None:

@@ -81,8 +81,10 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return made
 
 
-def stand(server: ApiServer, time: Time, name: str, told: Callable[[bool], None] = lambda leads: None) -> Leadership:
-    return Leadership(cast(KubeClient, server), Candidate(name, Timing()), PLACE, told, time)
+def stand(
+    server: ApiServer, time: Time, name: str, reported: Callable[[bool], None] = lambda leads: None
+) -> Leadership:
+    return Leadership(cast(KubeClient, server), Candidate(name, Timing()), PLACE, reported, time)
 
 
 async def let_pass(time: Time, leadership: Leadership, seconds: float) -> None:
@@ -93,23 +95,23 @@ async def let_pass(time: Time, leadership: Leadership, seconds: float) -> None:
 
 async def test_a_lease_that_is_not_there_is_made_and_held_when_its_duration_has_passed(time: Time) -> None:
     server = ApiServer()
-    told: list[bool] = []
-    leadership = stand(server, time, "a", told.append)
+    reported: list[bool] = []
+    leadership = stand(server, time, "a", reported.append)
     await let_pass(time, leadership, 9.0)
-    assert (server.holder, leadership.holds(), told) == ("a", False, [])
+    assert (server.holder, leadership.holds(), reported) == ("a", False, [])
     await let_pass(time, leadership, 9.0)
-    assert (leadership.holds(), told) == (True, [True])
+    assert (leadership.holds(), reported) == (True, [True])
 
 
 async def test_a_resignation_frees_the_lease_and_the_next_one_holds_at_once(time: Time) -> None:
     server = ApiServer()
-    told: list[bool] = []
-    first, second = stand(server, time, "a", told.append), stand(server, time, "b")
+    reported: list[bool] = []
+    first, second = stand(server, time, "a", reported.append), stand(server, time, "b")
     await let_pass(time, first, 20.0)
     await let_pass(time, second, 1.0)
     assert not second.holds()
     await first.resign()
-    assert (server.holder, first.holds(), told) == ("", False, [True, False])
+    assert (server.holder, first.holds(), reported) == ("", False, [True, False])
     await let_pass(time, second, 2.1)
     assert (server.holder, second.holds()) == ("b", True)
     assert server.lease is not None

@@ -82,15 +82,17 @@ def test_a_queue_is_told_likewise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "reported"),
     [
         ({}, InboxSettings(1.0, 86400.0)),
         ({"pollIntervalSeconds": 5, "replyRetentionSeconds": 1800}, InboxSettings(5.0, 1800.0)),
         ({"replyRetentionSeconds": 0}, InboxSettings(1.0, 0.0)),
     ],
 )
-def test_an_inbox_is_told_if_it_is_asked_for(said: dict[str, Any], told: InboxSettings) -> None:
-    assert config({"control.channel": {"type": "Storage", "storage": said}}).channel == ChannelSettings(storage=told)
+def test_an_inbox_is_told_if_it_is_asked_for(said: dict[str, Any], reported: InboxSettings) -> None:
+    assert config({"control.channel": {"type": "Storage", "storage": said}}).channel == ChannelSettings(
+        storage=reported
+    )
 
 
 def test_a_secret_is_mounted_and_need_not_be_there_yet() -> None:

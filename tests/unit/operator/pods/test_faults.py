@@ -37,11 +37,11 @@ def test_a_fault_of_the_storage_is_told_with_one_remedy(error: Exception, secret
     assert fault is not None
     entry = entry_of(fault.reason)
     remedy = f"{entry.remedy} {entry.after}"
-    told = name_reported(fault, driver_of(app_with())).message
-    assert told.endswith(f" {remedy}")
-    what = told.removesuffix(f" {remedy}")
+    reported = name_reported(fault, driver_of(app_with())).message
+    assert reported.endswith(f" {remedy}")
+    what = reported.removesuffix(f" {remedy}")
     said_to_do = ("Create", "Correct", "correct the", "Check", "Use a", "name a Secret", "keeps trying", "looks again")
-    assert [words for words in said_to_do if words in what] == []
+    assert [message for message in said_to_do if message in what] == []
 
 
 def test_a_command_that_a_remedy_names_is_for_the_pod_that_ended() -> None:
@@ -81,11 +81,11 @@ def test_a_driver_whose_init_container_failed_for_good_is_told_so() -> None:
 
 
 def test_a_driver_that_wrote_more_than_its_limit_is_told_the_field_and_one_whose_node_is_short_is_lost() -> None:
-    words = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi."
-    over = name_end(driver_of(app_with(), phase="Failed", reason="Evicted", message=words))
+    message = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi."
+    over = name_end(driver_of(app_with(), phase="Failed", reason="Evicted", message=message))
     assert (over.reason, over.message) == (
         "EphemeralStorageExceeded",
-        f"Pod orders-driver was evicted: {words} Raise spec.driver.resources.limits.ephemeral-storage, or the "
+        f"Pod orders-driver was evicted: {message} Raise spec.driver.resources.limits.ephemeral-storage, or the "
         "sizeLimit of the volume.",
     )
     short = {"phase": "Failed", "reason": "Evicted", "disruption": "TerminationByKubelet"}

@@ -15,7 +15,7 @@ MINIMUM = "minimum memory usage per Container is {}, but request is {}"
 
 
 @pytest.mark.parametrize(
-    ("words", "container", "field"),
+    ("message", "container", "field"),
     [
         (MINIMUM.format("1Gi", "64Mi"), "tidegate-runtime", "spec.helpers.resources"),
         (MINIMUM.format("3Gi", "2Gi"), "driver", "spec.driver.resources"),
@@ -32,16 +32,16 @@ MINIMUM = "minimum memory usage per Container is {}, but request is {}"
         ),
     ],
 )
-def test_a_drivers_refusal_names_container_and_field(words: str, container: str, field: str) -> None:
-    said = complaint_of(f'pods "orders-driver" is forbidden: {words}', APP, "driver", DRIVER)
-    assert said.text == f"{words} in container {container}, as a LimitRange of the namespace has it"
+def test_a_drivers_refusal_names_container_and_field(message: str, container: str, field: str) -> None:
+    said = complaint_of(f'pods "orders-driver" is forbidden: {message}', APP, "driver", DRIVER)
+    assert said.text == f"{message} in container {container}, as a LimitRange of the namespace has it"
     assert said.fields == (field,)
 
 
 def test_of_several_all_are_named() -> None:
-    words = f"[{MINIMUM.format('3Gi', '2Gi')}, {MINIMUM.format('3Gi', '64Mi')}]"
-    assert containers_refused(words, DRIVER) == ("tidegate-runtime", "driver")
-    said = complaint_of(f'pods "orders-driver" is forbidden: {words}', APP, "driver", DRIVER)
+    message = f"[{MINIMUM.format('3Gi', '2Gi')}, {MINIMUM.format('3Gi', '64Mi')}]"
+    assert containers_refused(message, DRIVER) == ("tidegate-runtime", "driver")
+    said = complaint_of(f'pods "orders-driver" is forbidden: {message}', APP, "driver", DRIVER)
     assert said.fields == ("spec.helpers.resources", "spec.driver.resources")
 
 
@@ -58,9 +58,9 @@ def test_of_several_all_are_named() -> None:
     ],
 )
 def test_a_refusal_of_a_pod_beside_drivers_does_too(kind: str, request_: str, container: str, field: str) -> None:
-    words = MINIMUM.format("4Gi", request_)
-    said, fields = refusal_of_helper(f'pods "x" is forbidden: {words}', BESIDE[kind]({}), "")
-    assert said == f"{words} in container {container}, as a LimitRange of the namespace has it"
+    message = MINIMUM.format("4Gi", request_)
+    said, fields = refusal_of_helper(f'pods "x" is forbidden: {message}', BESIDE[kind]({}), "")
+    assert said == f"{message} in container {container}, as a LimitRange of the namespace has it"
     assert fields == f"{field}, or the LimitRange"
 
 

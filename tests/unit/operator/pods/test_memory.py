@@ -69,11 +69,11 @@ IMPOSSIBLE: dict[str, tuple[str, str | int, dict[str, str], str]] = {
 }
 
 
-@pytest.mark.parametrize(("role", "memory", "conf", "words"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+@pytest.mark.parametrize(("role", "memory", "conf", "message"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
 def test_what_does_not_fit_is_an_error_that_says_what_to_change(
-    role: str, memory: str | int, conf: dict[str, str], words: str
+    role: str, memory: str | int, conf: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(SpecError, match=words):
+    with pytest.raises(SpecError, match=message):
         split_memory(role, memory, conf)
 
 

@@ -119,8 +119,10 @@ def test_a_pod_that_is_being_deleted_has_the_end_of_its_grace_period() -> None:
 def test_a_pod_that_its_nodes_taint_drives_away_is_told_from_one_that_is_evicted_otherwise() -> None:
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     reasons = ("DeletionByTaintManager", "EvictionByEvictionAPI", "PreemptionByScheduler")
-    told = [record({"phase": "Running", "conditions": [{**disrupted, "reason": reason}]}).tainted for reason in reasons]
-    assert told == [True, False, False]
+    reported = [
+        record({"phase": "Running", "conditions": [{**disrupted, "reason": reason}]}).tainted for reason in reasons
+    ]
+    assert reported == [True, False, False]
 
 
 def test_a_failed_init_container_is_named_until_it_runs_again() -> None:

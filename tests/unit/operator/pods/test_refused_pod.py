@@ -26,10 +26,10 @@ def made_with(role: str, wrong: Wrong) -> StreamingApp:
     return app_with({f"{role}.podTemplate": template})
 
 
-def complaint(app: StreamingApp, words: str, role: str = "driver") -> Complaint:
+def complaint(app: StreamingApp, message: str, role: str = "driver") -> Complaint:
     if role == "driver":
-        return complaint_of(words, app, role, build_driver_pod(app, 1, 1, PLATFORM))
-    return complaint_of(words, app, role, build_executor_to_try(app, 1, app_storage(app), PLATFORM))
+        return complaint_of(message, app, role, build_driver_pod(app, 1, 1, PLATFORM))
+    return complaint_of(message, app, role, build_executor_to_try(app, 1, app_storage(app), PLATFORM))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_the_api_server_finds_wrong_is_said_of_the_field_of_the_template(wh
     wrong = WRONG[what]
     app = made_with(role, wrong)
     field = f"spec.{role}.podTemplate.spec{EXPECTED[what][0]}"
-    assert complaint(app, wrong.words, role) == Complaint(EXPECTED[what][1].format(field), (field,))
+    assert complaint(app, wrong.server_message, role) == Complaint(EXPECTED[what][1].format(field), (field,))
 
 
 def test_a_type_that_is_told_without_a_number_is_found_where_that_type_stands() -> None:
@@ -80,13 +80,13 @@ def test_a_type_that_is_told_without_a_number_is_found_where_that_type_stands() 
         {"name": "b", "image": "b", "imagePullPolicy": ["Always"]},
     ]
     app = app_with({"driver.podTemplate": {"spec": {"containers": containers}}})
-    said = complaint(app, WRONG["type in a container"].words)
+    said = complaint(app, WRONG["type in a container"].server_message)
     assert said.fields == (f"{OF_DRIVER}.containers[2].imagePullPolicy",)
 
 
 def test_the_key_of_a_mapping_that_has_dots_is_written_so_that_it_can_be_read() -> None:
     app = app_with({"driver.podTemplate": {"spec": {"nodeSelector": {"zone": "a", "example.com/disk": 5}}}})
-    said = complaint(app, WRONG["type of a value"].words)
+    said = complaint(app, WRONG["type of a value"].server_message)
     assert said.fields == (f"{OF_DRIVER}.nodeSelector[example.com/disk]",)
 
 
@@ -96,8 +96,8 @@ def test_items_of_a_template_are_numbered_as_they_stand_there_and_not_as_in_the_
     pod = build_driver_pod(app, 1, 1, PLATFORM)
     number = [volume["name"] for volume in pod["spec"]["volumes"]].index("data")
     assert number > 0
-    words = f'{NOT_DECODED}strict decoding error: unknown field "spec.volumes[{number}].emptyDirr"'
-    assert complaint_of(words, app, "driver", pod).fields == (f"{OF_DRIVER}.volumes[0].emptyDirr",)
+    message = f'{NOT_DECODED}strict decoding error: unknown field "spec.volumes[{number}].emptyDirr"'
+    assert complaint_of(message, app, "driver", pod).fields == (f"{OF_DRIVER}.volumes[0].emptyDirr",)
 
 
 def test_what_is_not_of_a_template_is_named_by_its_own_field() -> None:
@@ -121,22 +121,22 @@ def test_what_is_not_of_a_template_is_named_by_its_own_field() -> None:
 
 def test_several_faults_are_named_each_with_its_field() -> None:
     app = app_with({"driver.podTemplate": {"spec": {"tolerationz": [], "nodeselector": {}}}})
-    words = f'{NOT_DECODED}strict decoding error: unknown field "spec.nodeselector", unknown field "spec.tolerationz"'
+    message = f'{NOT_DECODED}strict decoding error: unknown field "spec.nodeselector", unknown field "spec.tolerationz"'
     text = f'unknown field "{OF_DRIVER}.nodeselector", unknown field "{OF_DRIVER}.tolerationz"'
-    assert complaint(app, words) == Complaint(text, (f"{OF_DRIVER}.nodeselector", f"{OF_DRIVER}.tolerationz"))
+    assert complaint(app, message) == Complaint(text, (f"{OF_DRIVER}.nodeselector", f"{OF_DRIVER}.tolerationz"))
 
 
 def test_what_is_found_nowhere_in_the_spec_keeps_its_name_with_the_template_that_is_merged_in() -> None:
-    words = 'Pod "orders-driver" is invalid: spec.hostname: Invalid value: "x_y": a lowercase RFC 1123 label.'
+    message = 'Pod "orders-driver" is invalid: spec.hostname: Invalid value: "x_y": a lowercase RFC 1123 label.'
     plain = 'spec.hostname: Invalid value: "x_y": a lowercase RFC 1123 label'
-    assert complaint(app_with(), words) == Complaint(plain, ())
+    assert complaint(app_with(), message) == Complaint(plain, ())
     templated = app_with({"driver.podTemplate": {"spec": {"subdomain": "x"}}})
-    assert complaint(templated, words) == Complaint(f"{plain} (spec.driver.podTemplate is merged into the pod)", ())
+    assert complaint(templated, message) == Complaint(f"{plain} (spec.driver.podTemplate is merged into the pod)", ())
     assert complaint(templated, "no").text == "no (spec.driver.podTemplate is merged into the pod)"
 
 
 @pytest.mark.parametrize(
-    ("spec", "words", "field"),
+    ("spec", "message", "field"),
     [
         (
             {"containers": [{"name": "proxy", "image": "x", "ports": [{"name": "http"}]}]},
@@ -161,16 +161,16 @@ def test_what_is_found_nowhere_in_the_spec_keeps_its_name_with_the_template_that
     ],
 )
 def test_an_item_without_what_tells_it_from_others_is_named_by_its_place(
-    spec: dict[str, Any], words: str, field: str
+    spec: dict[str, Any], message: str, field: str
 ) -> None:
     app = app_with({"driver.podTemplate": {"spec": spec}})
     pod = build_driver_pod(app, 1, 1, PLATFORM)
     # Where it stands in the pod, behind what Tidegate has by itself.
-    key = words.removeprefix("spec.").partition("[")[0]
+    key = message.removeprefix("spec.").partition("[")[0]
     wanted = spec[key][0]
     number = next(n for n, item in enumerate(pod["spec"][key]) if item.get("name") == wanted.get("name"))
-    told = words.replace(f"{key}[0]", f"{key}[{number}]", 1)
-    said = complaint_of(f'Pod "orders-driver" is invalid: {told}', app, "driver", pod)
+    reported = message.replace(f"{key}[0]", f"{key}[{number}]", 1)
+    said = complaint_of(f'Pod "orders-driver" is invalid: {reported}', app, "driver", pod)
     assert said.fields == (f"{OF_DRIVER}{field}",)
 
 

@@ -42,13 +42,13 @@ RESERVED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("variable", "words"), RESERVED.values(), ids=RESERVED.keys())
-def test_it_is_refused_with_the_field_and_what_to_do(place: str, variable: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(("variable", "message"), RESERVED.values(), ids=RESERVED.keys())
+def test_it_is_refused_with_the_field_and_what_to_do(place: str, variable: dict[str, Any], message: str) -> None:
     change, field = PLACES[place](variable)
     with pytest.raises(SpecError) as refusal:
         build_driver_pod(app(WITH_SECRET | change), 1, 1, PLATFORM)
     assert refusal.value.field == f"{field}[{variable['name']}]"
-    assert words in refusal.value.remedy
+    assert message in refusal.value.remedy
 
 
 ALLOWED: dict[str, dict[str, Any]] = {

@@ -91,8 +91,8 @@ def test_who_will_not_come_back_is_let_go_when_somebody_says_so() -> None:
     orders = SnapshotOrders(dispose=(ID,), release=(ReleaseOrder(ID, "fork-u-9"), ReleaseOrder(ID, "x")))
     o = observe_running(said_so, held, memory=dataclasses.replace(TOLD, ordered_at=NOW - 31))
     assert GiveOrders(running_driver(APP), orders) in decide_snapshot(o, NOW).actions
-    told = dataclasses.replace(settled(o), memory=dataclasses.replace(TOLD, status_written_at=NOW))
-    assert [type(a).__name__ for a in decide_snapshot(told, NOW).actions if isinstance(a, GiveOrders)] == []
+    reported = dataclasses.replace(settled(o), memory=dataclasses.replace(TOLD, status_written_at=NOW))
+    assert [type(a).__name__ for a in decide_snapshot(reported, NOW).actions if isinstance(a, GiveOrders)] == []
     pods_orders = next(a for a in decide_snapshot(observe(said_so), NOW).actions if isinstance(a, CreateSnapshotPod))
     assert "fork-u-9" in str(pods_orders.manifest)
 

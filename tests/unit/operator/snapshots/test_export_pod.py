@@ -104,11 +104,11 @@ def test_another_image_can_be_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("memory", "words"),
+    ("memory", "message"),
     [("512Mi", "spec.export.resources.requests.memory"), ("much", "spec.export.resources.requests.memory")],
 )
-def test_memory_that_does_not_do_is_named(memory: str, words: str) -> None:
-    with pytest.raises(SpecError, match=words):
+def test_memory_that_does_not_do_is_named(memory: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
         build_export_pod(asked(resources=Resources(requests={"memory": memory})), APP, PLATFORM)
 
 

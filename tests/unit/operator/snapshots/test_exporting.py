@@ -120,8 +120,10 @@ def test_what_nobody_asks_for_or_is_not_complete_is_not_exported(of: StreamSnaps
 
 def test_how_far_it_is_is_told() -> None:
     writing = at_work()
-    told = SnapshotMemory(progress=PodProgress(process_of(writing), report(SnapshotState.COPYING, files=1, of_files=3)))
-    plan = decide_snapshot(observe(asked(), app=APP, exporting=writing, memory=told), NOW)
+    reported = SnapshotMemory(
+        progress=PodProgress(process_of(writing), report(SnapshotState.COPYING, files=1, of_files=3))
+    )
+    plan = decide_snapshot(observe(asked(), app=APP, exporting=writing, memory=reported), NOW)
     assert "exports: 1 of 3 files" in exported(plan)[0].message
     silent = decide_snapshot(observe(asked(), app=APP, exporting=writing), NOW)
     assert exported(silent)[0].message == f"Pod {writing.name} exports."
@@ -257,7 +259,7 @@ def test_when_it_began_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "words"),
+    ("reason", "message"),
     [
         (Reason.STATE_NOT_FOUND, "spec.export.states"),
         (Reason.STATE_UNREADABLE, "spec.export.image"),
@@ -266,15 +268,15 @@ def test_when_it_began_is_kept() -> None:
         (Reason.EXPORT_FAILED, "spec.export.nonce"),
     ],
 )
-def test_one_that_failed_says_what_to_change_and_is_not_tried_again(reason: Reason, words: str) -> None:
+def test_one_that_failed_says_what_to_change_and_is_not_tried_again(reason: Reason, message: str) -> None:
     o = observe(asked(), app=APP, exporting=ended(report(SnapshotState.FAILED, reason, message="It is so.")))
     plan = decide_snapshot(o, NOW)
     condition, record = exported(plan)
     assert (condition.status, condition.reason, record.phase) == ("False", reason.value, ExportPhase.FAILED)
     assert condition.message.startswith("It is so. ")
-    assert words in condition.message == record.message
-    (told,) = [a for a in plan.actions if isinstance(a, PublishEvent)]
-    assert (told.reason, told.warning) == ("SnapshotNotExported", True)
+    assert message in condition.message == record.message
+    (events,) = [a for a in plan.actions if isinstance(a, PublishEvent)]
+    assert (events.reason, events.warning) == ("SnapshotNotExported", True)
     assert CountExport(False) in plan.actions
     assert decide_snapshot(dataclasses.replace(settled(o), exporting=None), NOW).actions == ()
 
@@ -330,20 +332,20 @@ def test_deletion_stops_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "message"),
     [
         ({"resources": Resources(requests={"memory": "512Mi"})}, "spec.export.resources.requests.memory"),
         ({"image": ""}, "spec.export.image"),
     ],
 )
-def test_what_no_pod_can_be_made_of_has_failed(fields: dict[str, Any], words: str) -> None:
+def test_what_no_pod_can_be_made_of_has_failed(fields: dict[str, Any], message: str) -> None:
     found = asked(**fields)
     if "image" in fields:
         found = msgspec.structs.replace(found, status=msgspec.structs.replace(found.status, image=""))
     plan = decide_snapshot(observe(found), NOW)
     condition, record = exported(plan)
     assert (condition.reason, record.phase) == ("InvalidSpec", ExportPhase.FAILED)
-    assert words in record.message
+    assert message in record.message
     assert "CreateSnapshotPod" not in kinds(plan)
 
 

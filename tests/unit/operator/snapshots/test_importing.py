@@ -168,8 +168,8 @@ def test_a_storage_that_is_gone_does_not_keep_it_for_ever() -> None:
     assert "RemoveFinalizer" not in kinds(decide_snapshot(doomed, NOW))
     given_up = decide_snapshot(doomed, NOW + 300)
     assert kinds(given_up)[-1] == "RemoveFinalizer"
-    (told,) = [action for action in given_up.actions if isinstance(action, PublishEvent)]
-    assert (told.reason, HOLDER in told.message) == ("OriginStillHeld", True)
+    (events,) = [action for action in given_up.actions if isinstance(action, PublishEvent)]
+    assert (events.reason, HOLDER in events.message) == ("OriginStillHeld", True)
 
 
 def test_a_namespace_that_goes_takes_no_pod() -> None:

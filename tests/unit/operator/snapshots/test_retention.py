@@ -64,9 +64,11 @@ def test_so_many_stay_whether_the_application_is_there_or_not() -> None:
 
 
 def test_what_goes_is_told() -> None:
-    (told,) = [a for a in decide_snapshot(among(made(3), made(1), made(2)), NOW).actions if isinstance(a, PublishEvent)]
-    assert (told.reason, told.warning) == ("SnapshotExpired", False)
-    assert "2 later ones are retained" in told.message
+    (events,) = [
+        a for a in decide_snapshot(among(made(3), made(1), made(2)), NOW).actions if isinstance(a, PublishEvent)
+    ]
+    assert (events.reason, events.warning) == ("SnapshotExpired", False)
+    assert "2 later ones are retained" in events.message
 
 
 def test_what_people_asked_for_neither_goes_nor_counts() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidegate.access.act import AccessKeeper
+from tidegate.access.act import AccessManager
 from tidegate.agent.client import Unanswered
 from tidegate.api.stream_snapshot import ExportPhase, ExportSpec, SnapshotPhase, StreamSnapshot
 from tidegate.api.streaming_app import DeletionPolicy, Phase
@@ -23,7 +23,7 @@ from tidegate.snapshots.act import SnapshotActionExecutor
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.snapshots.pods_at_work import SnapshotPods
 from tidegate.snapshots.reconcile import SnapshotReconciler
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.protocol import SNAPSHOT_FINALIZER
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders, SnapshotReport, SnapshotState
 from tidegate_testing.dictionary_server import ApiServer
@@ -78,20 +78,20 @@ class World:
 
     def __init__(self, of: StreamSnapshot | None = None, api: ApiServer | None = None) -> None:
         self.api, self.index, self.agent = api or ApiServer(), Index(), Agent()
-        self.poller, self.figures = Poller(), Figures()
+        self.poller, self.metrics = Poller(), OperatorMetrics()
         self.woken: list[Key] = []
         self.beside: list[StreamSnapshot] = []
         client, agents, poller = self.api, self.agent, self.poller
         nothing: Any = client
-        access, events = AccessKeeper(nothing, self.index), EventPublisher(nothing)
-        actor = SnapshotActionExecutor(nothing, agents, self.index, access, events, self.figures)  # type: ignore[arg-type]
+        access, events = AccessManager(nothing, self.index), EventPublisher(nothing)
+        actor = SnapshotActionExecutor(nothing, agents, self.index, access, events, self.metrics)  # type: ignore[arg-type]
         self.reconciler = SnapshotReconciler(
             self.index,
             PLATFORM,
             actor,
             poller,  # type: ignore[arg-type]
             SnapshotPods(self.index, agents, self.woken.append),  # type: ignore[arg-type]
-            self.figures.snapshots,
+            self.metrics.snapshots,
             InvalidResourceReporter(nothing, events),
             self.woken.append,
             self.beside.append,
@@ -107,37 +107,37 @@ class World:
         self.index.put_pod(driver)
         self.index.reports[ORDERS] = TimedReport(agent(*reports), NOW, driver.uid, driver.restarts)
 
-    async def look(self) -> float | None:
+    async def check(self) -> float | None:
         return await self.reconciler.reconcile(KEY)
 
     async def settle(self) -> None:
         for _ in range(4):
-            await self.look()
+            await self.check()
 
     def stored(self) -> StreamSnapshot:
         return msgspec.convert(self.api.objects[PATH], StreamSnapshot)
 
     def series(self) -> dict[tuple[str, ...], float]:
-        families = [f for f in self.figures.registry.collect() if f.name.startswith("tidegate_snapshots")]
+        families = [f for f in self.metrics.registry.collect() if f.name.startswith("tidegate_snapshots")]
         return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
 
 
 async def test_an_order_is_given_once_the_resource_says_what_is_ordered() -> None:
     world = World()
     world.runs()
-    await world.look()
+    await world.check()
     assert [order.id for orders in world.agent.orders for order in orders.take] == [ID]
     assert world.stored().metadata.finalizers == (SNAPSHOT_FINALIZER,)
     assert world.stored().status.snapshot_id == ID
     assert (world.poller.hurried, ORDERS in world.woken) == ([ORDERS], True)
-    await world.look()
+    await world.check()
     assert len(world.agent.orders) == 1
 
 
 async def test_what_the_agent_tells_is_written_and_shown() -> None:
     world = World()
     world.runs()
-    await world.look()
+    await world.check()
     world.runs(report(SnapshotState.READY))
     await world.settle()
     assert (world.stored().status.phase, world.stored().status.batch) == (SnapshotPhase.READY, 7)
@@ -233,7 +233,7 @@ async def test_the_series_of_a_snapshot_that_is_gone_are_gone() -> None:
     await world.settle()
     assert world.series()["tidegate_snapshots_failed_total", "shop", "orders", "InternalError"] == 1.0
     world.index.of(SnapshotIndex).remove(KEY, snapshot().metadata.uid)
-    await world.look()
+    await world.check()
     assert world.series() == {}
 
 
@@ -270,7 +270,7 @@ async def test_one_that_can_not_be_read_goes_and_leaves_its_files() -> None:
     world = World()
     world.index.of(SnapshotIndex).put(unreadable(resource_version="21", deletion_timestamp=TIME))
     world.api.keep(PATH, snapshot(begun(), resource_version="21"))
-    await world.look()
+    await world.check()
     assert world.stored().metadata.finalizers == ()
     (event,) = [path for path in world.api.objects if "/events/" in path]
     assert world.api.objects[event]["reason"] == "SnapshotRetained"
@@ -295,12 +295,12 @@ def scheduled(name: str, days: int, **annotations: str) -> StreamSnapshot:
 async def test_what_is_not_kept_is_deleted_and_counted() -> None:
     world = World(scheduled("nightly", 2))
     world.index.of(SnapshotIndex).put(scheduled("later", 1))
-    await world.look()
+    await world.check()
     assert PATH not in world.api.objects
     assert world.series()["tidegate_snapshots_expired_total", "shop", "orders"] == 1.0
     for name in ("nightly", "later"):
         world.index.of(SnapshotIndex).remove(("shop", name), f"uid of {name}")
-    await world.look()
+    await world.check()
     assert world.series() == {}
 
 
@@ -310,7 +310,7 @@ async def test_what_the_application_says_is_noted() -> None:
         launched(app_with({"snapshots": {"intervalSeconds": 21600, "retention": {"maxAgeSeconds": 604800}}}))
     )
     assert world.index.of(SnapshotIndex).waiting_for(ORDERS) == {KEY}
-    await world.look()
+    await world.check()
     assert world.stored().metadata.annotations["tidegate.dev/retention"] == '{"maxAgeSeconds":604800}'
     assert world.index.of(SnapshotIndex).waiting_for(ORDERS) == set()
 
@@ -318,10 +318,10 @@ async def test_what_the_application_says_is_noted() -> None:
 async def test_one_that_is_complete_has_the_others_looked_at() -> None:
     world = World()
     world.runs()
-    await world.look()
+    await world.check()
     assert world.beside == []
     world.runs(report(SnapshotState.READY))
-    await world.look()
+    await world.check()
     assert [found.metadata.name for found in world.beside] == ["nightly"]
     world.index.of(SnapshotIndex).put(scheduled("earlier", 1))
     assert world.index.of(SnapshotIndex).beside(world.beside[0]) == [("shop", "earlier")]

@@ -147,14 +147,14 @@ def test_progress_is_shown_and_written_every_ten_seconds() -> None:
 
 def test_what_a_pod_has_copied_is_shown_as_a_drivers_is() -> None:
     taking, copying = pod(), report(SnapshotState.COPYING, files=3, of_files=8)
-    told = SnapshotMemory(progress=PodProgress(process_of(taking), copying))
-    plan = decide_snapshot(at_rest(taking=taking, memory=told), NOW)
+    reported = SnapshotMemory(progress=PodProgress(process_of(taking), copying))
+    plan = decide_snapshot(at_rest(taking=taking, memory=reported), NOW)
     assert said(plan) == (COPYING, "Reconciling", "PodRunning")
     assert "3 of 8 files" in plan.message
     shown = status_of(plan).progress
     assert shown is not None
     assert (shown.files, shown.of_files) == (3, 8)
-    again = decide_snapshot(at_rest(taking=pod(restarts=1), memory=told), NOW)
+    again = decide_snapshot(at_rest(taking=pod(restarts=1), memory=reported), NOW)
     assert status_of(again).progress is None
 
 
@@ -313,17 +313,17 @@ def test_a_state_that_is_not_known_here_is_named_with_what_to_do_and_nothing_is_
 
 
 def test_a_pod_that_is_started_again_says_why() -> None:
-    told = report(SnapshotState.WAITING, Reason.STORAGE_UNAVAILABLE)
-    plan = decide_snapshot(at_rest(taking=pod_that_said(told, exit_code=75)), NOW)
+    reported = report(SnapshotState.WAITING, Reason.STORAGE_UNAVAILABLE)
+    plan = decide_snapshot(at_rest(taking=pod_that_said(reported, exit_code=75)), NOW)
     assert said(plan) == (COPYING, "Stalled", "StorageUnavailable")
 
 
 @pytest.mark.parametrize("exit_code", [0, 75])
 def test_of_a_pod_whose_report_has_a_newer_form_it_is_said_that_the_operator_is_to_be_upgraded(exit_code: int) -> None:
-    told = pod_that_said(report(SnapshotState.READY), exit_code=exit_code)
-    assert told.ended is not None
-    newer = dataclasses.replace(told.ended, message=told.ended.message.replace("{", '{"version":2,', 1))
-    plan = decide_snapshot(at_rest(taking=dataclasses.replace(told, ended=newer)), NOW + 3600)
+    reported = pod_that_said(report(SnapshotState.READY), exit_code=exit_code)
+    assert reported.ended is not None
+    newer = dataclasses.replace(reported.ended, message=reported.ended.message.replace("{", '{"version":2,', 1))
+    plan = decide_snapshot(at_rest(taking=dataclasses.replace(reported, ended=newer)), NOW + 3600)
     assert said(plan) == (COPYING, "Stalled", "UnknownTermination")
     assert "its runtime is newer than the operator. Upgrade the operator" in plan.message
     # What it says is there for the operator that follows.

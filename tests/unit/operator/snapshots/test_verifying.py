@@ -93,8 +93,10 @@ def test_what_nobody_asks_for_or_is_not_complete_is_not_read(of: StreamSnapshot)
 
 def test_how_far_it_is_is_told() -> None:
     reading = at_work()
-    told = SnapshotMemory(progress=PodProgress(process_of(reading), report(SnapshotState.COPYING, files=3, of_files=8)))
-    plan = decide_snapshot(observe(asked(), app=APP, verifying=reading, memory=told), NOW)
+    reported = SnapshotMemory(
+        progress=PodProgress(process_of(reading), report(SnapshotState.COPYING, files=3, of_files=8))
+    )
+    plan = decide_snapshot(observe(asked(), app=APP, verifying=reading, memory=reported), NOW)
     assert "verifies the snapshot: 3 of 8 files" in verified(plan).message
     assert status_of(plan).progress is None
 
@@ -134,8 +136,8 @@ def test_one_that_is_not_whole_is_told_and_is_not_ready_any_more() -> None:
     ready = status_of(plan).condition("Ready")
     assert ready is not None
     assert (status_of(plan).phase, ready.status, ready.reason) == (SnapshotPhase.FAILED, "False", "SnapshotDamaged")
-    told = [(a.reason, a.warning, a.message) for a in plan.actions if isinstance(a, PublishEvent)]
-    assert told == [(reason, True, "objects/1.sst is gone.") for reason in ("SnapshotNotVerified", "SnapshotDamaged")]
+    events = [(a.reason, a.warning, a.message) for a in plan.actions if isinstance(a, PublishEvent)]
+    assert events == [(reason, True, "objects/1.sst is gone.") for reason in ("SnapshotNotVerified", "SnapshotDamaged")]
 
 
 MISSING = report(SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED, message="objects/1.sst is gone.")

@@ -110,7 +110,7 @@ def test_so_are_those_of_settings_and_arguments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("reported", "expected"),
     [
         ({"spec_hash": spec_hash(APP)}, SnapshotVersion(spec_hash=spec_hash(APP), spec=version_of(APP.spec))),
         ({"spec_hash": "feedfeedfeedfeed"}, SnapshotVersion(spec_hash="feedfeedfeedfeed")),
@@ -118,8 +118,8 @@ def test_so_are_those_of_settings_and_arguments() -> None:
     ],
     ids=["as ordered", "of another attempt", "an older runtime"],
 )
-def test_once_it_is_complete_the_manifest_has_the_say(told: dict[str, str], expected: SnapshotVersion) -> None:
+def test_once_it_is_complete_the_manifest_has_the_say(reported: dict[str, str], expected: SnapshotVersion) -> None:
     ordered = settled(observe_running(snapshot()))
     assert ordered.snapshot.status.version == SnapshotVersion(spec_hash=spec_hash(APP), spec=version_of(APP.spec))
-    o = observe_running(snapshot(begun()), dataclasses.replace(report(SnapshotState.READY), **told))  # type: ignore[arg-type] # strings
+    o = observe_running(snapshot(begun()), dataclasses.replace(report(SnapshotState.READY), **reported))  # type: ignore[arg-type] # strings
     assert status_of(decide_snapshot(o, NOW)).version == expected

@@ -15,7 +15,7 @@ from tidegate.access.keys import KEY_BYTES
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate.wiring.running_operator import DRAIN_SECONDS, Operator, drain
 from tidegate_testing.kubectl import write_kubeconfig
 from tidegate_testing.observations import app_with
@@ -32,7 +32,7 @@ KEY_PATH = "/api/v1/namespaces/system/secrets/tidegate-agent-key"
 
 def operator_with(index: Index, queue: WorkQueue) -> Operator:
     unused: Any = None
-    operator = Operator(unused, unused, unused, Figures(), index, queue, unused, asyncio.Event())
+    operator = Operator(unused, unused, unused, OperatorMetrics(), index, queue, unused, asyncio.Event())
     operator.note_leading(True)
     return operator
 
@@ -46,7 +46,7 @@ async def test_nothing_is_decided_before_all_applications_are_known() -> None:
     """Orders would take the storage, or give the access back, that Bills has."""
     index = Index()
     looked_at: asyncio.Queue[Key] = asyncio.Queue()
-    queue = WorkQueue(looked_at.put, Figures())
+    queue = WorkQueue(looked_at.put, OperatorMetrics())
     operator = operator_with(index, queue)
     worker = operator.supervise(partial(operator.lead, queue.run_worker), "worker 0")
     index.replace_pods([], "", "99")
@@ -77,7 +77,7 @@ def test_an_operator_that_is_asked_to_go_while_it_imports_its_parts_ends_as_one_
 
 def test_an_operator_that_has_begun_nothing_ends_at_once() -> None:
     async def seconds_of_the_end() -> float:
-        operator = operator_with(Index(), WorkQueue(lambda key: asyncio.sleep(0.0), Figures()))
+        operator = operator_with(Index(), WorkQueue(lambda key: asyncio.sleep(0.0), OperatorMetrics()))
         worker = operator.supervise(partial(operator.lead, operator.queue.run_worker), "worker 0")
         await let_everything_run()
         began = asyncio.get_running_loop().time()

@@ -10,7 +10,7 @@ from aiohttp import web
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate.wiring.running_operator import Operator
 from tidegate_testing.observations import app_with
 from tidegate_testing.scripted_server import Server, events, listing, talking_to
@@ -24,13 +24,13 @@ def about(version: int) -> dict[str, Any]:
     return {"kind": "PartialObjectMetadata", "metadata": metadata}
 
 
-async def looked_at_after(server: Server, index: Index) -> Key:
+async def checked_after(server: Server, index: Index) -> Key:
     """Return the first application that is looked at because of what the server tells."""
     looked_at: asyncio.Queue[Key] = asyncio.Queue()
-    queue = WorkQueue(looked_at.put, Figures())
+    queue = WorkQueue(looked_at.put, OperatorMetrics())
     unused: Any = None
     async with talking_to(server) as client, asyncio.timeout(20):
-        operator = Operator(unused, unused, client, Figures(), index, queue, unused, asyncio.Event())
+        operator = Operator(unused, unused, client, OperatorMetrics(), index, queue, unused, asyncio.Event())
         tasks = [asyncio.create_task(operator.watch_ends("")), asyncio.create_task(queue.run_worker())]
         key = await looked_at.get()
         for task in tasks:
@@ -49,5 +49,5 @@ TOLD: dict[str, Callable[[], tuple[web.Response, ...]]] = {
 async def test_an_application_that_is_gone_is_forgotten_and_looked_at(how: str) -> None:
     index = Index()
     index.put_app(APP)
-    assert await looked_at_after(Server(*TOLD[how]()), index) == KEY
+    assert await checked_after(Server(*TOLD[how]()), index) == KEY
     assert (index.app(KEY), index.put_app(APP)) == (None, set())

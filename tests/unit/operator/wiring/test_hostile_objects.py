@@ -29,7 +29,7 @@ from tidegate.kube.watch import Changed, Listed, Watch
 from tidegate.pods.records.read_pods import read_record
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.wiring.handlers import build_settings
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
 from tidegate_testing.control_observations import observe_running
@@ -104,7 +104,7 @@ def page(*objects: bytes) -> web.Response:
     return web.Response(body=body, content_type="application/json")
 
 
-def told(*objects: bytes) -> web.Response:
+def reported(*objects: bytes) -> web.Response:
     lines = b"".join(b'{"type":"ADDED","object":' + each + b"}\n" for each in objects)
     return web.Response(body=lines, content_type="application/json")
 
@@ -122,7 +122,7 @@ def among(good: dict[str, Any], number: int, seed: int) -> list[bytes]:
     ]
 
 
-async def until_told(running: Callable[[], Any], done: Callable[[], bool]) -> None:
+async def until_reported(running: Callable[[], Any], done: Callable[[], bool]) -> None:
     """Run until the newest is known; whatever else happens ends the test."""
     task = asyncio.ensure_future(running())
     async with asyncio.timeout(800):
@@ -150,10 +150,10 @@ async def test_neighbours_of_hostile_objects_are_read_in_lists_and_watches(
 ) -> None:
     known = index()
     objects = among(good, NUMBER // 2, seed)
-    server = PagedServer(objects, told(*among(good, NUMBER // 2, seed + 1_000), encoded(good, "newest", 8000)))
+    server = PagedServer(objects, reported(*among(good, NUMBER // 2, seed + 1_000), encoded(good, "newest", 8000)))
     async with talking_to(server) as client:
-        follows = lambda: follow(client, Figures(), kind, "", known, decode, lambda _: None)  # noqa: E731 - begun later
-        await until_told(follows, lambda: known.get(("shop", "newest")) is not None)
+        follows = lambda: follow(client, OperatorMetrics(), kind, "", known, decode, lambda _: None)  # noqa: E731 - begun later
+        await until_reported(follows, lambda: known.get(("shop", "newest")) is not None)
     for name in ("first", "middle", "last"):
         assert known.get(("shop", name)) is not None
     for unreadable in known.unreadable_in("shop"):
@@ -163,7 +163,7 @@ async def test_neighbours_of_hostile_objects_are_read_in_lists_and_watches(
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_neighbours_of_hostile_pods_are_read(seed: int) -> None:
     names: set[str] = set()
-    server = PagedServer(among(POD, NUMBER, seed), told(encoded(POD, "newest", 8000)))
+    server = PagedServer(among(POD, NUMBER, seed), reported(encoded(POD, "newest", 8000)))
 
     async def watches() -> None:
         async for change in Watch(client, "/api/v1/pods", "a=b", read_record).changes():
@@ -171,7 +171,7 @@ async def test_neighbours_of_hostile_pods_are_read(seed: int) -> None:
             names.update(record.name for record in found)
 
     async with talking_to(server) as client:
-        await until_told(watches, lambda: "newest" in names)
+        await until_reported(watches, lambda: "newest" in names)
     assert names >= {"first", "middle", "last"}
 
 
@@ -183,13 +183,13 @@ async def test_a_pod_that_cannot_be_read_stays_what_it_was_and_its_end_is_known_
     spoilt = {**POD, "status": UNREADABLE}
     server = Server(
         page(encoded(POD, "orders-driver", 10)),
-        told(encoded(spoilt, "orders-driver", 8000)),
+        reported(encoded(spoilt, "orders-driver", 8000)),
         web.Response(status=410),
         page(encoded(spoilt, "orders-driver", 8000)),
         web.Response(body=b'{"type":"DELETED","object":' + encoded(spoilt, "orders-driver", 9500) + b"}\n"),
     )
     async with talking_to(server) as client, asyncio.timeout(120):
-        task = asyncio.create_task(watch_pods(client, Figures(), index, woken.put_nowait, ""))
+        task = asyncio.create_task(watch_pods(client, OperatorMetrics(), index, woken.put_nowait, ""))
         assert await woken.get() == ("shop", "orders")
         while server.answers:  # it is listed meanwhile, too
             assert [pod.phase for pod in index.pods(("shop", "orders"))] == ["Running"]
@@ -204,7 +204,7 @@ async def test_neighbours_of_hostile_applications_reach_kopfs_handlers(seed: int
     """kopf decodes lines with Python's own decoder, and gives what they hold to the index."""
     index = Index()
     objects = among(APP, NUMBER // 2, seed)
-    server = Server(page(*objects), told(*among(APP, NUMBER // 2, seed + 1_000), encoded(APP, "newest", 8000)))
+    server = Server(page(*objects), reported(*among(APP, NUMBER // 2, seed + 1_000), encoded(APP, "newest", 8000)))
     async with talking_to(server) as client, aiohttp.ClientSession(response_class=BoundedResponse) as session:
         async with session.get(f"{client.server}/list") as response:
             for body in (await response.json())["items"]:
@@ -231,7 +231,7 @@ async def test_of_an_application_of_too_many_values_only_its_names_and_condition
     """Eight of them, all at once, took more memory than the operator has."""
     index = Index()
     server = Server(
-        page(encoded(APP, "first", 1), many_values("many")), told(many_values("told"), encoded(APP, "b", 9))
+        page(encoded(APP, "first", 1), many_values("many")), reported(many_values("told"), encoded(APP, "b", 9))
     )
     async with talking_to(server) as client, aiohttp.ClientSession(response_class=BoundedResponse) as session:
         async with session.get(f"{client.server}/list") as response:

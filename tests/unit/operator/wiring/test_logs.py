@@ -10,13 +10,13 @@ from structlog.testing import capture_logs
 
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.act import ActionExecutor
-from tidegate.app.actions import Plan, RememberTold
+from tidegate.app.actions import Plan, RememberReported
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import EnsureAccess
 from tidegate.engine.workqueue import WorkQueue
 from tidegate.kube.failures import Unavailable
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.observations import NOW, app_with, launched
 
@@ -38,15 +38,15 @@ class Access:
 async def lines_of(access: Access, *actions: Any) -> list[dict[str, Any]]:
     """Return what is logged when a worker carries out a plan, as the processors of the real log see it."""
     nothing: Any = None
-    keeper: Any = access
-    actor = ActionExecutor(nothing, nothing, Index(), keeper, nothing, nothing, Figures(), lambda key: None)
+    manager: Any = access
+    actor = ActionExecutor(nothing, nothing, Index(), manager, nothing, nothing, OperatorMetrics(), lambda key: None)
 
     async def work(key: Key) -> None:
         structlog.contextvars.bind_contextvars(reason="Deleting")
         await actor.carry_out(APP, Plan("release", ForeignReason("Deleting"), "message", actions), NOW)
         queue.stop()
 
-    queue = WorkQueue(work, Figures(), lambda: 0.0)
+    queue = WorkQueue(work, OperatorMetrics(), lambda: 0.0)
     queue.wake(KEY)
     with capture_logs([structlog.contextvars.merge_contextvars]) as lines:
         await queue._run_once(KEY)
@@ -68,13 +68,13 @@ async def test_so_does_the_line_of_an_action_that_could_not_be_carried_out() -> 
 
 async def test_what_an_action_left_bound_does_not_reach_the_next_application() -> None:
     await lines_of(Access(Unavailable("no answer")), EnsureAccess())
-    (line,) = [line for line in await lines_of(Access(), RememberTold(7, 1)) if line["event"] == "carried out"]
-    assert line["action"] == "RememberTold"
+    (line,) = [line for line in await lines_of(Access(), RememberReported(7, 1)) if line["event"] == "carried out"]
+    assert line["action"] == "RememberReported"
     assert structlog.contextvars.get_contextvars().get("action") is None
 
 
 async def test_bookkeeping_is_not_told_on_a_quiet_day() -> None:
-    (line,) = await lines_of(Access(), RememberTold(7, 1))
+    (line,) = await lines_of(Access(), RememberReported(7, 1))
     assert line["log_level"] == "debug"
 
 

@@ -64,10 +64,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_setting_is_named_with_what_is_expected(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments, words = WRONG[name]
+    arguments, message = WRONG[name]
     with pytest.raises(SystemExit) as ended:
         read_settings(arguments, IMAGE)
-    assert (ended.value.code, words in capsys.readouterr().err) == (2, True)
+    assert (ended.value.code, message in capsys.readouterr().err) == (2, True)
 
 
 def test_an_election_that_is_neither_on_nor_off_is_named(capsys: pytest.CaptureFixture[str]) -> None:

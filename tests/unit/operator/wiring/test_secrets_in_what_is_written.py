@@ -84,8 +84,8 @@ async def test_an_answer_that_quotes_the_pod_is_known_without_the_secrets_of_the
 
 
 def test_any_other_answer_is_known_without_shapes() -> None:
-    told = json.dumps({"message": f'admission webhook "x" denied the request: {SHAPED}'}).encode()
-    failure = failure_from_response(403, told, {})
+    reported = json.dumps({"message": f'admission webhook "x" denied the request: {SHAPED}'}).encode()
+    failure = failure_from_response(403, reported, {})
     assert isinstance(failure, Forbidden)
     assert PASSWORD not in failure.message
     assert REDACTED in failure.message
@@ -107,7 +107,7 @@ async def test_the_conditions_of_a_resource_that_cannot_be_read_show_none() -> N
     known = index.app(("shop", "orders"))
     assert isinstance(known, UnreadableApp)
     quoting = dataclasses.replace(known, problem=f"spec.application.runtime: Invalid enum value '{SHAPED}'")
-    await InvalidResourceReporter(api, EventPublisher(api)).tell(quoting, NOW)
+    await InvalidResourceReporter(api, EventPublisher(api)).report(quoting, NOW)
     assert PASSWORD not in api.text
     assert len(api.documents) == 2
 
@@ -127,10 +127,10 @@ def pod(termination: str) -> Pod:
 
 
 @pytest.mark.parametrize(
-    "words", [to_json(Termination(Reason.APPLICATION_FAILED, f"no answer from {SHAPED}", 1)), SHAPED]
+    "message", [to_json(Termination(Reason.APPLICATION_FAILED, f"no answer from {SHAPED}", 1)), SHAPED]
 )
-def test_a_status_shows_none_of_a_pod_that_a_runtime_of_another_version_left(words: str) -> None:
-    record = build_record(pod(words))
+def test_a_status_shows_none_of_a_pod_that_a_runtime_of_another_version_left(message: str) -> None:
+    record = build_record(pod(message))
     app = launched(APP)
     o = observe(app, driver=driver_of(app, phase="Failed", ended=record.ended, waiting=record.waiting))
     plan = decide(o, NOW)
@@ -141,10 +141,12 @@ def test_a_status_shows_none_of_a_pod_that_a_runtime_of_another_version_left(wor
 
 def test_the_status_shows_none_of_a_refusal_that_is_remembered() -> None:
     failure = failure_from_response(422, json.dumps({"message": f"spec.x: {SHAPED}"}).encode(), {})
-    refusal = Refusal("orders-driver", "h", 0, Reason.LAUNCH_REFUSED, failure.message, NOW, 1, words=failure.message)
+    refusal = Refusal(
+        "orders-driver", "h", 0, Reason.LAUNCH_REFUSED, failure.message, NOW, 1, server_message=failure.message
+    )
     for o in (
         observe(APP, memory=ProcessState(refusal=refusal)),
-        observe(launched(APP), unfit=PodRejection(ROLE_DRIVER, failure.message)),
+        observe(launched(APP), rejection=PodRejection(ROLE_DRIVER, failure.message)),
     ):
         plan = decide(o, NOW)
         assert PASSWORD not in json.dumps(encode_status(written(o).status)) + plan.message
@@ -163,10 +165,12 @@ class Answering(AgentClient):
 
 async def test_a_report_of_a_runtime_of_another_version_shows_none() -> None:
     report = AgentReport("orders", "u", 1, DriverState.WAITING, Fault(Reason.BROKER_UNAVAILABLE, SHAPED))
-    told = await Answering(to_json(report).encode()).read_progress(("shop", "orders"), running_driver(launched(APP)))
-    assert not isinstance(told, Unanswered)
-    assert told.fault is not None
-    assert told.fault.message == f"amqp://orders:{REDACTED}@rabbit/v"
+    reported = await Answering(to_json(report).encode()).read_progress(
+        ("shop", "orders"), running_driver(launched(APP))
+    )
+    assert not isinstance(reported, Unanswered)
+    assert reported.fault is not None
+    assert reported.fault.message == f"amqp://orders:{REDACTED}@rabbit/v"
 
 
 PROGRAM = f"""

@@ -12,7 +12,7 @@ from tidegate.app.reconcile import Reconciler
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import NOW, PLATFORM, app_with, ended_with, launched, running_driver
 from tidegate_testing.values import body
@@ -44,10 +44,10 @@ class Poller:
         pass
 
 
-class Teller:
+class Reporter:
     """Tells nobody."""
 
-    async def tell(self, app: object, now: float) -> None:
+    async def report(self, app: object, now: float) -> None:
         pass
 
 
@@ -55,19 +55,19 @@ class Operator:
     """One operator process on a cluster that outlives it."""
 
     def __init__(self, index: Index) -> None:
-        self.figures, self.writer = Figures(), Writer(index)
+        self.metrics, self.writer = OperatorMetrics(), Writer(index)
         actor: Any = self.writer
         poller: Any = Poller()
-        teller: Any = Teller()
-        self.reconciler = Reconciler(index, PLATFORM, actor, poller, self.figures, teller, lambda: NOW)
+        reporter: Any = Reporter()
+        self.reconciler = Reconciler(index, PLATFORM, actor, poller, self.metrics, reporter, lambda: NOW)
 
-    async def look(self) -> dict[str, float]:
+    async def check(self) -> dict[str, float]:
         """Have it look at the application; return the application's series."""
         await self.reconciler.reconcile(KEY)
         return self.series()
 
     def series(self) -> dict[str, float]:
-        lines = [line.rpartition(" ") for line in generate_latest(self.figures.registry).decode().splitlines()]
+        lines = [line.rpartition(" ") for line in generate_latest(self.metrics.registry).decode().splitlines()]
         return {name: float(value) for name, _, value in lines if 'app="orders"' in name}
 
 
@@ -88,9 +88,9 @@ async def test_a_restart_is_counted_once_also_by_an_operator_that_comes_later() 
     ended = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
     index = cluster_with(launched(app_with()), restarts=1, ended=ended)
     first = Operator(index)
-    assert (await first.look())[restarts("ApplicationFailed")] == 1
-    assert (await first.look())[restarts("ApplicationFailed")] == 1
-    later = await Operator(index).look()
+    assert (await first.check())[restarts("ApplicationFailed")] == 1
+    assert (await first.check())[restarts("ApplicationFailed")] == 1
+    later = await Operator(index).check()
     assert restarts("ApplicationFailed") not in later
     assert later['tidegate_app_epoch{app="orders",namespace="shop"}'] == 1
 
@@ -99,7 +99,7 @@ async def test_a_launch_that_is_recorded_and_not_finished_is_counted() -> None:
     operator = Operator(cluster_with(launched(app_with(), 4)))
     operator.writer.refusing = True
     with pytest.raises(RetryLaterError):
-        await operator.look()
+        await operator.check()
     assert operator.series()[restarts("DriverLost")] == 1
     assert operator.series()['tidegate_app_epoch{app="orders",namespace="shop"}'] == 5
 
@@ -111,15 +111,15 @@ async def test_after_the_last_look_at_a_driver_that_is_gone_comes_the_next_one_a
     operator = Operator(index)
     assert await operator.reconciler.reconcile(KEY) == 0.0
     assert operator.series()['tidegate_app_epoch{app="orders",namespace="shop"}'] == 1
-    assert (await operator.look())[restarts("Stopped")] == 1
+    assert (await operator.check())[restarts("Stopped")] == 1
 
 
 async def test_nothing_is_shown_of_an_application_that_is_gone() -> None:
     index = cluster_with(launched(app_with()), restarts=1)
     operator = Operator(index)
-    assert await operator.look() != {}
+    assert await operator.check() != {}
     index.remove_app(KEY, "u-1")
-    assert await operator.look() == {}
+    assert await operator.check() == {}
 
 
 async def test_an_application_of_the_same_name_did_not_restart_what_the_one_before_did() -> None:
@@ -127,7 +127,7 @@ async def test_an_application_of_the_same_name_did_not_restart_what_the_one_befo
     operator = Operator(index)
     index.remove_app(KEY, "u-1")
     index.put_app(app_with(uid="u-2", resourceVersion="9"))
-    shown = await operator.look()
+    shown = await operator.check()
     assert [name for name in shown if "restarts" in name] == []
     assert shown['tidegate_app_epoch{app="orders",namespace="shop"}'] == 1
 
@@ -139,10 +139,10 @@ async def test_an_application_that_can_not_be_read_is_shown_as_stalled_and_leave
     index = cluster_with(launched(app_with())) if was_readable else Index()
     operator = Operator(index)
     if was_readable:
-        await operator.look()
+        await operator.check()
     index.put_app({**body(), "metadata": {**body()["metadata"], "resourceVersion": "9"}, "spec": {"unheard": 1}})
-    health = [name for name in await operator.look() if "health" in name]
+    health = [name for name in await operator.check() if "health" in name]
     assert health == ['tidegate_app_health{app="orders",health="Stalled",namespace="shop",reason="InvalidSpec"}']
-    assert await operator.look() == operator.series()
+    assert await operator.check() == operator.series()
     index.remove_app(KEY, "u-1")
-    assert await operator.look() == {}
+    assert await operator.check() == {}

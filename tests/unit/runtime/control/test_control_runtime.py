@@ -30,9 +30,9 @@ from tidegate_spark.process.environment import Environment, inherited_variables
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.process.redaction import Secrets
 from tidegate_spark.queries.queries import Queries
-from tidegate_spark.snapshots.service.service import SnapshotDesk
+from tidegate_spark.snapshots.service.service import SnapshotService
 from tidegate_testing.channels import event
-from tidegate_testing.control_log import BUCKET, PREFIX, library_in, message
+from tidegate_testing.control_log import BUCKET, PREFIX, message, repository_in
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.memory_store import Buckets
 
@@ -66,10 +66,10 @@ class World:
         environment = Environment.read({"TIDEGATE_WORK_DIRECTORY": str(folder), "TIDEGATE_BIND_ADDRESS": "127.0.0.1"})
         self.progress = Progress(config)
         queries = Queries("s3a://bucket", 2, self.progress)
-        monkeypatch.setattr(control_runtime, "connector", lambda config, directory: lambda: library_in(self.buckets))
+        monkeypatch.setattr(control_runtime, "connector", lambda config, directory: lambda: repository_in(self.buckets))
         before = dict(os.environ)
-        desk = cast(SnapshotDesk, None)
-        self.control = Control(config, environment, progress=self.progress, queries=queries, snapshots=desk)
+        service = cast(SnapshotService, None)
+        self.control = Control(config, environment, progress=self.progress, queries=queries, snapshots=service)
         self.control.meet(cast(Any, self.session))
         assert dict(os.environ) == before, "a JVM that was started ahead has not what is added now"
 
@@ -119,9 +119,9 @@ def test_a_check_that_is_repeated_has_the_time_of_one(world: World, monkeypatch:
         return lambda: False
 
     monkeypatch.setattr(models, "within", within)
-    look = world.control._inspection(message("reload-model", {"name": "a", "uri": "s3://other/a", "sha256": "0" * 64}))
-    assert look is not None
-    assert [look().reason for _ in range(2)] == ["ModelNotAllowed"] * 2
+    check = world.control._inspection(message("reload-model", {"name": "a", "uri": "s3://other/a", "sha256": "0" * 64}))
+    assert check is not None
+    assert [check().reason for _ in range(2)] == ["ModelNotAllowed"] * 2
     assert given == [60.0]
 
 
@@ -138,8 +138,8 @@ def test_a_query_that_takes_part_tells_its_tasks_where_to_ask(world: World, tmp_
     assert world.control.before_query(writer("kafka"), "other") == ""
     with world.control.around_start("main"):
         assert world.session.properties.keys() == {QUERY_PROPERTY, ADDRESS_PROPERTY, TOKEN_PROPERTY}
-        told = (tmp_path / "control-line.json").read_text()
-        assert str(world.session.properties[TOKEN_PROPERTY]) in told
+        reported = (tmp_path / "control-line.json").read_text()
+        assert str(world.session.properties[TOKEN_PROPERTY]) in reported
     assert set(world.session.properties.values()) == {None}
     with world.control.around_start("other"):
         assert world.session.properties[ADDRESS_PROPERTY] is None
@@ -217,9 +217,9 @@ def test_a_query_that_goes_on_is_known_by_its_position(world: World) -> None:
     world.control.serve(cast(Any, world.session))
     world.logged(NEW)
     assert world.control.before_query(writer("tidegate-control"), "main") == ""
-    assert world.control.desk.report().positions == {"main": 4}
+    assert world.control.service.report().positions == {"main": 4}
     world.progress.query_committed("main", Commit(4, 0, 0.0, 0.0, 1, 0, 0, 1.0, control=4))
-    assert world.control.desk.report().positions == {"main": 4}
+    assert world.control.service.report().positions == {"main": 4}
 
 
 def test_a_driver_is_ready_while_it_is_paused(world: World) -> None:
@@ -250,10 +250,10 @@ def test_an_inbox_is_read_in_the_applications_own_storage_and_by_no_rehearsal(
 def test_a_sender_is_told_of_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     channel = ChannelSettings(rabbitmq=RabbitSettings("amqp://broker", "control", "replies"))
     control = World(tmp_path, monkeypatch, channel=channel).control
-    control.tell(CollectorRegistry(), Secrets(["correct horse"]))
+    control.notify(CollectorRegistry(), Secrets(["correct horse"]))
     failed = MessageReport("/me#1", MessageState.FAILED, 1, "HandlerFailed", "login with correct horse failed")
     assert control._intake is not None
-    told = control._intake._broker.reply_of(Ended(Entry(1, id="/me#1"), failed))
-    assert b"login with" in told.body
-    assert b"horse" not in told.body
+    reported = control._intake._broker.reply_of(Ended(Entry(1, id="/me#1"), failed))
+    assert b"login with" in reported.body
+    assert b"horse" not in reported.body
     program.hosted_by(None)

@@ -16,8 +16,8 @@ from tidegate_spark.control.messages.deadlines import MOST_AT_WORK
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.progress import Commit, Progress
-from tidegate_spark.snapshots.service.service import SnapshotDesk
-from tidegate_testing.control_log import library_in
+from tidegate_spark.snapshots.service.service import SnapshotService
+from tidegate_testing.control_log import repository_in
 from tidegate_testing.control_works import await_work
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.memory_store import Buckets
@@ -42,7 +42,7 @@ class Office:
 class Spark:
     """A session."""
 
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
     executors: list[str] = field(default_factory=lambda: ["driver", "1"])
     is_local: bool = False
     refuses: bool = False
@@ -62,7 +62,7 @@ class Spark:
             self.free.wait()
         if self.refuses:
             raise ValueError("no")
-        self.told.append(level)
+        self.reported.append(level)
 
     @property
     def _jsc(self) -> "Spark":
@@ -85,14 +85,14 @@ class Spark:
         return self
 
     def updateExecutorsLogLevel(self, level: str) -> None:  # noqa: N802 - Spark's name
-        self.told.append(f"executors: {level}")
+        self.reported.append(f"executors: {level}")
 
     def clearCache(self) -> None:  # noqa: N802 - Spark's name
         if self.free is not None:
             self.free.wait()
         if self.refuses:
             raise ValueError("no")
-        self.told.append("cleared")
+        self.reported.append("cleared")
 
 
 @dataclass
@@ -121,7 +121,7 @@ class Driver:
         self.office, self.spark, self.holder = Office(), Spark(), Holder()
         self.works = DriverWorks(
             self.progress,
-            cast(SnapshotDesk, self.office),
+            cast(SnapshotService, self.office),
             1,
             is_open=lambda: True,
             inspection=lambda entry: None,
@@ -132,16 +132,16 @@ class Driver:
 
     def commit(self, query: str, batch: int) -> None:
         """Have a batch in Spark's logs, of which Spark has not told yet."""
-        library = library_in(self.buckets)
+        repository = repository_in(self.buckets)
         for directory in ("offsets", "commits"):
-            library.store.put(library.lineage_key(1, query, directory, str(batch)), b"v1")
+            repository.store.put(repository.lineage_key(1, query, directory, str(batch)), b"v1")
 
     def meet(self) -> None:
         self.works.meet(cast(Any, self.spark), cast(Any, self.holder))
 
     def carry_out(self, kind: str, payload: str = "null", account: Account | None = None, **state: Any) -> Any:
         entry = Entry(3, id="uid-1", type=kind, payload=payload)
-        return self.works.carry_out(library_in(self.buckets), entry, account or Account(3), State(**state))
+        return self.works.carry_out(repository_in(self.buckets), entry, account or Account(3), State(**state))
 
 
 ACKNOWLEDGED = Account(3, queries={"one": QueryAcknowledgement(6, 2, 2)})
@@ -162,7 +162,7 @@ def test_spark_is_told_when_there_is_one() -> None:
     assert driver.carry_out("set-log-level", '{"level": "debug"}').done
     assert driver.carry_out("clear-caches").done
     # The level as soon as there was a Spark, too.
-    assert driver.spark.told == [*["DEBUG", "executors: DEBUG"] * 2, "cleared"]
+    assert driver.spark.reported == [*["DEBUG", "executors: DEBUG"] * 2, "cleared"]
 
 
 @pytest.mark.parametrize("kind", ["snapshot", "dump-state"])
@@ -182,14 +182,14 @@ def test_a_level_from_before_is_set_again() -> None:
     driver = Driver()
     driver.works.begin(State(log_level="WARN"))
     driver.meet()
-    assert driver.spark.told == ["WARN", "executors: WARN"]
+    assert driver.spark.reported == ["WARN", "executors: WARN"]
 
 
 def test_a_level_from_before_is_set_also_when_the_log_is_read_after_spark_has_started() -> None:
     driver = Driver()
     driver.meet()
     driver.works.begin(State(log_level="WARN"))
-    assert driver.spark.told == ["WARN", "executors: WARN"]
+    assert driver.spark.reported == ["WARN", "executors: WARN"]
 
 
 def test_a_level_from_before_that_spark_refuses_keeps_nothing_else_from_being_in_force() -> None:
@@ -197,20 +197,20 @@ def test_a_level_from_before_that_spark_refuses_keeps_nothing_else_from_being_in
     driver.meet()
     driver.spark.refuses = True
     driver.works.begin(State(log_level="WARN"))
-    assert driver.spark.told == []
+    assert driver.spark.reported == []
 
 
 def test_executors_that_come_later_are_told_the_level_once() -> None:
     driver = Driver()
     driver.meet()
-    driver.works.log_level.tell_new_executors()
-    assert driver.spark.told == []
+    driver.works.log_level.notify_new_executors()
+    assert driver.spark.reported == []
     driver.carry_out("set-log-level", '{"level": "debug"}')
-    driver.works.log_level.tell_new_executors()
+    driver.works.log_level.notify_new_executors()
     driver.spark.executors = ["driver", "2"]
-    driver.works.log_level.tell_new_executors()
-    driver.works.log_level.tell_new_executors()
-    assert driver.spark.told == ["DEBUG", "executors: DEBUG", "executors: DEBUG"]
+    driver.works.log_level.notify_new_executors()
+    driver.works.log_level.notify_new_executors()
+    assert driver.spark.reported == ["DEBUG", "executors: DEBUG", "executors: DEBUG"]
 
 
 def test_a_local_spark_is_not_asked_for_executors() -> None:
@@ -218,8 +218,8 @@ def test_a_local_spark_is_not_asked_for_executors() -> None:
     driver.spark.is_local = True
     driver.meet()
     assert driver.carry_out("set-log-level", '{"level": "info"}').done
-    driver.works.log_level.tell_new_executors()
-    assert driver.spark.told == ["INFO", "executors: INFO"]
+    driver.works.log_level.notify_new_executors()
+    assert driver.spark.reported == ["INFO", "executors: INFO"]
 
 
 def test_what_spark_refuses_is_told() -> None:
@@ -252,7 +252,7 @@ def test_of_levels_that_were_given_up_the_newest_is_told_whichever_ends_last() -
     driver.spark.free.set()
     await_work()
     # The first was on its way to Spark.
-    assert driver.spark.told == ["DEBUG", "executors: DEBUG", *["FATAL", "executors: FATAL"] * (MOST_AT_WORK - 1)]
+    assert driver.spark.reported == ["DEBUG", "executors: DEBUG", *["FATAL", "executors: FATAL"] * (MOST_AT_WORK - 1)]
 
 
 def test_whoever_watches_the_driver_does_not_wait_for_a_level_that_hangs() -> None:
@@ -261,8 +261,8 @@ def test_whoever_watches_the_driver_does_not_wait_for_a_level_that_hangs() -> No
     driver.spark.free = threading.Event()
     driver.carry_out("set-log-level", '{"level": "debug"}')
     driver.spark.executors = ["driver", "2"]
-    driver.works.log_level.tell_new_executors()
-    assert driver.spark.told == []
+    driver.works.log_level.notify_new_executors()
+    assert driver.spark.reported == []
     driver.spark.free.set()
     await_work()
 

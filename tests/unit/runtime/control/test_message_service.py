@@ -16,9 +16,9 @@ from tidegate_spark.contract.control_protocol import (
 from tidegate_spark.contract.json_form import to_json
 from tidegate_spark.control.messages.handlers import Declared, Handler, Message
 from tidegate_spark.control.service import message_service as desk
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind
-from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, opened
+from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, opened, repository_in
 from tidegate_testing.control_works import FakeWorks, at_work, await_work
 from tidegate_testing.memory_store import Buckets, Call
 from tidegate_testing.waiting import wait_for
@@ -39,21 +39,21 @@ class Office:
 
     def restart(self) -> None:
         seconds = self.message_seconds
-        self.desk = ControlDesk(
-            lambda: library_in(self.buckets), self.works, self.declared, self.clock, message_seconds=seconds
+        self.service = MessageService(
+            lambda: repository_in(self.buckets), self.works, self.declared, self.clock, message_seconds=seconds
         )
-        self.desk.look()
+        self.service.check()
 
     def offer(self, *orders: ControlOrder, forget: tuple[str, ...] = ()) -> None:
-        self.desk.give(ControlOrders(orders, forget))
-        self.desk.look()
+        self.service.give(ControlOrders(orders, forget))
+        self.service.check()
 
     def commit(self, query: str, batch: int, position: int | None = None) -> None:
-        self.desk.committed(query, batch, self.desk.position() if position is None else position)
-        self.desk.look()
+        self.service.committed(query, batch, self.service.position() if position is None else position)
+        self.service.check()
 
     def said(self, name: str) -> MessageReport:
-        return next(report for report in self.desk.report().messages if report.id == name)
+        return next(report for report in self.service.report().messages if report.id == name)
 
 
 def config(name: str, payload: str = '{"a": 1}', expires: float = 0.0) -> ControlOrder:
@@ -65,7 +65,7 @@ def test_a_message_is_logged_and_waits_for_a_query_that_asks() -> None:
     office.offer(config("x"))
     said = office.said("x")
     assert (said.state, said.sequence, said.reason) == (MessageState.LOGGED, 1, "NoQueryListens")
-    assert office.desk.report().last == 1
+    assert office.service.report().last == 1
 
 
 def test_a_message_is_done_when_each_query_that_asks_has_committed_a_batch_with_it() -> None:
@@ -78,7 +78,7 @@ def test_a_message_is_done_when_each_query_that_asks_has_committed_a_batch_with_
     said = office.said("x")
     assert said.state is MessageState.DONE
     assert said.queries == {"one": QueryAcknowledgement(7, 1, 1), "other": QueryAcknowledgement(3, 1, 1)}
-    assert office.desk.report().positions == {"one": 1, "other": 1}
+    assert office.service.report().positions == {"one": 1, "other": 1}
 
 
 def test_the_batch_that_is_named_is_the_first_one_with_the_message() -> None:
@@ -93,11 +93,11 @@ def test_the_batch_that_is_named_is_the_first_one_with_the_message() -> None:
 def test_workers_are_counted_by_batch_and_their_errors_are_told() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(config("x"))
-    position = office.desk.position()
+    position = office.service.position()
     for worker in ("1/10", "1/11", "2/10"):
-        office.desk.workers.asks("one", 5, worker)
-    office.desk.workers.applied("one", 5, "1/10", {})
-    office.desk.workers.applied("one", 5, "1/11", {position: "ValueError: no"})
+        office.service.workers.asks("one", 5, worker)
+    office.service.workers.applied("one", 5, "1/10", {})
+    office.service.workers.applied("one", 5, "1/11", {position: "ValueError: no"})
     office.commit("one", 5, position)
     said = office.said("x")
     silent = "2/10: it ended before it had taken the message in; its task was done by another worker"
@@ -109,10 +109,10 @@ def test_another_process_says_the_same() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(config("x"), ControlOrder("y", "no-such-type"))
     office.commit("one", 5)
-    before = office.desk.report().messages
+    before = office.service.report().messages
     office.restart()
     office.offer(config("x"), ControlOrder("y", "no-such-type"))
-    assert office.desk.report().messages == before
+    assert office.service.report().messages == before
     assert len(keys(office.buckets, "segments")) == 1
 
 
@@ -120,7 +120,7 @@ def test_a_batch_that_was_committed_before_it_was_noted_is_found_again() -> None
     office = Office(works=FakeWorks({"one"}, batches={("one", 1): 8}))
     office.offer(config("x"))
     office.restart()
-    office.desk.begins("one", 1)
+    office.service.begins("one", 1)
     office.offer(config("x"))
     assert office.said("x").queries == {"one": QueryAcknowledgement(8, 1, 1)}
 
@@ -128,10 +128,10 @@ def test_a_batch_that_was_committed_before_it_was_noted_is_found_again() -> None
 def test_nothing_is_logged_before_the_program_has_said_what_it_understands() -> None:
     office = Office(works=FakeWorks(open=False))
     office.offer(ControlOrder("x", "threshold"))
-    assert office.desk.report().messages == ()
+    assert office.service.report().messages == ()
     office.declared.types["threshold"] = None
     office.works.open = True
-    office.desk.look()
+    office.service.check()
     assert office.said("x").state is MessageState.LOGGED
 
 
@@ -156,19 +156,19 @@ def test_a_message_that_expires_before_a_batch_is_planned_is_never_in_force() ->
     assert office.said("x").state is MessageState.LOGGED
     office.clock.now += 6
     office.commit("one", 1)
-    assert (office.said("x").state, office.desk.state_at(2).config) == (MessageState.EXPIRED, {})
+    assert (office.said("x").state, office.service.state_at(2).config) == (MessageState.EXPIRED, {})
 
 
 def test_a_message_expires_though_no_batch_is_planned() -> None:
     office = Office()
     office.offer(config("x", expires=office.clock.now + 5))
     office.clock.now += 5
-    office.desk.look()
+    office.service.check()
     assert office.said("x").state is MessageState.LOGGED
     office.clock.now += 1
-    office.desk.look()
+    office.service.check()
     assert office.said("x").state is MessageState.EXPIRED
-    assert office.desk.state_at(office.desk.position()).config == {}
+    assert office.service.state_at(office.service.position()).config == {}
 
 
 def test_one_that_was_handed_out_in_time_is_in_force_for_all_queries() -> None:
@@ -184,7 +184,7 @@ def test_what_is_forgotten_is_reported_no_more() -> None:
     office = Office()
     office.offer(config("x"), config("y"))
     office.offer(forget=("x",))
-    assert [report.id for report in office.desk.report().messages] == ["y"]
+    assert [report.id for report in office.service.report().messages] == ["y"]
 
 
 def test_a_built_in_message_of_the_drivers_is_carried_out_once() -> None:
@@ -211,13 +211,13 @@ def test_what_was_not_done_is_done_by_the_next_process_without_being_offered() -
 def test_a_pause_outlives_the_process() -> None:
     office = Office()
     office.offer(ControlOrder("x", "pause"))
-    assert office.desk.paused
+    assert office.service.paused
     office.works.paused = False
     office.restart()
     assert office.works.paused
     office.offer(ControlOrder("y", "resume"))
     assert not office.works.paused
-    assert not office.desk.report().paused
+    assert not office.service.report().paused
 
 
 def test_a_handler_of_the_driver_is_called_once_before_the_position_is_handed_out() -> None:
@@ -231,7 +231,7 @@ def test_a_handler_of_the_driver_is_called_once_before_the_position_is_handed_ou
     assert [message.payload for message in called] == [{"a": 1}]
     assert office.said("x").state is MessageState.DONE
     office.restart()
-    office.desk.position()
+    office.service.position()
     assert len(called) == 1
 
 
@@ -248,7 +248,7 @@ def test_a_handler_of_the_driver_that_raises_is_told_of_or_fails_the_query() -> 
     office.declared.on_driver["tell"] = Handler(fails, "fail")
     office.offer(ControlOrder("y", "tell"))
     with pytest.raises(ControlLogError, match="ValueError: no"):
-        office.desk.position()
+        office.service.position()
 
 
 def test_what_a_rollback_took_back_is_said() -> None:
@@ -264,7 +264,7 @@ def test_what_a_rollback_took_back_is_said() -> None:
         MessageState.ROLLED_BACK,
         MessageState.DONE,
     ]
-    assert office.desk.state_at(office.desk.position()).config == {"a": 1}
+    assert office.service.state_at(office.service.position()).config == {"a": 1}
 
 
 def test_many_messages_leave_a_base_and_few_segments() -> None:
@@ -278,9 +278,9 @@ def test_many_messages_leave_a_base_and_few_segments() -> None:
 def send_by_broker(office: Office, number: int) -> None:
     """Log so many messages that the log forgets its oldest ones."""
     for each in range(number):
-        office.desk.take_in([Entry(0, id=f"b{each}", type="ping", origin="rabbitmq:control")])
+        office.service.take_in([Entry(0, id=f"b{each}", type="ping", origin="rabbitmq:control")])
         if each % 60 == 0:
-            office.desk.look()
+            office.service.check()
 
 
 def test_what_came_of_a_message_is_said_as_long_as_somebody_asks_though_the_log_has_forgotten_it() -> None:
@@ -288,14 +288,14 @@ def test_what_came_of_a_message_is_said_as_long_as_somebody_asks_though_the_log_
     offered = (ControlOrder("meaningless", "no-such-type"), config("late", expires=900.0), config("x"))
     office.offer(*offered)
     office.commit("one", 1)
-    said = office.desk.report().messages
+    said = office.service.report().messages
     assert [each.state for each in said] == [MessageState.REJECTED, MessageState.EXPIRED, MessageState.DONE]
     send_by_broker(office, 400)
     assert "000000000001.json" not in keys(office.buckets, "segments")
-    assert office.desk.report().messages == said
+    assert office.service.report().messages == said
     office.restart()
     office.offer(*offered)
-    assert office.desk.report().messages == said
+    assert office.service.report().messages == said
 
 
 def test_a_query_that_is_new_acknowledges_what_the_log_has_forgotten() -> None:
@@ -321,7 +321,7 @@ def test_a_handler_of_the_driver_is_called_though_a_base_was_written_before_the_
     send_by_broker(office, 400)
     assert called == [2]
     office.restart()
-    office.desk.begins("one", 2)
+    office.service.begins("one", 2)
     for batch in (2, 3):
         office.commit("one", batch)
     assert called == [2, 3]
@@ -329,14 +329,14 @@ def test_a_handler_of_the_driver_is_called_though_a_base_was_written_before_the_
 
 def test_what_a_broker_asks_of_the_driver_is_done_by_the_next_process_though_a_base_was_written() -> None:
     office = Office(works=FakeWorks({"one"}, oldest_position=1, undone=True))
-    office.desk.take_in([Entry(0, id="s", type="snapshot", origin="rabbitmq:control")])
+    office.service.take_in([Entry(0, id="s", type="snapshot", origin="rabbitmq:control")])
     office.commit("one", 1)
     send_by_broker(office, 400)
     assert keys(office.buckets, "bases") != []
     office.works.undone = False
     office.works.carried.clear()
     office.restart()
-    office.desk.look()
+    office.service.check()
     assert office.works.carried.count("snapshot") == 1
 
 
@@ -349,7 +349,7 @@ def test_a_message_that_is_open_for_weeks_is_logged_once() -> None:
     office.restart()
     office.offer(config("old"), config("new", '{"a": 2}'))
     assert [office.said(name).sequence for name in ("old", "new")] == [1, 2]
-    assert office.desk.report().last == 6
+    assert office.service.report().last == 6
     assert len(keys(office.buckets, "bases")) == 2
 
 
@@ -367,13 +367,13 @@ def test_a_message_that_was_open_when_its_application_was_suspended_for_weeks_is
 def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(*(config(f"m{number:03}") for number in range(256)))
-    position = office.desk.position()
+    position = office.service.position()
     for worker in range(20):
-        office.desk.workers.asks("one", 5, f"w{worker}")
+        office.service.workers.asks("one", 5, f"w{worker}")
         errors = dict.fromkeys(range(1, position + 1), "é" * 1000)
-        office.desk.workers.applied("one", 5, f"w{worker}", errors)
+        office.service.workers.applied("one", 5, f"w{worker}", errors)
     office.commit("one", 5, position)
-    assert len(to_json(office.desk.report())) < 512 * 1024
+    assert len(to_json(office.service.report())) < 512 * 1024
     first, last = office.said("m000").queries["one"], office.said("m255").queries["one"]
     assert (len(first.errors), first.more_errors) == (8, 12)
     assert (last.errors, last.more_errors) == ((), 20)
@@ -382,14 +382,16 @@ def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
 def requests_of(office: Office, messages: int) -> int:
     """Return how many requests it takes until so many messages are acknowledged."""
     asked: list[Call] = []
-    desk = ControlDesk(lambda: library_in(office.buckets, asked.append), office.works, office.declared, office.clock)
-    desk.look()
+    service = MessageService(
+        lambda: repository_in(office.buckets, asked.append), office.works, office.declared, office.clock
+    )
+    service.check()
     asked.clear()
-    desk.give(ControlOrders(tuple(config(f"n{number}") for number in range(messages))))
-    desk.look()
-    desk.committed("one", 1, desk.position())
-    desk.look()
-    assert {report.state for report in desk.report().messages} == {MessageState.DONE}
+    service.give(ControlOrders(tuple(config(f"n{number}") for number in range(messages))))
+    service.check()
+    service.committed("one", 1, service.position())
+    service.check()
+    assert {report.state for report in service.report().messages} == {MessageState.DONE}
     return sum(not call.done for call in asked)
 
 
@@ -411,25 +413,25 @@ def test_a_message_that_the_driver_has_behind_it_is_not_looked_at_again() -> Non
 def test_what_another_process_knew_of_other_messages_is_kept() -> None:
     office = Office(works=FakeWorks({"one"}))
     office.offer(config("x"))
-    old = office.desk
+    old = office.service
     office.restart()
     office.offer(config("x"), config("y"))
     office.commit("one", 5, 1)
     office.works.queries.add("other")
     old.committed("other", 3, 1)
-    old.look()
+    old.check()
     office.commit("one", 6, 2)
     office.restart()
     office.offer(config("x"), config("y"))
-    told = {name: office.said(name).queries for name in "xy"}
-    assert told["x"]["one"] == QueryAcknowledgement(5, 1, 1)
-    assert told["y"]["one"] == QueryAcknowledgement(6, 1, 1)
+    reported = {name: office.said(name).queries for name in "xy"}
+    assert reported["x"]["one"] == QueryAcknowledgement(5, 1, 1)
+    assert reported["y"]["one"] == QueryAcknowledgement(6, 1, 1)
 
 
 @pytest.mark.parametrize("order", [ControlOrder("", "ping"), ControlOrder("x", "")])
 def test_what_has_no_id_or_type_is_refused(order: ControlOrder) -> None:
     with pytest.raises(ValueError, match="needs an id and a type"):
-        Office().desk.give(ControlOrders((order,)))
+        Office().service.give(ControlOrders((order,)))
 
 
 @pytest.mark.parametrize("of_broker", [False, True])
@@ -437,13 +439,13 @@ def test_no_query_waits_while_a_message_is_looked_at(of_broker: bool) -> None:
     office, planned = Office(works=FakeWorks({"one"})), []
     office.offer(config("x"))
 
-    def look(entry: Entry) -> Entry:
-        planned.append(office.desk.position())
+    def check(entry: Entry) -> Entry:
+        planned.append(office.service.position())
         return entry
 
-    office.works.looks["reload-config"] = look
+    office.works.looks["reload-config"] = check
     if of_broker:
-        office.desk.take_in([of_rabbit("y")])
+        office.service.take_in([of_rabbit("y")])
     else:
         office.offer(config("y"))
     assert planned == [1]
@@ -477,7 +479,7 @@ def of_rabbit(name: str, kind: str = "reload-config") -> Entry:
 
 def ends(office: Office) -> dict[str, tuple[str, str]]:
     """Return id -> kind and reason of each message in the log, in its order."""
-    found = office.desk._opened().entries(0, office.desk._opened().last)
+    found = office.service._opened().entries(0, office.service._opened().last)
     return {entry.id: (entry.kind.value, entry.reason) for entry in found}
 
 
@@ -503,7 +505,7 @@ def test_so_is_one_of_a_channel(hanging: Hanging, origin: str) -> None:
     office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}), message_seconds=0.05)
     numbered = not origin.startswith("rabbitmq")
     names = {"before": "ping", "stuck": "reload-config", "after": "reload-config"}
-    office.desk.take_in(
+    office.service.take_in(
         [
             replace(of_rabbit(name, kind), origin=origin, offset=offset if numbered else -1)
             for offset, (name, kind) in enumerate(names.items())
@@ -514,7 +516,7 @@ def test_so_is_one_of_a_channel(hanging: Hanging, origin: str) -> None:
         "stuck": ("rejected", "MessageTimedOut"),
         "after": ("message", ""),
     }
-    assert office.desk.consumed() == ({origin: len(names)} if numbered else {})
+    assert office.service.consumed() == ({origin: len(names)} if numbered else {})
 
 
 def test_a_check_that_ends_after_its_message_was_rejected_changes_nothing(hanging: Hanging) -> None:
@@ -532,7 +534,7 @@ def test_a_check_that_ends_after_its_message_was_rejected_changes_nothing(hangin
         office.commit("one", batch)
         assert list(ends(office).items()) == [("stuck", ("rejected", "MessageTimedOut")), ("after", ("message", ""))]
         assert office.said("stuck") == said
-        assert office.desk.state_at(office.desk.position()).config == {"b": 3}
+        assert office.service.state_at(office.service.position()).config == {"b": 3}
         office.restart()
     assert hanging.looked_at == ["stuck", "after"]
 
@@ -540,27 +542,27 @@ def test_a_check_that_ends_after_its_message_was_rejected_changes_nothing(hangin
 def test_everything_else_goes_on_while_a_message_hangs_and_none_comes_before_it(
     hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(desk, "POLL_SECONDS", 0.01)
     office = Office(works=FakeWorks({"one"}, looks={"reload-config": hanging}))
     office.offer(ControlOrder("before", "ping"), config("stuck"), ControlOrder("after", "ping"))
     assert list(ends(office)) == ["before"]
     office.commit("one", 7)
     assert office.said("before").state is MessageState.DONE
-    assert office.desk.look()
+    assert office.service.check()
     hanging.free.set()
     wait_for(
         "the rest of the log",
-        lambda: [office.desk.look()] and list(ends(office)) == ["before", "stuck", "after"],
+        lambda: [office.service.check()] and list(ends(office)) == ["before", "stuck", "after"],
         timeout=60,
     )
     assert hanging.looked_at == ["stuck"]
 
 
 def test_a_look_that_fails_is_repeated_and_what_it_said_is_in_the_rejection(caplog: pytest.LogCaptureFixture) -> None:
-    def look(entry: Entry) -> Entry:
+    def check(entry: Entry) -> Entry:
         raise ConnectionError("no answer from the bucket")
 
-    office = Office(works=FakeWorks({"one"}, looks={"reload-config": look}), message_seconds=0.05)
+    office = Office(works=FakeWorks({"one"}, looks={"reload-config": check}), message_seconds=0.05)
     office.offer(config("x"))
     assert office.said("x").reason == "MessageTimedOut"
     assert office.said("x").message.endswith("ConnectionError: no answer from the bucket.")
@@ -626,7 +628,7 @@ def test_one_whose_exceptions_fail_the_query_fails_it_in_its_time(hanging: Hangi
     office = Office(works=FakeWorks({"one"}), declared=declared, message_seconds=0.05)
     office.offer(ControlOrder("a", "stuck"))
     with pytest.raises(ControlLogError, match=r"took longer than 0\.05 s"):
-        office.desk.position()
+        office.service.position()
 
 
 def test_types_that_an_application_was_sent_are_counted() -> None:
@@ -642,15 +644,15 @@ def test_of_what_a_newer_tidegate_wrote_the_driver_is_told_and_nothing_is_writte
     office.offer(config("x"))
     key = f"{PREFIX}/control/{name}.json"
     office.buckets.write(BUCKET, key, b'{"version": 2}')
-    told: list[str] = []
-    later = ControlDesk(lambda: library_in(office.buckets), office.works, office.declared, office.clock)
-    later.on_newer = told.append
+    reported: list[str] = []
+    later = MessageService(lambda: repository_in(office.buckets), office.works, office.declared, office.clock)
+    later.on_newer = reported.append
     later.start()
     later.give(ControlOrders((config("x"),)))
-    wait_for("the driver is told", lambda: told, 10.0, 0.02)
+    wait_for("the driver is told", lambda: reported, 10.0, 0.02)
     later.stop()
-    assert f"{key} cannot be read" in told[0]
-    assert "its format is 2, and this Tidegate knows 1: use a newer Tidegate." in told[0]
+    assert f"{key} cannot be read" in reported[0]
+    assert "its format is 2, and this Tidegate knows 1: use a newer Tidegate." in reported[0]
     stored = office.buckets.read(BUCKET, key)
     assert stored is not None
     assert stored.body == b'{"version": 2}'

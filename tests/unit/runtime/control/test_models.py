@@ -180,13 +180,13 @@ def test_what_is_no_regular_file_is_not_read_and_nothing_waits_for_it(tmp_path: 
     os.mkfifo(tmp_path / "fifo")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
-    for name, words in (
+    for name, text in (
         ("link", "link is a symbolic link"),
         ("folder/a.bin", "folder is a symbolic link"),
         ("fifo", "fifo is no regular file"),
         ("real", "real is no regular file"),
     ):
-        with pytest.raises(ModelError, match=words):
+        with pytest.raises(ModelError, match=text):
             read(tmp_path / name)
     with (tmp_path / "target").open("wb") as file, pytest.raises(ModelError, match="/dev/zero is no regular file"):
         fetcher(Storage("s3://b/a"), size_limit=100)("file:///dev/zero", file)

@@ -13,10 +13,10 @@ from botocore.exceptions import ClientError
 from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders, MessageState, ModelSettings
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control.worker.models import TooLargeError, fetcher, inspected
 from tidegate_spark.storage.s3_client import Credentials
-from tidegate_testing.control_log import library_in, message
+from tidegate_testing.control_log import message, repository_in
 from tidegate_testing.control_works import FakeWorks
 from tidegate_testing.memory_store import Buckets
 
@@ -115,12 +115,12 @@ def test_a_message_that_names_a_bucket_that_does_not_answer_is_rejected_and_the_
             looks={"reload-model": lambda entry: inspected(entry, fetch, ModelSettings(("s3://models/",)))}
         )
         buckets = Buckets()
-        desk = ControlDesk(lambda: library_in(buckets), works, Declared(), message_seconds=0.2)
-        desk.look()
+        service = MessageService(lambda: repository_in(buckets), works, Declared(), message_seconds=0.2)
+        service.check()
         payload = json.dumps({"name": "a", "uri": uri, "sha256": "0" * 64})
-        desk.give(ControlOrders((ControlOrder("silent", "reload-model", payload), ControlOrder("next", "ping"))))
-        desk.look()
-    first, following = desk.report().messages
+        service.give(ControlOrders((ControlOrder("silent", "reload-model", payload), ControlOrder("next", "ping"))))
+        service.check()
+    first, following = service.report().messages
     assert (first.state, first.reason) == (MessageState.REJECTED, "MessageTimedOut")
     assert (following.id, following.state) == ("next", MessageState.DONE)
 

@@ -33,7 +33,7 @@ def test_what_can_be_meant_is_taken(kind: str, payload: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "payload", "words"),
+    ("kind", "payload", "text"),
     [
         ("reload-config", [], "must be an object\\."),
         ("reload-model", None, "must be an object with name, sha256, uri\\."),
@@ -47,9 +47,9 @@ def test_what_can_be_meant_is_taken(kind: str, payload: Any) -> None:
         ("treshold", {}, "no handler for type 'treshold'; it understands clear-caches"),
     ],
 )
-def test_what_cannot_be_meant_is_named(kind: str, payload: Any, words: str) -> None:
+def test_what_cannot_be_meant_is_named(kind: str, payload: Any, text: str) -> None:
     vocabulary = Vocabulary({"threshold": {"value": float}}, config={"limit": float})
-    with pytest.raises(RejectedError, match=words):
+    with pytest.raises(RejectedError, match=text):
         check(message(kind, payload), vocabulary)
 
 

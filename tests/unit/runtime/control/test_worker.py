@@ -25,7 +25,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.driver.driver_server import Answers, Port
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control.messages.handlers import Declared, Handler, Message
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control.worker import program
 from tidegate_spark.control.worker.driver_client import APPLIED, STATE, Caller, ControlError, Line, StoreError
 from tidegate_spark.control.worker.worker import Worker
@@ -35,8 +35,8 @@ from tidegate_spark.control_log.offsets import Positions
 from tidegate_spark.control_log.reducer import State
 from tidegate_spark.process.faults.faults import Link, classify
 from tidegate_spark.process.redaction import Secrets
-from tidegate_spark.snapshots.repository import Library
-from tidegate_testing.control_log import BUCKET, PREFIX, Clock, library_in
+from tidegate_spark.snapshots.repository import SnapshotRepository
+from tidegate_testing.control_log import BUCKET, PREFIX, Clock, repository_in
 from tidegate_testing.control_works import BY_NAME, await_work, call_by_name
 from tidegate_testing.memory_store import Buckets
 
@@ -56,16 +56,16 @@ class OneQuery:
     def pause(self, wanted: bool) -> None:
         """Nothing is to be held."""
 
-    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         return None
 
     def begin(self, state: State) -> None:
         """Nothing is from before."""
 
-    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+    def batch_of(self, repository: SnapshotRepository, query: str, sequence: int) -> int | None:
         return None
 
-    def oldest(self, library: Library) -> int | None:
+    def oldest(self, repository: SnapshotRepository) -> int | None:
         return None
 
 
@@ -81,11 +81,16 @@ class Application:
     settings: ControlSettings = field(default_factory=ControlSettings)
 
     def __post_init__(self) -> None:
-        self.desk = ControlDesk(lambda: library_in(self.buckets), OneQuery(), self.declared, Clock())
-        self.desk.look()
+        self.service = MessageService(lambda: repository_in(self.buckets), OneQuery(), self.declared, Clock())
+        self.service.check()
         place = Storage(f"s3://{BUCKET}/{PREFIX}")
         self.answers = Answers(
-            self.desk, self.declared, Positions(1), lambda: library_in(self.buckets), place, settings=self.settings
+            self.service,
+            self.declared,
+            Positions(1),
+            lambda: repository_in(self.buckets),
+            place,
+            settings=self.settings,
         )
 
     def worker(self, name: str = "host/1") -> Worker:
@@ -101,12 +106,12 @@ class Application:
 
     def send(self, name: str, kind: str, payload: str = "null") -> None:
         self.declared.types.setdefault(kind, None)
-        self.desk.give(ControlOrders((ControlOrder(name, kind, payload),)))
-        self.desk.look()
+        self.service.give(ControlOrders((ControlOrder(name, kind, payload),)))
+        self.service.check()
 
     def plan(self) -> int:
         self.batch += 1
-        text = f'v1\n{{"batchWatermarkMs":0}}\n{{"data": 7}}\n{{"tidegate-control": {self.desk.position()}}}'
+        text = f'v1\n{{"batchWatermarkMs":0}}\n{{"data": 7}}\n{{"tidegate-control": {self.service.position()}}}'
         self.buckets.write(BUCKET, f"{PREFIX}/lineages/1/main/offsets/{self.batch}", text.encode())
         return self.batch
 
@@ -116,11 +121,11 @@ class Application:
         return batch
 
     def commit(self) -> None:
-        self.desk.committed("main", self.batch, self.desk.position())
-        self.desk.look()
+        self.service.committed("main", self.batch, self.service.position())
+        self.service.check()
 
     def said(self, name: str) -> MessageReport:
-        return next(report for report in self.desk.report().messages if report.id == name)
+        return next(report for report in self.service.report().messages if report.id == name)
 
 
 @pytest.fixture
@@ -165,7 +170,7 @@ def test_a_worker_with_nothing_to_take_in_need_not_say_that_it_has(app: Applicat
     batch = app.plan()
     assert worker.current("main", batch).get("limit") == 4
     assert [path for path, _ in app.asked] == [STATE, APPLIED, STATE]
-    assert app.desk.workers.close("main", batch).workers == {"host/1": {}}
+    assert app.service.workers.close("main", batch).workers == {"host/1": {}}
 
 
 def test_what_is_wrong_in_such_a_batch_is_told_of_all_the_same(app: Application) -> None:
@@ -174,7 +179,7 @@ def test_what_is_wrong_in_such_a_batch_is_told_of_all_the_same(app: Application)
     worker.current("main", app.plan())
     batch = app.plan()
     assert worker.current("main", batch).get("limit", 1.0, float) == 1.0
-    (errors,) = app.desk.workers.close("main", batch).workers.values()
+    (errors,) = app.service.workers.close("main", batch).workers.values()
     assert list(errors or {}) == [1]
 
 
@@ -182,12 +187,12 @@ def test_the_words_of_an_error_are_noted_without_the_secret_that_they_quote(app:
     place = Storage(f"s3://{BUCKET}/{PREFIX}")
     clean = Secrets(["correct horse"]).clean
     positions = Positions(1, lambda query, batch: "")
-    library = lambda: library_in(app.buckets)  # noqa: E731 - as the others give it
-    answers = Answers(app.desk, app.declared, positions, library, place, settings=app.settings, clean=clean)
-    words = "no answer from amqp://orders:hunter2@rabbit with correct horse"
-    answers.answer(APPLIED, {"query": "main", "batch": 3, "worker": "host/1", "errors": {"1": words}})
+    repository = lambda: repository_in(app.buckets)  # noqa: E731 - as the others give it
+    answers = Answers(app.service, app.declared, positions, repository, place, settings=app.settings, clean=clean)
+    message = "no answer from amqp://orders:hunter2@rabbit with correct horse"
+    answers.answer(APPLIED, {"query": "main", "batch": 3, "worker": "host/1", "errors": {"1": message}})
     noted = "no answer from amqp://orders:[redacted]@rabbit with [redacted]"
-    assert app.desk.workers.close("main", 3).workers == {"host/1": {1: noted}}
+    assert app.service.workers.close("main", 3).workers == {"host/1": {1: noted}}
 
 
 def test_a_batch_that_spark_knows_the_offsets_of_is_not_looked_up_in_the_storage(app: Application) -> None:
@@ -195,7 +200,7 @@ def test_a_batch_that_spark_knows_the_offsets_of_is_not_looked_up_in_the_storage
     positions = Positions(1, lambda query, batch: known.get((query, batch), ""))
     place = Storage(f"s3://{BUCKET}/{PREFIX}")
     app.answers = Answers(
-        app.desk, app.declared, positions, lambda: library_in(app.buckets), place, settings=app.settings
+        app.service, app.declared, positions, lambda: repository_in(app.buckets), place, settings=app.settings
     )
     app.send("x", "reload-config", '{"limit": 4}')
     assert app.worker().current("main", 4).get("limit") == 4
@@ -223,8 +228,8 @@ def test_trouble_of_one_query_is_not_told_as_another_ones_that_came_in_between(a
     first = worker.current("main", batch)
     worker.current("other", app.plan_of("other", 7, 1))
     assert first.get("limit", 1.0, float) == 1.0
-    path, told = app.asked[-1]
-    assert (path, told["query"], told["batch"], list(told["errors"])) == (APPLIED, "main", batch, ["1"])
+    path, reported = app.asked[-1]
+    assert (path, reported["query"], reported["batch"], list(reported["errors"])) == (APPLIED, "main", batch, ["1"])
 
 
 def test_a_handler_is_called_once_in_each_worker_and_what_it_returns_is_kept(app: Application) -> None:
@@ -240,10 +245,10 @@ def test_a_handler_is_called_once_in_each_worker_and_what_it_returns_is_kept(app
 
 
 def test_what_a_handler_returns_is_that_of_the_querys_own_batch(app: Application, tmp_path: Path) -> None:
-    book = tmp_path / "called"
+    store = tmp_path / "called"
 
     def table(message: Message) -> object:
-        with book.open("a") as file:
+        with store.open("a") as file:
             file.write(f"{message.sequence}\n")
         return message.payload
 
@@ -259,7 +264,7 @@ def test_what_a_handler_returns_is_that_of_the_querys_own_batch(app: Application
     app.send("z", "table", "11")
     worker.current("main", app.plan())
     assert worker.current("other", app.plan_of("other", 2, 3)).made("table") == 11
-    assert book.read_text().split() == ["2", "1", "2", "3"]
+    assert store.read_text().split() == ["2", "1", "2", "3"]
 
 
 def test_what_fails_for_one_query_is_told_of_by_another_one_too(app: Application, tmp_path: Path) -> None:
@@ -277,8 +282,8 @@ def test_what_fails_for_one_query_is_told_of_by_another_one_too(app: Application
         current.get("limit", 1.0, float)
         with pytest.raises(ControlError, match="cannot be had in any version"):
             current.load("m", _refuse)
-        path, told = app.asked[-1]
-        assert (path, told["query"], sorted(told["errors"])) == (APPLIED, query, ["1", "2", "3"])
+        path, reported = app.asked[-1]
+        assert (path, reported["query"], sorted(reported["errors"])) == (APPLIED, query, ["1", "2", "3"])
 
 
 def _refuse(file: Path) -> None:
@@ -328,7 +333,7 @@ def test_a_handler_that_hangs_is_given_up_and_what_was_made_before_stays(
 
 
 def test_a_worker_that_starts_later_has_what_the_newest_good_message_makes(app: Application, tmp_path: Path) -> None:
-    book = _declare_table(app, tmp_path)
+    store = _declare_table(app, tmp_path)
     older = app.worker("older")
     app.send("x", "table", "7")
     older.current("main", app.plan())
@@ -338,56 +343,56 @@ def test_a_worker_that_starts_later_has_what_the_newest_good_message_makes(app: 
     app.send("z", "table", "-2")
     batch = app.plan()
     assert older.current("main", batch).made("table") == 7
-    book.unlink()
+    store.unlink()
     assert app.worker("later").current("main", batch).made("table") == 7
-    assert book.read_text().split() == ["-2", "-1", "7"]
+    assert store.read_text().split() == ["-2", "-1", "7"]
     app.commit()
     said = app.said("z").queries["main"]
     assert (said.applied, said.ran, len(said.errors)) == (0, 2, 2)
 
 
 def test_what_fails_is_no_other_message_for_being_sent_often(app: Application, tmp_path: Path) -> None:
-    book = _declare_table(app, tmp_path)
+    store = _declare_table(app, tmp_path)
     app.send("x", "table", "7")
     for number in range(5):
         app.send(f"y{number}", "table", "-1")
     assert app.worker().current("main", app.plan()).made("table") == 7
-    assert book.read_text().split() == ["-1", "7"]
+    assert store.read_text().split() == ["-1", "7"]
 
 
 def test_a_worker_that_starts_later_fails_the_query_as_others_do(app: Application, tmp_path: Path) -> None:
-    book = _declare_table(app, tmp_path, raises="fail")
+    store = _declare_table(app, tmp_path, raises="fail")
     app.send("x", "table", "7")
     app.send("y", "table", "-1")
     with pytest.raises(ControlError, match="no such table"):
         app.worker().current("main", app.plan())
-    assert book.read_text().split() == ["-1"]
+    assert store.read_text().split() == ["-1"]
 
 
 def test_what_a_worker_has_is_not_made_again_where_the_log_has_lost_what_came_since(
     app: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    book, worker = _declare_table(app, tmp_path), app.worker()
+    store, worker = _declare_table(app, tmp_path), app.worker()
     app.send("x", "table", "7")
     app.send("y", "table", "9")
     worker.current("main", app.plan())
-    book.unlink()
+    store.unlink()
 
     def lost(after: int, upto: int) -> tuple[Entry, ...]:
         raise LostError("gone")
 
-    monkeypatch.setattr(app.desk, "messages", lost)
+    monkeypatch.setattr(app.service, "messages", lost)
     app.send("z", "table", "-1")
     assert worker.current("main", app.plan()).made("table") == 9
-    assert book.read_text().split() == ["-1"]
+    assert store.read_text().split() == ["-1"]
 
 
 def _declare_table(app: Application, folder: Path, raises: str = "report") -> Path:
     """Have a handler that fails for less than nothing; return the file with what it was called for."""
-    book = folder / "called"
+    store = folder / "called"
 
     def table(message: Message) -> object:
-        with book.open("a") as file:
+        with store.open("a") as file:
             file.write(f"{message.payload}\n")
         if message.payload < 0:
             _raise(message)
@@ -395,7 +400,7 @@ def _declare_table(app: Application, folder: Path, raises: str = "report") -> Pa
 
     app.declared.on_worker["table"] = Handler(table, raises)
     app.declared.version = 1
-    return book
+    return store
 
 
 def test_a_handler_that_is_to_fail_the_query_does_so_at_each_attempt(app: Application) -> None:

@@ -9,7 +9,7 @@ from tidegate_spark.control_log.entries import ControlLogError, Entry, Kind, enc
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.reducer import Verdict
-from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, library_in, message, opened
+from tidegate_testing.control_log import BUCKET, PREFIX, Clock, keys, message, opened, repository_in
 from tidegate_testing.memory_store import Buckets, Call
 
 
@@ -82,8 +82,10 @@ def test_a_base_saves_the_reading_of_what_is_before_it() -> None:
     log.write_base()
     log.append([message(payload={"b": 1})])
     read: list[str] = []
-    library = library_in(buckets, lambda call: read.append(call.key) if call.verb == "get" and call.done else None)
-    again = ControlLog(library, Clock())
+    repository = repository_in(
+        buckets, lambda call: read.append(call.key) if call.verb == "get" and call.done else None
+    )
+    again = ControlLog(repository, Clock())
     again.load()
     assert again.state_at(6).config == {"a": 4, "b": 1}
     assert read == [f"{PREFIX}/control/bases/000000000005.json", f"{PREFIX}/control/segments/000000000006.json"]
@@ -239,7 +241,7 @@ def test_a_base_that_names_many_messages_is_written_less_often() -> None:
 
 def test_what_this_process_removed_is_not_looked_for() -> None:
     asked: list[Call] = []
-    log = ControlLog(library_in(Buckets(), asked.append), Clock())
+    log = ControlLog(repository_in(Buckets(), asked.append), Clock())
     log.load()
     for number in range(3):
         log.append([message(payload={"n": number})])
@@ -260,7 +262,7 @@ def after_a_removal(
     """Return a log that was read before its next places were written and removed, and that of who did so."""
     first = opened(buckets)
     first.append([message(id="a")])
-    frozen = ControlLog(library_in(buckets, watch), Clock())
+    frozen = ControlLog(repository_in(buckets, watch), Clock())
     frozen.load()
     for number in range(3):
         first.append([message(payload={"a": number})])
@@ -291,7 +293,7 @@ def test_what_another_frozen_driver_put_in_such_a_place_does_not_count_as_logged
 
     one, _ = after_a_removal(buckets, die)
     other, _ = after_a_removal(Buckets())
-    other.use(library_in(buckets))
+    other.use(repository_in(buckets))
     with pytest.raises(ConnectionError):
         one.append([message(id="late")])
     other.append([message(id="late")])
@@ -301,7 +303,7 @@ def test_what_another_frozen_driver_put_in_such_a_place_does_not_count_as_logged
 def test_a_position_is_not_handed_out_behind_what_was_put_in_such_a_place() -> None:
     buckets = Buckets()
     frozen, _ = after_a_removal(buckets)
-    library_in(buckets).store.put(
+    repository_in(buckets).store.put(
         f"{PREFIX}/control/segments/000000000002.json", encode([replace(message(), sequence=2)])
     )
     frozen.read_on()
@@ -318,7 +320,7 @@ def test_a_base_of_somebody_else_behind_what_was_just_put_makes_nothing_twice() 
             other.read_on()
             other.write_base()
 
-    log = ControlLog(library_in(buckets, go_on), Clock())
+    log = ControlLog(repository_in(buckets, go_on), Clock())
     log.load()
     log.append([message(id="a")])
     assert keys(buckets, "bases") == keys(buckets, "segments") == ["000000000001.json"]
@@ -327,7 +329,7 @@ def test_a_base_of_somebody_else_behind_what_was_just_put_makes_nothing_twice() 
 
 def test_messages_that_come_together_cost_one_put_and_one_listing() -> None:
     calls: list[str] = []
-    log = ControlLog(library_in(Buckets(), lambda call: calls.append(call.verb) if call.done else None), Clock())
+    log = ControlLog(repository_in(Buckets(), lambda call: calls.append(call.verb) if call.done else None), Clock())
     log.load()
     calls.clear()
     log.append([message(), message()])

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate_spark.control.worker.source import ControlReader, Records
 from tidegate_spark.control_log.offsets import Positions, joins_late, position_in, position_of_progress
-from tidegate_testing.control_log import BUCKET, PREFIX, library_in
+from tidegate_testing.control_log import BUCKET, PREFIX, repository_in
 from tidegate_testing.memory_store import Buckets
 
 HEAD = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n'
@@ -47,11 +47,11 @@ def test_the_batch_of_a_message_is_the_first_one_behind_it() -> None:
         buckets.write(BUCKET, f"{PREFIX}/lineages/2/main/offsets/{batch}", text.encode())
         if batch < 4:
             buckets.write(BUCKET, f"{PREFIX}/lineages/2/main/commits/{batch}", b"v1\n{}")
-    positions, library = Positions(2), library_in(buckets)
-    assert [positions.batch_of(library, "main", sequence) for sequence in (1, 2, 4, 5)] == [0, 2, 2, None]
-    assert positions.newest(library, "main") == 4
-    assert positions.oldest(library) == 1
-    assert positions.newest(library, "other") is None
+    positions, repository = Positions(2), repository_in(buckets)
+    assert [positions.batch_of(repository, "main", sequence) for sequence in (1, 2, 4, 5)] == [0, 2, 2, None]
+    assert positions.newest(repository, "main") == 4
+    assert positions.oldest(repository) == 1
+    assert positions.newest(repository, "other") is None
 
 
 def test_what_was_listed_tells_of_many_messages_and_is_listed_again_when_it_is_cleaned_up() -> None:
@@ -65,15 +65,15 @@ def test_what_was_listed_tells_of_many_messages_and_is_listed_again_when_it_is_c
 
     for batch in range(8):
         write(batch)
-    positions, library = Positions(1), library_in(buckets, lambda call: calls.append(call.verb))
-    assert [positions.batch_of(library, "main", sequence) for sequence in range(1, 70)] == [
+    positions, repository = Positions(1), repository_in(buckets, lambda call: calls.append(call.verb))
+    assert [positions.batch_of(repository, "main", sequence) for sequence in range(1, 70)] == [
         (sequence + 9) // 10 for sequence in range(1, 70)
     ]
     assert calls.count("list") <= 4
     write(8)
     for batch in range(7):
-        library.store.delete([f"{PREFIX}/lineages/1/main/{log}/{batch}" for log in ("offsets", "commits")])
-    assert Positions(1).batch_of(library, "main", 75) == positions.batch_of(library, "main", 75) == 8
+        repository.store.delete([f"{PREFIX}/lineages/1/main/{log}/{batch}" for log in ("offsets", "commits")])
+    assert Positions(1).batch_of(repository, "main", 75) == positions.batch_of(repository, "main", 75) == 8
 
 
 class Reader(ControlReader):

@@ -10,8 +10,8 @@ from tidegate_spark.control_log.entries import ControlLogError
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import Verdict
 from tidegate_spark.control_log.snapshot_state import Kept, begin_with, kept_at
-from tidegate_spark.snapshots.repository import Library
-from tidegate_testing.control_log import BUCKET, Clock, library_in, message, opened
+from tidegate_spark.snapshots.repository import SnapshotRepository
+from tidegate_testing.control_log import BUCKET, Clock, message, opened, repository_in
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
 
@@ -29,13 +29,13 @@ def app_with(messages: int) -> Buckets:
 
 
 def kept(buckets: Buckets, **positions: int) -> Kept:
-    found = kept_at(library_in(buckets), {name: offsets(position) for name, position in positions.items()})
+    found = kept_at(repository_in(buckets), {name: offsets(position) for name, position in positions.items()})
     assert found is not None
     return found
 
 
-def other(buckets: Buckets) -> Library:
-    return Library(MemoryStore(buckets, BUCKET), "apps/fork", lambda seconds: None)
+def other(buckets: Buckets) -> SnapshotRepository:
+    return SnapshotRepository(MemoryStore(buckets, BUCKET), "apps/fork", lambda seconds: None)
 
 
 def cut_after(number: int) -> Callable[[Call], None]:
@@ -51,7 +51,7 @@ def cut_after(number: int) -> Callable[[Call], None]:
 
 def test_nothing_is_kept_and_nothing_read_for_an_application_that_takes_no_part() -> None:
     calls: list[Call] = []
-    assert kept_at(library_in(Buckets(), calls.append), {"main": "v1\n{}\n7"}) is None
+    assert kept_at(repository_in(Buckets(), calls.append), {"main": "v1\n{}\n7"}) is None
     assert calls == []
 
 
@@ -103,14 +103,14 @@ def test_a_log_of_its_own_is_not_mixed_with_another_ones() -> None:
     buckets = app_with(9)
     found, mine = kept(buckets, one=5), app_with(3)
     with pytest.raises(ControlLogError, match="has messages of its own, up to 3"):
-        begin_with(library_in(mine), found, 1, own=False)
+        begin_with(repository_in(mine), found, 1, own=False)
 
 
 def test_a_rollback_takes_back_what_came_after_and_numbers_go_on() -> None:
     buckets = app_with(9)
     found = kept(buckets, one=5, other=7)
     for _ in range(2):
-        begin_with(library_in(buckets), found, 2, own=True)
+        begin_with(repository_in(buckets), found, 2, own=True)
     log = opened(buckets)
     assert log.last == 10
     assert [log.state_at(position).config["a"] for position in (5, 7, 10)] == [5, 7, 7]
@@ -129,7 +129,7 @@ def test_a_rollback_to_before_the_oldest_that_the_log_has_works_too() -> None:
         log.write_base()
         log.append([message(payload={"a": number})])
     assert log.remove_before(log.last) > 3
-    begin_with(library_in(buckets), found, 2, own=True)
+    begin_with(repository_in(buckets), found, 2, own=True)
     again = opened(buckets)
     assert [again.state_at(position).config["a"] for position in (2, 3, again.last)] == [2, 3, 3]
     again.append([message(payload={"b": 1})])
@@ -141,9 +141,9 @@ def test_a_rollback_that_is_cut_anywhere_is_completed_by_the_next_one() -> None:
         buckets = app_with(9)
         found = kept(buckets, one=5, other=7)
         try:
-            begin_with(library_in(buckets, cut_after(number)), found, 2, own=True)
+            begin_with(repository_in(buckets, cut_after(number)), found, 2, own=True)
         except ConnectionError:
-            begin_with(library_in(buckets), found, 2, own=True)
+            begin_with(repository_in(buckets), found, 2, own=True)
             log = opened(buckets)
             assert log.state_at(log.settle()).config == {"a": 7}
             assert log.last == 10
@@ -156,7 +156,7 @@ def test_a_snapshots_manifest_has_it() -> None:
     scene = Scene()
     scene.batches(2)
     assert scene.take("a").control is None
-    log = ControlLog(scene.library(), Clock())
+    log = ControlLog(scene.repository(), Clock())
     log.append([message(payload={"a": 1})])
     scene.buckets.write("here", f"{scene.root()}/offsets/1", offsets(1).encode())
     made = scene.take("b")

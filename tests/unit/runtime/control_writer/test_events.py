@@ -16,8 +16,10 @@ SOON = datetime.datetime.fromtimestamp(NOW + 60, datetime.UTC)
 
 
 def made(kind: str = "reload-config", payload: Any = None, expires: Expires = None, **more: str) -> bytes:
-    told = {"source": "/me", "name": "1", **more}
-    return event_of(told["source"], told["name"], kind, {} if payload is None else payload, expires=expires, now=NOW)
+    reported = {"source": "/me", "name": "1", **more}
+    return event_of(
+        reported["source"], reported["name"], kind, {} if payload is None else payload, expires=expires, now=NOW
+    )
 
 
 def test_a_message_is_an_event_that_the_driver_reads() -> None:
@@ -32,7 +34,7 @@ def test_a_time_until_which_it_holds_is_said_in_seconds_as_a_span_or_as_a_time(e
 
 
 @pytest.mark.parametrize(
-    ("message", "reason", "words"),
+    ("message", "reason", "text"),
     [
         ({"kind": ""}, "InvalidEvent", "'type'"),
         ({"kind": "x" * 129}, "InvalidEvent", "'type'"),
@@ -54,8 +56,8 @@ def test_a_time_until_which_it_holds_is_said_in_seconds_as_a_span_or_as_a_time(e
         ({"expires": datetime.datetime(2030, 1, 1)}, "InvalidExpires", "zone"),
     ],
 )
-def test_what_is_wrong_is_named(message: dict[str, Any], reason: str, words: str) -> None:
-    with pytest.raises(InvalidMessageError, match=words) as raised:
+def test_what_is_wrong_is_named(message: dict[str, Any], reason: str, text: str) -> None:
+    with pytest.raises(InvalidMessageError, match=text) as raised:
         made(**message)
     assert raised.value.reason == reason
 

@@ -92,10 +92,10 @@ class Bucket:
     def reply(self, number: int, name: str, state: str = "Done", source: str = writers.SOURCE, **more: Any) -> None:
         """Say what came of a message of the one writer that there is."""
         (writer,) = {batch.writer for batch in map(batch_of, self.names()) if batch is not None}
-        told = {"id": name, "source": source, "state": state, "sequence": 1 + number, **more}
+        reported = {"id": name, "source": source, "state": state, "sequence": 1 + number, **more}
         key = f"{PREFIX}/control/replies/{writer}/{number // 128:010d}.json"
         before = self.buckets.read(BUCKET, key)
-        event = json.dumps({"id": str(number), "data": told}).encode()
+        event = json.dumps({"id": str(number), "data": reported}).encode()
         self.buckets.write(BUCKET, key, with_replies(before.body if before else None, [event]))
 
 
@@ -291,8 +291,8 @@ def test_only_the_newest_messages_are_remembered(bucket: Bucket, monkeypatch: py
 
 def test_a_message_is_written_from_a_shell(bucket: Bucket, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "payload").write_text('{"limit": 3}')
-    told = [ADDRESS, "reload-config", f"@{tmp_path / 'payload'}", "--id", "x", "--source", "/me", "--expires", "60"]
-    assert main(told, bucket.store) == WRITTEN
+    reported = [ADDRESS, "reload-config", f"@{tmp_path / 'payload'}", "--id", "x", "--source", "/me", "--expires", "60"]
+    assert main(reported, bucket.store) == WRITTEN
     assert json.loads(capsys.readouterr().out) == {"id": "x", "source": "/me"}
     assert bucket.ids() == ["x"]
 
@@ -313,7 +313,7 @@ def test_the_exit_code_says_whether_it_was_applied(
 
 @pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code", "message"),
     [
         ([ADDRESS, "ping", "{"], USAGE, "PAYLOAD is not JSON: Expecting property name"),
         ([ADDRESS, "ping", "@/nowhere/at/all"], USAGE, "/nowhere"),
@@ -324,10 +324,10 @@ def test_the_exit_code_says_whether_it_was_applied(
     ],
 )
 def test_what_goes_wrong_has_an_exit_code_and_words(
-    bucket: Bucket, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+    bucket: Bucket, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
 ) -> None:
     assert main(arguments, bucket.store) == code
-    assert words in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_store_that_refuses_is_an_exit_code_too(bucket: Bucket, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from tidegate_spark.contract.protocol import (
 )
 from tidegate_spark.contract.protocol import TERMINATION_LOG as TERMINATION_LOG_OF_THE_CONTRACT
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.driver.startup_failure import TERMINATION_LOG, last_words
+from tidegate_spark.driver.startup_failure import TERMINATION_LOG, startup_termination
 from tidegate_spark.process.spark import pyspark_path
 
 SOURCES = str(Path(tidegate_spark.__file__).parents[1])
@@ -64,15 +64,15 @@ def run_driver(folder: Path, python: tuple[str, ...] = BARE_PYTHON, **variables:
 
 def spark_home(folder: Path, *, zipped: bool = False) -> Path:
     """Make the layout of Apache Spark's images, with packages that are empty."""
-    library = folder / "python" / "lib"
-    library.mkdir(parents=True)
+    repository = folder / "python" / "lib"
+    repository.mkdir(parents=True)
     if zipped:
-        with zipfile.ZipFile(library / "pyspark.zip", "w") as archive:
+        with zipfile.ZipFile(repository / "pyspark.zip", "w") as archive:
             archive.writestr("pyspark/__init__.py", "")
     else:
         (folder / "python" / "pyspark").mkdir()
         (folder / "python" / "pyspark" / "__init__.py").touch()
-    with zipfile.ZipFile(library / "py4j-0.10-src.zip", "w") as archive:
+    with zipfile.ZipFile(repository / "py4j-0.10-src.zip", "w") as archive:
         archive.writestr("py4j/__init__.py", "")
     return folder
 
@@ -135,9 +135,9 @@ def test_executors_and_purges_need_nothing_of_pyspark(module: str) -> None:
 
 
 def test_the_last_words_fit_and_are_the_contracts() -> None:
-    words = last_words(ValueError("é" * 9000), '{"epoch": "three"}')
-    assert len(words.encode()) <= TERMINATION_MESSAGE_LIMIT
-    told = from_json(Termination, words)
-    assert set(json.loads(words)) == set(json.loads(to_json(told)))
-    assert told.epoch == 0
+    message = startup_termination(ValueError("é" * 9000), '{"epoch": "three"}')
+    assert len(message.encode()) <= TERMINATION_MESSAGE_LIMIT
+    reported = from_json(Termination, message)
+    assert set(json.loads(message)) == set(json.loads(to_json(reported)))
+    assert reported.epoch == 0
     assert TERMINATION_LOG == TERMINATION_LOG_OF_THE_CONTRACT

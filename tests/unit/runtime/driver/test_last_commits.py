@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate_spark.contract.protocol import RestartSettings, Storage, Termination
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.ending import Ending
-from tidegate_spark.driver.restart_budget import FailureAccount
+from tidegate_spark.driver.restart_budget import RestartBudget
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries.entries import Entry
@@ -68,18 +68,18 @@ def committed(folder: Path, *ended: EndedQuery, began_after: int | None = -1) ->
     for number in range(len(ended)):
         progress.query_started(f"q{number}")  # the listener
         progress.query_started(f"q{number}", began_after)
-    account = FailureAccount(str(folder), RestartSettings(), lambda: 1000.0, lambda: 0.0)
-    told, done = list[Termination](), threading.Event()
+    account = RestartBudget(str(folder), RestartSettings(), lambda: 1000.0, lambda: 0.0)
+    reported, done = list[Termination](), threading.Event()
 
     def conclude(termination: Termination) -> None:
-        told.append(termination)
+        reported.append(termination)
         done.set()
 
     ending = Ending(config, progress, cast(Queries, FakeQueries(ended)), account, conclude)
     ending.request(FAILED)
     ending.start()
     assert done.wait(60)
-    return told[0].committed
+    return reported[0].committed
 
 
 def test_a_batch_that_spark_had_not_told_of_yet_is_counted(tmp_path: Path) -> None:

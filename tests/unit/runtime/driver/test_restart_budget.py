@@ -6,7 +6,7 @@ import pytest
 
 from tidegate_spark.contract.protocol import RestartSettings
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.driver.restart_budget import ACCOUNT, MARK, FailureAccount
+from tidegate_spark.driver.restart_budget import ACCOUNT, MARK, RestartBudget
 from tidegate_spark.process.outcome import Outcome
 
 SETTINGS = RestartSettings(max_failures=2, window_seconds=100, healthy_seconds=50)
@@ -19,8 +19,8 @@ class Pod:
     def __init__(self, directory: Path, settings: RestartSettings = SETTINGS) -> None:
         self.directory, self.settings, self.now, self.set_by = directory, settings, 1000.0, 0.0
 
-    def start(self) -> tuple[FailureAccount, Outcome | None]:
-        account = FailureAccount(str(self.directory), self.settings, lambda: self.now + self.set_by, lambda: self.now)
+    def start(self) -> tuple[RestartBudget, Outcome | None]:
+        account = RestartBudget(str(self.directory), self.settings, lambda: self.now + self.set_by, lambda: self.now)
         return account, account.begin()
 
     def run(self, outcome: Outcome | None, seconds: float = 1.0, committed: bool = False) -> Outcome | None:
@@ -60,12 +60,12 @@ def test_a_healthy_process_clears_what_was_before_it_though_it_is_killed(pod: Po
     pod.run(FAILED)
     pod.run(FAILED)
     account, _ = pod.start()
-    assert len(account.look(committed=True)) == 2
+    assert len(account.check(committed=True)) == 2
     pod.now += 49
-    assert len(account.look(committed=True)) == 2
+    assert len(account.check(committed=True)) == 2
     pod.now += 1
-    assert len(account.look(committed=False)) == 2
-    assert account.look(committed=True) == ()
+    assert len(account.check(committed=False)) == 2
+    assert account.check(committed=True) == ()
     after, refusal = pod.start()
     assert (refusal, after.times) == (None, (pod.now,))
 
@@ -74,7 +74,7 @@ def test_a_look_after_the_end_does_not_forget_the_failure_that_was_the_end(pod: 
     account, _ = pod.start()
     pod.now += 60
     account.end(FAILED, committed=True)
-    assert account.look(committed=True) == (pod.now,)
+    assert account.check(committed=True) == (pod.now,)
 
 
 @pytest.mark.parametrize("jump", [90.0, -90.0])
@@ -84,12 +84,12 @@ def test_a_clock_that_is_set_makes_no_process_healthy_and_keeps_none_from_it(pod
     account, _ = pod.start()
     pod.set_by = jump
     pod.now += 49
-    account.look(committed=True)
+    account.check(committed=True)
     pod.set_by = 0.0
     assert len(account.times) == 1
     pod.set_by = jump
     pod.now += 1
-    assert account.look(committed=True) == ()
+    assert account.check(committed=True) == ()
 
 
 def test_a_long_run_without_a_batch_is_not_healthy(pod: Pod) -> None:

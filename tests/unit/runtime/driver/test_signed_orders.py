@@ -81,7 +81,7 @@ def running(folder: Path, config: DriverConfig, files: dict[str, str]) -> tuple[
     given = commands(
         stop=lambda: driver.done.append("stop"),
         set_executors=driver.done.append,
-        look=lambda target: Reply(200, '{"rows": []}'),
+        inspect=lambda target: Reply(200, '{"rows": []}'),
     )
     gate = gate_of(config, environment)
     agent = Agent(environment, Progress(config), CollectorRegistry(), given, Secrets(), gate)

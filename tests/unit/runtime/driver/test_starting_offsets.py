@@ -11,7 +11,7 @@ from tidegate_spark.contract.protocol import StartFrom, Storage, topic_offsets
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.s3_client import FaultError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT, content_of
@@ -39,7 +39,7 @@ def snapshot_of(ended: bytes) -> Scene:
 
 def fill(scene: Scene, offsets: str, cut_at: int = -1) -> list[str]:
     """Fill lineage 1 of application ``variant``, or be killed at a write; return what is told."""
-    writes, told = list[str](), list[str]()
+    writes, reported = list[str](), list[str]()
 
     def watch(call: Call) -> None:
         if call.writes and not call.done:
@@ -49,10 +49,10 @@ def fill(scene: Scene, offsets: str, cut_at: int = -1) -> list[str]:
 
     start_from = StartFrom(Storage("s3://here/apps/orders"), "a", "fork-uid-2", offsets=offsets)
     config = driver_config("variant", "local:///main.py", Storage("s3://here/apps/variant"), start_from=start_from)
-    own = Library(MemoryStore(scene.buckets, "here", watch), "apps/variant", lambda seconds: None)
-    tell = lambda reason, message: told.append(message)  # noqa: E731
-    Filler(config, start_from, own, scene.library(), threading.Event(), tell, Copiers(1)).fill()
-    return told
+    own = SnapshotRepository(MemoryStore(scene.buckets, "here", watch), "apps/variant", lambda seconds: None)
+    report = lambda reason, message: reported.append(message)  # noqa: E731
+    Filler(config, start_from, own, scene.repository(), threading.Event(), report, Copiers(1)).fill()
+    return reported
 
 
 def lineage(scene: Scene) -> dict[str, bytes]:
@@ -65,26 +65,26 @@ def mark(scene: Scene) -> object:
 
 def test_only_the_offsets_of_the_topics_that_are_named_differ_from_the_snapshot() -> None:
     scene = snapshot_of(ENDED)
-    told = fill(scene, NEW)
+    reported = fill(scene, NEW)
     original = content_of(scene.store(), scene.root(), 2)
     assert lineage(scene).pop("offsets/2") == MOVED
     differ = {path for path, body in lineage(scene).items() if body != original[path]}
     assert differ == {"offsets/2", "metadata"}
-    assert "Offsets of 'orders' are those of spec.startFrom.startingOffsets." in told[0]
+    assert "Offsets of 'orders' are those of spec.startFrom.startingOffsets." in reported[0]
 
 
 def go_on(offsets: str, *, forgotten: bool = False) -> tuple[Scene, list[str]]:
     """Have an application go on in lineage 2 from the end of the first one; return what is told as well."""
-    scene, told = Scene(), list[str]()
+    scene, reported = Scene(), list[str]()
     scene.batches(3)
     scene.store().put(f"{scene.root()}/offsets/2", ENDED)
     own = Storage("s3://here/apps/orders")
     start_from = StartFrom(own, "pin", "rollback-pin", lineage=1, offsets=offsets)
     config = driver_config("orders", "local:///main.py", own, start_from=start_from, lineage=2)
-    library, tell = scene.library(), lambda reason, message: told.append(message)
-    filler = Filler(config, start_from, library, library, threading.Event(), tell, Copiers(1), LAYOUT)
+    repository, report = scene.repository(), lambda reason, message: reported.append(message)
+    filler = Filler(config, start_from, repository, repository, threading.Event(), report, Copiers(1), LAYOUT)
     dataclasses.replace(filler, forgotten=forgotten).fill()
-    return scene, told
+    return scene, reported
 
 
 OWN_ROOT = "apps/orders/lineages/2/main"
@@ -94,10 +94,10 @@ OWN_ROOT = "apps/orders/lineages/2/main"
 def test_an_application_goes_on_from_its_own_end_with_other_offsets_and_the_lineage_before_stays(
     forgotten: bool,
 ) -> None:
-    scene, told = go_on(NEW, forgotten=forgotten)
+    scene, reported = go_on(NEW, forgotten=forgotten)
     assert content_of(scene.store(), OWN_ROOT, 2)["offsets/2"] == MOVED
     assert content_of(scene.store(), scene.root(), 2)["offsets/2"] == ENDED
-    assert "Offsets of 'orders' are those of spec.upgrade.startingOffsets." in told[0]
+    assert "Offsets of 'orders' are those of spec.upgrade.startingOffsets." in reported[0]
 
 
 def test_it_does_not_with_a_topic_that_no_query_reads() -> None:
@@ -109,9 +109,9 @@ def test_it_does_not_with_a_topic_that_no_query_reads() -> None:
 
 
 def test_where_nobody_could_roll_that_back_any_more_it_goes_on_with_the_offsets_it_had() -> None:
-    scene, told = go_on('{"other":{"0":0}}', forgotten=True)
+    scene, reported = go_on('{"other":{"0":0}}', forgotten=True)
     assert content_of(scene.store(), OWN_ROOT, 2)["offsets/2"] == ENDED
-    assert "startingOffsets" not in told[0]
+    assert "startingOffsets" not in reported[0]
 
 
 def test_sources_with_names_have_them_too() -> None:

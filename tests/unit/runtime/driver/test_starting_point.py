@@ -18,7 +18,7 @@ from tidegate_spark.driver.origin_credentials import credentials_of_origin, is_a
 from tidegate_spark.driver.starting_point import Filler, StoppedError, fill_lineage
 from tidegate_spark.snapshots import catalog, collect
 from tidegate_spark.snapshots.copying import Copiers
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.s3_client import Credentials, FaultError
 from tidegate_testing.control_log import message
 from tidegate_testing.driver_process import driver_config
@@ -51,8 +51,8 @@ class Fork:
         start_from = StartFrom(Storage("s3://here/apps/orders"), fields.pop("snapshot", "a"), HOLDER)
         pause = fields.pop("release_pause", 30.0)
         config = driver_config("variant", "local:///main.py", place, start_from=start_from, **fields)
-        own = Library(MemoryStore(self.scene.buckets, "here", watch), "apps/variant", lambda seconds: None)
-        origin = self.scene.library(origin_watch)
+        own = SnapshotRepository(MemoryStore(self.scene.buckets, "here", watch), "apps/variant", lambda seconds: None)
+        origin = self.scene.repository(origin_watch)
         Filler(config, start_from, own, origin, self.stopping, self._note, Copiers(1), release_pause=pause).fill()
 
     def _note(self, reason: str, message: str) -> None:
@@ -64,7 +64,7 @@ class Fork:
 
     @property
     def holders(self) -> frozenset[str]:
-        return self.scene.library().read().snapshots["a"].holders
+        return self.scene.repository().read().snapshots["a"].holders
 
     def mark(self) -> Any:
         stored = self.scene.buckets.read("here", MARK)
@@ -93,7 +93,7 @@ def test_the_lineage_holds_the_snapshot_and_another_query_id() -> None:
 
 def test_where_the_original_writes_is_known_before_the_lineage_counts_as_filled() -> None:
     fork, writes = Fork(), list[str]()
-    origin = fork.scene.library()
+    origin = fork.scene.repository()
     origin.store.put(origin.key("outputs.json"), b'{"application":"s3://here/apps/orders","queries":{}}')
     fork.fill(watch=lambda call: writes.append(call.key) if call.writes and call.done else None)
     assert writes.index("apps/variant/origin.json") < writes.index(MARK)
@@ -108,7 +108,7 @@ HERE, ELSEWHERE = Storage("s3://here/apps/orders", "http://minio.east:9000"), "h
 def paused_with_snapshot() -> Scene:
     """Return an application that was paused by its first message, with snapshot ``a`` of the batch after it."""
     scene = Scene()
-    log = ControlLog(scene.library())
+    log = ControlLog(scene.repository())
     log.load()
     log.append([message("pause")])
     scene.batches(1)
@@ -118,7 +118,7 @@ def paused_with_snapshot() -> Scene:
 
 
 def is_paused(scene: Scene) -> bool:
-    log = ControlLog(scene.library())
+    log = ControlLog(scene.repository())
     log.load()
     return log.state_at(log.last).paused
 
@@ -126,7 +126,9 @@ def is_paused(scene: Scene) -> bool:
 def fill_same_uri(own: Scene, origin: Scene, start_from: StartFrom, lineage: int) -> None:
     config = driver_config("orders", "local:///main.py", HERE, start_from=start_from, lineage=lineage)
     stopping = threading.Event()
-    Filler(config, start_from, own.library(), origin.library(), stopping, lambda *told: None, Copiers(1), LAYOUT).fill()
+    Filler(
+        config, start_from, own.repository(), origin.repository(), stopping, lambda *reported: None, Copiers(1), LAYOUT
+    ).fill()
 
 
 def test_a_snapshot_of_the_same_uri_in_another_store_is_another_applications() -> None:
@@ -135,7 +137,7 @@ def test_a_snapshot_of_the_same_uri_in_another_store_is_another_applications() -
     assert is_paused(origin)
     assert not is_paused(own)
     # It starts where the snapshot is. Nothing of its own was rolled back.
-    log = ControlLog(own.library())
+    log = ControlLog(own.repository())
     log.load()
     assert log.last == 1
 
@@ -153,14 +155,14 @@ def test_a_snapshot_of_the_own_place_goes_on_with_what_was_in_force_also_a_pause
     scene = paused_with_snapshot()
     fill_same_uri(scene, scene, start_from, 2)
     assert is_paused(scene)
-    log = ControlLog(scene.library())
+    log = ControlLog(scene.repository())
     log.load()
     assert log.last == 2
 
 
 def test_a_rehearsal_takes_nothing_along() -> None:
     fork = Fork()
-    origin = fork.scene.library()
+    origin = fork.scene.repository()
     origin.store.put(origin.key("outputs.json"), b'{"application":"s3://here/apps/orders","queries":{}}')
     fork.fill(rehearsal=Rehearsal(3, 60))
     assert fork.scene.buckets.read("here", "apps/variant/origin.json") is None
@@ -183,8 +185,8 @@ def test_the_snapshot_is_held_while_it_is_copied_and_let_go_after_it() -> None:
 def test_a_lineage_that_was_filled_is_not_touched_again_whatever_became_of_the_snapshot() -> None:
     fork = Fork()
     fork.fill()
-    collect.dispose(fork.scene.library(), "a")
-    collect.collect(fork.scene.library(), 2000.0)
+    collect.dispose(fork.scene.repository(), "a")
+    collect.collect(fork.scene.repository(), 2000.0)
     fork.scene.store().put(f"{ROOT}/commits/3", b"its own")
     calls: list[Call] = []
     fork.fill(calls.append, no_answer)
@@ -294,7 +296,7 @@ def test_a_snapshot_held_by_us_is_not_disposed_of_before_the_lineage_is_filled()
     with pytest.raises(FaultError):
         fork.fill(lambda call: no_answer(call) if call.verb == "copy" else None)
     with pytest.raises(catalog.HeldError, match=HOLDER):
-        collect.dispose(fork.scene.library(), "a")
+        collect.dispose(fork.scene.repository(), "a")
 
 
 # --- other credentials for the snapshot ---
@@ -337,12 +339,12 @@ def test_the_secret_may_go_when_the_lineage_was_filled(tmp_path: Path, monkeypat
         if not answers:
             no_answer(call)
 
-    def reach(place: Storage, credentials: Credentials | None, *, apart: bool = False) -> Library:
+    def reach(place: Storage, credentials: Credentials | None, *, apart: bool = False) -> SnapshotRepository:
         reached.append((credentials.access_key if credentials else "", apart))
         store = MemoryStore(fork.scene.buckets, place.bucket, watch)
-        return Library(store, place.prefix, lambda seconds: None)
+        return SnapshotRepository(store, place.prefix, lambda seconds: None)
 
-    monkeypatch.setattr("tidegate_spark.driver.starting_point.reach_library", reach)
+    monkeypatch.setattr("tidegate_spark.driver.starting_point.reach_repository", reach)
     monkeypatch.setenv("TIDEGATE_ORIGIN_CREDENTIALS_DIRECTORY", str(tmp_path))
     config = driver_config("variant", "main", Storage("s3://here/apps/variant"), start_from=with_secret())
 

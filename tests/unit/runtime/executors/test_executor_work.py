@@ -1,7 +1,7 @@
 """How much executors work, and what of it is told. Pure."""
 
 from tidegate_spark.contract.protocol import Storage
-from tidegate_spark.executors.executor_work import IDLE_SECONDS, Work, WorkAccount
+from tidegate_spark.executors.executor_work import IDLE_SECONDS, Work, WorkTotals
 from tidegate_spark.monitoring.lag import partitions_of
 from tidegate_spark.monitoring.listener import read_commit
 from tidegate_spark.process.progress import Commit, Progress
@@ -14,7 +14,7 @@ def resting(**seconds: float) -> dict[str, Work]:
 
 
 def test_work_adds_up_over_executors_that_come_and_go() -> None:
-    account = WorkAccount()
+    account = WorkTotals()
     account.take(0.0, resting(e1=5.0, e2=7.0))
     account.take(10.0, resting(e2=9.0, e3=1.0))
     account.take(20.0, resting(e2=9.0, e3=4.0))
@@ -22,7 +22,7 @@ def test_work_adds_up_over_executors_that_come_and_go() -> None:
 
 
 def test_an_executor_without_a_task_for_a_while_is_idle() -> None:
-    account = WorkAccount()
+    account = WorkTotals()
     assert account.take(0.0, resting(e1=5.0, e2=7.0)) == 0
     assert account.take(IDLE_SECONDS, resting(e1=6.0, e2=7.0)) == 1
     assert account.take(IDLE_SECONDS + 1, resting(e1=6.0, e2=8.0)) == 0
@@ -30,7 +30,7 @@ def test_an_executor_without_a_task_for_a_while_is_idle() -> None:
 
 
 def test_an_executor_is_not_idle_while_it_is_at_a_task_that_takes_minutes() -> None:
-    account, long_task = WorkAccount(), {"1": Work(5.0, tasks=1)}
+    account, long_task = WorkTotals(), {"1": Work(5.0, tasks=1)}
     account.take(0.0, long_task)
     assert account.take(3 * IDLE_SECONDS, long_task) == 0
     ended = resting(e1=5.0 + 3 * IDLE_SECONDS)
@@ -65,5 +65,5 @@ def test_partitions_are_counted_where_sources_tell_them() -> None:
 
 def test_the_source_of_control_messages_is_no_partition_of_the_applications() -> None:
     sources = [{"endOffset": {"orders": {"0": 5}}}, {"endOffset": {"tidegate-control": 7}}]
-    told = {"batchId": 1, "timestamp": "2026-11-23T04:00:00.000Z", "sources": sources}
-    assert read_commit(told).source_partitions == 1
+    reported = {"batchId": 1, "timestamp": "2026-11-23T04:00:00.000Z", "sources": sources}
+    assert read_commit(reported).source_partitions == 1

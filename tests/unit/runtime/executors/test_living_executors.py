@@ -55,7 +55,7 @@ def test_what_changes_is_asked_for_often_and_what_does_not_seldom() -> None:
     known = LivingExecutors(api.read, api.start)
     for second in range(600):
         api.alive = frozenset({second}) if second < 100 else frozenset({100})
-        known.look(float(second))
+        known.check(float(second))
     often, seldom = (100 + SOON_FOR_SECONDS) / SOON_SECONDS, (500 - SOON_FOR_SECONDS) / LATER_SECONDS
     assert abs(api.asked - often - seldom) <= 3
 
@@ -64,18 +64,18 @@ def test_an_answer_that_takes_long_keeps_nobody_waiting_and_is_not_asked_for_twi
     api = Api()
     api.slow, api.alive = True, frozenset({1})
     known = LivingExecutors(api.read, api.start)
-    assert [known.look(float(second)) for second in range(20)] == [None] * 20
+    assert [known.check(float(second)) for second in range(20)] == [None] * 20
     (ask,) = api.waiting
     ask()
-    assert known.look(20.0) == frozenset({1})
-    assert known.look(20.5) is None
+    assert known.check(20.0) == frozenset({1})
+    assert known.check(20.5) is None
 
 
 def test_an_api_server_that_does_not_answer_is_asked_again() -> None:
     api = Api()
     api.alive = None
     known = LivingExecutors(api.read, api.start)
-    assert known.look(0.0) is None
+    assert known.check(0.0) is None
     api.alive = frozenset({3})
-    known.look(SOON_SECONDS)
-    assert known.look(SOON_SECONDS + 1.0) == frozenset({3})
+    known.check(SOON_SECONDS)
+    assert known.check(SOON_SECONDS + 1.0) == frozenset({3})

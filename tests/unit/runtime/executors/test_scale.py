@@ -33,13 +33,13 @@ class Backend:
 
 def count(scale: Scale, wanted: int | None, now: float) -> tuple[int, int]:
     """Return how many run and how many go."""
-    found = scale.look(wanted, now)
+    found = scale.check(wanted, now)
     return found.running, found.leaving
 
 
 def test_nothing_is_asked_of_spark_before_anybody_wants_another_number() -> None:
     backend = Backend(["1", "2"])
-    assert Scale(backend).look(None, 0.0) == Count(2, 0)
+    assert Scale(backend).check(None, 0.0) == Count(2, 0)
     assert (backend.target, backend.let_gone) == (0, [])
 
 
@@ -59,7 +59,7 @@ def test_of_too_many_the_youngest_go_and_do_not_count_as_running_while_their_tas
 def test_executors_that_go_are_no_part_of_those_that_are_wanted_again() -> None:
     backend = Backend(["1", "2", "3"])
     scale = Scale(backend)
-    scale.look(1, 0.0)
+    scale.check(1, 0.0)
     assert count(scale, 2, 1.0) == (1, 2)
     assert backend.target == 2
     backend.end("2", "3")
@@ -71,8 +71,8 @@ def test_executors_that_go_are_no_part_of_those_that_are_wanted_again() -> None:
 def test_an_executor_that_was_on_its_way_when_fewer_were_wanted_goes_after_a_while() -> None:
     backend = Backend(["1"])
     scale = Scale(backend)
-    scale.look(2, 0.0)
-    scale.look(1, 5.0)
+    scale.check(2, 0.0)
+    scale.check(1, 5.0)
     backend.ids.append("2")
     assert count(scale, 1, 6.0) == (2, 0)
     assert count(scale, 1, 6.0 + SURPLUS_SECONDS) == (1, 1)
@@ -82,13 +82,13 @@ def test_an_executor_that_was_on_its_way_when_fewer_were_wanted_goes_after_a_whi
 def test_one_that_was_made_in_the_place_of_a_lost_one_stays() -> None:
     backend = Backend(["1", "2"])
     scale = Scale(backend)
-    scale.look(2, 0.0)
+    scale.check(2, 0.0)
     backend.ids.append("3")
-    scale.look(2, 1.0)
+    scale.check(2, 1.0)
     backend.end("1")
-    scale.look(2, 2.0)
+    scale.check(2, 2.0)
     backend.ids.append("4")
-    scale.look(2, SURPLUS_SECONDS)
+    scale.check(2, SURPLUS_SECONDS)
     assert count(scale, 2, SURPLUS_SECONDS + 1.5) == (3, 0), "the while begins again with each surplus"
     assert backend.let_gone == []
 
@@ -96,12 +96,12 @@ def test_one_that_was_made_in_the_place_of_a_lost_one_stays() -> None:
 def test_of_those_that_go_it_is_known_which_has_been_at_it_for_longest() -> None:
     backend = Backend(["1", "2", "3", "4"])
     scale = Scale(backend)
-    assert scale.look(3, 5.0) == Count(3, 1, "4", 5.0)
-    assert scale.look(1, 20.0) == Count(1, 3, "4", 5.0)
+    assert scale.check(3, 5.0) == Count(3, 1, "4", 5.0)
+    assert scale.check(1, 20.0) == Count(1, 3, "4", 5.0)
     backend.end("4")
-    assert scale.look(1, 30.0) == Count(1, 2, "2", 20.0)
+    assert scale.check(1, 30.0) == Count(1, 2, "2", 20.0)
     backend.end("2", "3")
-    assert scale.look(1, 40.0) == Count(1, 0, "", 0.0)
+    assert scale.check(1, 40.0) == Count(1, 0, "", 0.0)
 
 
 # --- executors that end ----------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Spark:
         for each in ids:
             self.born.pop(int(each), None)
 
-    def look(self, now: float) -> frozenset[int]:
+    def check(self, now: float) -> frozenset[int]:
         return frozenset(self.born)
 
     def hurry(self) -> None: ...
@@ -146,10 +146,10 @@ class Spark:
 
 def run(scale: Scale, spark: Spark, seconds: float, wanted: int | None = None) -> Count:
     """Return the last count after so many seconds, each with a look."""
-    found = scale.look(wanted, spark.now)
+    found = scale.check(wanted, spark.now)
     for _ in range(int(seconds)):
         spark.passes()
-        found = scale.look(wanted, spark.now)
+        found = scale.check(wanted, spark.now)
     return found
 
 
@@ -228,7 +228,7 @@ def test_another_number_that_is_wanted_during_a_pause_waits_for_its_end() -> Non
 def test_without_an_answer_of_the_api_server_what_ends_is_replaced_at_once() -> None:
     spark = Spark(2)
     unknown = Spark(0)
-    unknown.look = lambda now: None  # type: ignore[assignment, method-assign, return-value] # it never answers
+    unknown.check = lambda now: None  # type: ignore[assignment, method-assign, return-value] # it never answers
     scale = Scale(spark, unknown, 2)
     run(scale, spark, 20)
     spark.born.clear()

@@ -14,10 +14,10 @@ from tidegate_spark.exports.manifest import ExportedQuery, ExportedTable, Export
 from tidegate_spark.exports.use import Part, Uses
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.manifest import Application, File, Manifest
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_spark.snapshots.service.pod import carry_out
-from tidegate_spark.snapshots.service.worker import SnapshotKeeper
+from tidegate_spark.snapshots.service.worker import SnapshotWorker
 from tidegate_spark.storage.store import SnapshotError, VanishedError
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.memory_store import Buckets, MemoryStore
@@ -31,12 +31,12 @@ class Scripted(Carrier):
     """Fails as it is told to, and then exports whatever is ordered."""
 
     def __init__(self, *failures: Exception) -> None:
-        super().__init__(driver_config("orders", "main", Storage("s3://here/apps/orders")), Scene().library)
+        super().__init__(driver_config("orders", "main", Storage("s3://here/apps/orders")), Scene().repository)
         self.failures, self.attempts = list(failures), 0
 
-    def export(self, order: ExportOrder, tell: Any) -> SnapshotReport:
+    def export(self, order: ExportOrder, report: Any) -> SnapshotReport:
         self.attempts += 1
-        tell(Progress(1, 10, 3, 10))
+        report(Progress(1, 10, 3, 10))
         if self.failures:
             raise self.failures.pop(0)
         assert order == ORDER
@@ -44,12 +44,12 @@ class Scripted(Carrier):
 
 
 def end(carrier: Scripted) -> tuple[int, SnapshotReport]:
-    keeper = SnapshotKeeper(carrier, runs=False)
-    keeper.give(SnapshotOrders(export=(ORDER,)))
+    worker = SnapshotWorker(carrier, runs=False)
+    worker.give(SnapshotOrders(export=(ORDER,)))
     now = [0.0]
-    keeper._clock = lambda: now[0]
-    code = carry_out(keeper, lambda seconds: now.__setitem__(0, now[0] + seconds))
-    (report,) = keeper.reports()
+    worker._clock = lambda: now[0]
+    code = carry_out(worker, lambda seconds: now.__setitem__(0, now[0] + seconds))
+    (report,) = worker.reports()
     return code, report
 
 
@@ -62,7 +62,7 @@ def test_one_that_is_carried_out_says_what_was_written() -> None:
     ("error", "reason", "attempts"),
     [
         (errors.StateNotFoundError("states[0] names no state."), Reason.STATE_NOT_FOUND, 1),
-        (errors.FormatUnfitError("use Parquet."), Reason.FORMAT_UNSUITABLE, 1),
+        (errors.UnsuitableFormatError("use Parquet."), Reason.FORMAT_UNSUITABLE, 1),
         (errors.ExportExistsError("is of another."), Reason.EXPORT_EXISTS, 1),
         (errors.ExportError("no PySpark."), Reason.EXPORT_FAILED, 1),
         (errors.StateUnreadableError("corrupt."), Reason.STATE_UNREADABLE, 2),
@@ -76,9 +76,9 @@ def test_what_does_not_pass_ends_it_in_its_own_words(error: Exception, reason: R
 
 
 def test_a_format_that_is_none_is_no_order() -> None:
-    keeper = SnapshotKeeper(Scripted(), runs=False)
+    worker = SnapshotWorker(Scripted(), runs=False)
     with pytest.raises(ValueError, match="'Xml' is none of JSONLines, CSV, Parquet"):
-        keeper.give(SnapshotOrders(export=(ExportOrder("mine-1", "a", "mine-1-1", "Xml"),)))
+        worker.give(SnapshotOrders(export=(ExportOrder("mine-1", "a", "mine-1-1", "Xml"),)))
 
 
 # --- which files of a snapshot an operator's state is made of ---
@@ -124,9 +124,9 @@ def fetched(body: bytes | None, path: str, directory: Path) -> bytes:
     store = MemoryStore(Buckets(), "here")
     if body is not None:
         store.put("apps/orders/files/x", body)
-    library = Library(store, "apps/orders")
+    repository = SnapshotRepository(store, "apps/orders")
     file = File("main", path, "files/x", 3, "e")
-    checkpoint_copy.fetch(library, [file], directory, Copiers(1))
+    checkpoint_copy.fetch(repository, [file], directory, Copiers(1))
     return (directory / path).read_bytes()
 
 

@@ -17,11 +17,11 @@ from devcluster.control import free_port
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.driver.agent.agent import Agent
 from tidegate_spark.inside.__main__ import TOKEN_VARIABLE, main, parser, path_of
-from tidegate_spark.inspect.errors import BusyError, LookError, NotThereError
-from tidegate_spark.inspect.figures import LastProgress
+from tidegate_spark.inspect.errors import BusyError, InspectionError, NotThereError
 from tidegate_spark.inspect.http import reply_to
+from tidegate_spark.inspect.last_progress import LastProgress
 from tidegate_spark.inspect.questions import Question, question_of
-from tidegate_spark.inspect.service import Desk
+from tidegate_spark.inspect.service import InspectionService
 from tidegate_spark.process.environment import Environment
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.redaction import Secrets
@@ -40,7 +40,7 @@ class Running:
     asked: list[Question] = field(default_factory=list)
     answer: Callable[[Question], dict[str, Any]] = lambda question: {"query": "main", "rows": []}
 
-    def look(self, target: str) -> Any:
+    def check(self, target: str) -> Any:
         def ask(question: Question) -> dict[str, Any]:
             self.asked.append(question)
             return self.answer(question)
@@ -68,7 +68,7 @@ def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
         "TIDEGATE_STATUS_PORT": str(made.status_port),
         "TIDEGATE_AGENT_TOKEN_FILE": str(tmp_path / "token"),
     }
-    given = commands(look=made.look)
+    given = commands(inspect=made.check)
     agent = Agent(Environment.read(variables), Progress(CONFIG), CollectorRegistry(), given, Secrets())
     agent.start()
     yield made
@@ -85,20 +85,22 @@ def test_a_question_is_answered_to_who_has_the_token(running: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "words"),
+    ("path", "status", "message"),
     [
         ("/v1/state/main/0?limit=x", 400, "limit: is a number from 1 to 1000"),
         ("/v1/windows", 404, "GET /v1/state, /v1/state/<query>"),
         ("/v1/nothing", 404, "GET /v1/progress"),
     ],
 )
-def test_what_can_not_be_answered_is_told_with_the_remedy(running: Running, path: str, status: int, words: str) -> None:
+def test_what_can_not_be_answered_is_told_with_the_remedy(
+    running: Running, path: str, status: int, message: str
+) -> None:
     found, body, _ = running.get(path)
-    assert (found, words in body["error"]) == (status, True)
+    assert (found, message in body["error"]) == (status, True)
     assert running.asked == []
 
 
-def raising(error: LookError) -> Callable[[Question], dict[str, Any]]:
+def raising(error: InspectionError) -> Callable[[Question], dict[str, Any]]:
     def answer(question: Question) -> dict[str, Any]:
         raise error
 
@@ -126,8 +128,8 @@ def test_a_look_that_takes_its_time_holds_up_neither_probes_nor_progress_nor_the
             go.wait(30)
             return {}
 
-    desk = Desk(LastProgress(), lambda: ("main",), Slow)
-    running.answer = desk.ask
+    service = InspectionService(LastProgress(), lambda: ("main",), Slow)
+    running.answer = service.ask
     found: list[int] = []
     first = threading.Thread(target=lambda: found.append(running.get("/v1/state/main/0")[0]), daemon=True)
     first.start()
@@ -143,7 +145,7 @@ def test_a_look_that_takes_its_time_holds_up_neither_probes_nor_progress_nor_the
 
 
 @pytest.mark.parametrize(
-    ("words", "path"),
+    ("message", "path"),
     [
         ("state", "/v1/state"),
         ("state a/b", "/v1/state/a%2Fb"),
@@ -154,8 +156,8 @@ def test_a_look_that_takes_its_time_holds_up_neither_probes_nor_progress_nor_the
         ("sources main", "/v1/sources/main"),
     ],
 )
-def test_the_program_asks_what_its_arguments_say(words: str, path: str) -> None:
-    given = path_of(parser().parse_args(words.split()))
+def test_the_program_asks_what_its_arguments_say(message: str, path: str) -> None:
+    given = path_of(parser().parse_args(message.split()))
     assert given == path
     question_of(given)
 

@@ -77,7 +77,7 @@ def test_names_that_are_no_words_are_quoted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("value.nothing = 3", "value has no 'nothing'; it has n, late, day"),
         ("nothing = 3", "a row has no 'nothing'; it has key, value$"),
@@ -105,8 +105,8 @@ def test_names_that_are_no_words_are_quoted() -> None:
         (" and ".join(["value.n=1"] * 21), "has 21 conditions; 1 to 20"),
     ],
 )
-def test_what_a_filter_can_not_say_is_told_with_how_it_can(text: str, words: str) -> None:
-    with pytest.raises(BadQuestionError, match=f"^filter: .*{words}"):
+def test_what_a_filter_can_not_say_is_told_with_how_it_can(text: str, message: str) -> None:
+    with pytest.raises(BadQuestionError, match=f"^filter: .*{message}"):
         conditions_of_filter(text, FLIGHTS)
 
 
@@ -137,7 +137,7 @@ def test_a_window_in_the_key_is_an_object_in_the_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "schema", "words"),
+    ("text", "schema", "message"),
     [
         ("AA", FLIGHTS, r"has 2 columns \(carrier, route\): say"),
         ('{"carier": "AA"}', FLIGHTS, "key has no 'carier'; it has carrier, route"),
@@ -148,8 +148,8 @@ def test_a_window_in_the_key_is_an_object_in_the_object() -> None:
         ("x", struct(key=struct(n="long")), "key.n is of type long, and 'x' is none"),
     ],
 )
-def test_what_is_no_key_is_told_with_what_is(text: str, schema: dict[str, Any], words: str) -> None:
-    with pytest.raises(BadQuestionError, match=f"^key: .*{words}"):
+def test_what_is_no_key_is_told_with_what_is(text: str, schema: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadQuestionError, match=f"^key: .*{message}"):
         conditions_of_key(text, schema)
 
 

@@ -47,7 +47,7 @@ def test_a_path_that_is_not_there_is_told_with_those_that_are(path: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "message"),
     [
         ("/v1/state/main/x", "<operator>: is a number.*'x'"),
         ("/v1/state/main/0?limit=0", "limit: is a number from 1 to 1000, not '0'"),
@@ -71,8 +71,8 @@ def test_a_path_that_is_not_there_is_told_with_those_that_are(path: str) -> None
         ("/v1/state/main/0?key=" + "a" * 9000, "the question: has 9021 characters"),
     ],
 )
-def test_what_can_not_be_meant_is_told_with_the_parameter_and_the_remedy(path: str, words: str) -> None:
-    with pytest.raises(BadQuestionError, match=words) as error:
+def test_what_can_not_be_meant_is_told_with_the_parameter_and_the_remedy(path: str, message: str) -> None:
+    with pytest.raises(BadQuestionError, match=message) as error:
         question_of(path)
     assert error.value.status == 400
 

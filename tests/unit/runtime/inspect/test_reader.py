@@ -13,7 +13,7 @@ from tidegate_spark.inspect import checkpoint_logs, reader, state_frames
 from tidegate_spark.inspect.checkpoint_logs import At
 from tidegate_spark.inspect.errors import BadQuestionError, NotYetError, TooSlowError, UnavailableError, UnreadableError
 from tidegate_spark.inspect.questions import Operators, Rows, Windows
-from tidegate_spark.inspect.reader import Looker
+from tidegate_spark.inspect.reader import CheckpointReader
 from tidegate_spark.snapshots.checkpoint.checkpoint import MissingFileError
 
 Texts = tuple[str | None, str | None]
@@ -73,7 +73,7 @@ class Pretended:
         pieces = SimpleNamespace(partitions=self.partitions, getNumPartitions=lambda: len(self.partitions))
         return SimpleNamespace(rdd=pieces, schema=SimpleNamespace(jsonValue=lambda: SCHEMA))
 
-    def look_at(self, files: object, query: str) -> At:
+    def read_batch(self, files: object, query: str) -> At:
         self.looked.append(self.batch)
         if self.batch is None:
             raise NotYetError("nothing yet")
@@ -81,14 +81,14 @@ class Pretended:
 
     def answer(self, question: Operators | Rows | Windows) -> dict[str, Any]:
         spark: Any = SimpleNamespace(sparkContext=self.context)
-        return Looker(spark, lambda: {"main": "s3a://b/main"}, lambda: self.now).answer(question)
+        return CheckpointReader(spark, lambda: {"main": "s3a://b/main"}, lambda: self.now).answer(question)
 
 
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> Pretended:
     made = Pretended([[(f'{{"k":{10 * p + n}}}', f'{{"value":{{"n":{n}}}}}') for n in range(3)] for p in range(8)])
     monkeypatch.setattr(reader, "Files", lambda spark, root: root)
-    monkeypatch.setattr(checkpoint_logs, "look_at", made.look_at)
+    monkeypatch.setattr(checkpoint_logs, "read_batch", made.read_batch)
     monkeypatch.setattr(checkpoint_logs, "newest_batch", lambda files: made.batch)
     monkeypatch.setattr(state_frames, "Sessions", lambda spark: SimpleNamespace(of=lambda at: spark))
     monkeypatch.setattr(reader, "Sessions", lambda spark: SimpleNamespace(of=lambda at: spark))
@@ -183,8 +183,8 @@ def test_a_look_that_read_nothing_in_its_time_says_what_helps_that_was_not_asked
         spark.answer(question)
     said = str(slow.value)
     assert f"nothing was read within {question.seconds} s" in said
-    assert [words for words in helps if words not in said] == [], said
-    assert [words for words in helps_not if words in said] == [], said
+    assert [message for message in helps if message not in said] == [], said
+    assert [message for message in helps_not if message in said] == [], said
 
 
 def test_a_look_that_had_no_time_for_a_single_job_says_the_same(

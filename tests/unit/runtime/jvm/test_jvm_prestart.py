@@ -135,9 +135,9 @@ def world(tmp_path: Path) -> Iterator[World]:
 def test_the_jvm_gets_this_processs_settings_and_credentials_and_no_secret_on_its_command_line(world: World) -> None:
     world.keep()
     ahead = world.begun()
-    told, variables = json.loads(world.read("told"))
+    reported, variables = json.loads(world.read("told"))
     settings = sparkconf.build_spark_conf(CONFIG, world.environment, "this-process")
-    assert told == [w for k, v in settings.items() for w in ("--conf", f"{k}={v}")] + ["pyspark-shell"]
+    assert reported == [w for k, v in settings.items() for w in ("--conf", f"{k}={v}")] + ["pyspark-shell"]
     assert settings[sparkconf.PROCESS] == "this-process"
     assert (variables[ACCESS_KEY], variables[SECRET_KEY]) == ("access", SECRET)
     assert variables["TIDEGATE_LINEAGE"] == "3"
@@ -161,8 +161,8 @@ def test_the_jvm_has_what_the_script_asked_for_in_the_process_before(world: Worl
     last_script.keep(str(world.folder / "work"), Asked({"spark.serializer": "x.Own"}, {"TZ": "UTC", "PATH": None}))
     world.keep()
     ahead = world.begun()
-    told, variables = json.loads(world.read("told"))
-    assert "spark.serializer=x.Own" in told
+    reported, variables = json.loads(world.read("told"))
+    assert "spark.serializer=x.Own" in reported
     assert (variables["TZ"], "PATH" in variables) == ("UTC", False)
     # One that the script asks for nothing any more is another one.
     wanted = world.digest()
@@ -353,11 +353,11 @@ def test_a_jvm_of_other_credentials_is_ended_before_another_one_is_started(
     running: list[bool] = []
     original = pyspark.launch_gateway
 
-    def look(*arguments: Any, **named: Any) -> Gateway:
+    def check(*arguments: Any, **named: Any) -> Gateway:
         running.append(world.runs())
         return original(*arguments, **named)
 
-    monkeypatch.setattr(launching, "launch_gateway", look)
+    monkeypatch.setattr(launching, "launch_gateway", check)
     launch(world, ahead)
     assert (pyspark.attached, pyspark.started, running) == ([], 1, [False])
 
@@ -365,7 +365,7 @@ def test_a_jvm_of_other_credentials_is_ended_before_another_one_is_started(
 def test_a_jvm_is_on_its_way_before_pyspark_is_imported() -> None:
     code = "import sys, tidegate_spark.driver.start, tidegate_spark.jvm.jvm_prestart; print('pyspark' in sys.modules)"
     sources = str(Path(tidegate_spark.__file__).parents[1])
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-S", "-c", code], env={"PYTHONPATH": sources}, capture_output=True, text=True, check=True
     )
-    assert told.stdout == "False\n"
+    assert reported.stdout == "False\n"

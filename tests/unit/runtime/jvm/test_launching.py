@@ -62,8 +62,10 @@ def test_the_script_starts_the_jvm_with_the_same_words_and_variables_and_argumen
     script = tmp_path / "script"
     script.write_text(text)
     script.chmod(0o700)
-    told = subprocess.run(["spark-submit", "--conf", "a=new"], executable=script, check=True, stdout=subprocess.PIPE)
-    assert json.loads(told.stdout) == [[*JAVA, SUBMIT, "--conf", "a=new"], "by 'a' script"]
+    reported = subprocess.run(
+        ["spark-submit", "--conf", "a=new"], executable=script, check=True, stdout=subprocess.PIPE
+    )
+    assert json.loads(reported.stdout) == [[*JAVA, SUBMIT, "--conf", "a=new"], "by 'a' script"]
     assert script_of(["bash", "spark-submit"], {}, {}) == ""
 
 

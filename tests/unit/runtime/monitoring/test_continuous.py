@@ -33,19 +33,19 @@ class Driver:
         self.progress.query_started("events")
         self.progress.query_started("events", self.newest)
 
-    def look(self, newest: int, seconds: float = 1.0) -> QueryReport:
+    def check(self, newest: int, seconds: float = 1.0) -> QueryReport:
         """Let epochs be committed, and time go by, then look."""
         self.newest, self.now = newest, self.now + seconds
-        self._epochs.look(self.active)
+        self._epochs.check(self.active)
         [query] = self.progress.report().queries
         return query
 
 
 def test_a_query_is_ready_and_has_committed_by_its_epochs() -> None:
     driver = Driver()
-    driver.look(-1)
+    driver.check(-1)
     assert not driver.progress.ready
-    query = driver.look(1, 4.0)
+    query = driver.check(1, 4.0)
     assert driver.progress.ready
     assert (query.batch_id, query.committed, query.continuous) == (1, 2, True)
     assert (query.batch_duration_ms, query.last_commit_time, driver.progress.commits) == (2000, 105.0, 2)
@@ -53,15 +53,15 @@ def test_a_query_is_ready_and_has_committed_by_its_epochs() -> None:
 
 def test_epochs_of_before_are_not_counted_and_none_is_counted_twice() -> None:
     driver = Driver(begun=7)
-    assert driver.look(7).committed == 0
+    assert driver.check(7).committed == 0
     for _ in range(3):
-        query = driver.look(9)
+        query = driver.check(9)
     assert (query.batch_id, query.committed, driver.progress.commits) == (9, 2, 2)
 
 
 def test_what_cannot_be_had_is_said_at_the_start() -> None:
     driver = Driver()
-    driver.look(-1)
+    driver.check(-1)
     [notice] = driver.progress.report().notices
     assert (notice.reason, notice.warning) == (Reason.CONTINUOUS_TRIGGER, True)
     assert "Query 'events' has a continuous trigger" in notice.message
@@ -70,21 +70,21 @@ def test_what_cannot_be_had_is_said_at_the_start() -> None:
 
 def test_a_query_with_batches_is_left_to_spark() -> None:
     driver = Driver(continuous=False)
-    query = driver.look(5)
+    query = driver.check(5)
     assert (query.committed, query.continuous, driver.progress.report().notices) == (0, False, ())
 
 
 def test_a_query_that_is_started_again_with_batches_is_continuous_no_more() -> None:
     driver = Driver()
-    driver.look(3)
+    driver.check(3)
     driver.continuous = False
     driver.start("run-2")
-    assert not driver.look(3).continuous
+    assert not driver.check(3).continuous
 
 
 def test_a_query_that_is_started_again_goes_on_counting() -> None:
     driver = Driver()
-    driver.look(3)
+    driver.check(3)
     driver.start("run-2")
-    assert driver.look(3).committed == 4
-    assert (driver.look(5).committed, driver.progress.commits) == (6, 6)
+    assert driver.check(3).committed == 4
+    assert (driver.check(5).committed, driver.progress.commits) == (6, 6)

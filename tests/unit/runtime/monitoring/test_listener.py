@@ -76,8 +76,8 @@ class Driver:
 
 def figures_of(batch: int) -> str:
     operator = {"numRowsTotal": 9, "customMetrics": {"rocksdbSstFileSize": 77}}
-    told = {"name": "counts", "batchId": batch, "timestamp": "2026-01-01T00:00:00.000Z", "numInputRows": 5}
-    return json.dumps({**told, "batchDuration": 250, "stateOperators": [operator], "sources": []})
+    reported = {"name": "counts", "batchId": batch, "timestamp": "2026-01-01T00:00:00.000Z", "numInputRows": 5}
+    return json.dumps({**reported, "batchDuration": 250, "stateOperators": [operator], "sources": []})
 
 
 def test_all_figures_of_a_batch_are_taken_from_one_text() -> None:
@@ -97,11 +97,16 @@ def test_messages_are_no_rows_of_input_unless_there_is_nothing_else_to_read() ->
         "endOffset": {"logOffset": 1},
     }
     control = {"numInputRows": 40, "inputRowsPerSecond": 80.0, "endOffset": {SOURCE: 40}}
-    told = {"batchId": 1, "timestamp": "2026-01-01T00:00:00.000Z", "numInputRows": 42, "processedRowsPerSecond": 84.0}
-    both = read_commit({**told, "sources": [files, control]})
+    reported = {
+        "batchId": 1,
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "numInputRows": 42,
+        "processedRowsPerSecond": 84.0,
+    }
+    both = read_commit({**reported, "sources": [files, control]})
     assert (both.input_rows, both.input_rows_per_second, both.processed_rows_per_second) == (2, 0.0, 4.0)
     assert both.control == 40
-    alone = read_commit({**told, "sources": [control]})
+    alone = read_commit({**reported, "sources": [control]})
     assert (alone.input_rows, alone.processed_rows_per_second) == (42, 84.0)
 
 
@@ -159,5 +164,5 @@ def test_an_agent_that_does_not_tell_of_failures_is_understood() -> None:
     driver.starts("r1")
     text = to_json(driver.progress.report())
     assert '"failed":false' in text
-    told: Any = from_json(AgentReport, text.replace(',"failed":false', ""))
-    assert told.queries[0].failed is False
+    reported: Any = from_json(AgentReport, text.replace(',"failed":false', ""))
+    assert reported.queries[0].failed is False

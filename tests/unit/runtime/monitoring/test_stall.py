@@ -4,15 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate_spark.monitoring.stall import Look, StallDetector
+from tidegate_spark.monitoring.stall import QuerySample, StallDetector
 
-BUSY = Look(batch_under_way=True, lag_rows=-1, between_triggers=False, tasks_finished=frozenset({(3, 7)}), last_batch=4)
+BUSY = QuerySample(
+    batch_under_way=True, lag_rows=-1, between_triggers=False, tasks_finished=frozenset({(3, 7)}), last_batch=4
+)
 IDLE = replace(BUSY, batch_under_way=False, between_triggers=True)
 
 
-def after(detector: StallDetector, *looks: Look, every: float = 10.0, up: bool = True) -> float:
+def after(detector: StallDetector, *checks: QuerySample, every: float = 10.0, up: bool = True) -> float:
     """Return the seconds without progress at the last of the looks."""
-    return [detector.look("q", look, number * every, up) for number, look in enumerate(looks)][-1]
+    return [detector.check("q", check, number * every, up) for number, check in enumerate(checks)][-1]
 
 
 def test_a_batch_without_a_finished_task_is_stalled_after_the_timeout() -> None:
@@ -30,7 +32,7 @@ def test_a_batch_without_a_finished_task_is_stalled_after_the_timeout() -> None:
         replace(BUSY, last_batch=5),
     ],
 )
-def test_a_finished_task_another_stage_or_a_commit_is_progress(progress: Look) -> None:
+def test_a_finished_task_another_stage_or_a_commit_is_progress(progress: QuerySample) -> None:
     assert after(StallDetector(30), BUSY, BUSY, BUSY, progress) == 0
 
 
@@ -50,7 +52,7 @@ def test_a_query_that_asks_its_sources_and_knows_of_no_rows_is_not_stalled(lag: 
 def test_while_a_dependency_is_down_the_time_does_not_run() -> None:
     detector = StallDetector(30)
     assert after(detector, *[BUSY] * 9, up=False) == 0
-    assert detector.look("q", BUSY, 90, True) == 10
+    assert detector.check("q", BUSY, 90, True) == 10
 
 
 def test_a_timeout_of_zero_never_stalls() -> None:
@@ -61,4 +63,4 @@ def test_a_query_that_was_started_again_begins_anew() -> None:
     detector = StallDetector(30)
     after(detector, BUSY, BUSY)
     detector.forget("q")
-    assert detector.look("q", BUSY, 100, True) == 0
+    assert detector.check("q", BUSY, 100, True) == 0

@@ -51,7 +51,7 @@ class Spark:
         """Have the watch look for so long."""
         for _ in range(seconds // 5):
             self.now += 5.0
-            self._watch.look()
+            self._watch.check()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ def lost(kind: str, **parameters: str) -> Link:
 
 
 @pytest.mark.parametrize(
-    ("link", "words"),
+    ("link", "message"),
     [
         (
             lost("PARTITION_OFFSET_CHANGED", topicPartition="web-orders-3", prevOffset="120", newOffset="7"),
@@ -52,12 +52,12 @@ def lost(kind: str, **parameters: str) -> Link:
         (lost("PARTITION_OFFSET_CHANGED"), "Spark's error condition is KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED"),
     ],
 )
-def test_the_message_names_topic_partition_and_offsets(link: Link, words: str) -> None:
+def test_the_message_names_topic_partition_and_offsets(link: Link, message: str) -> None:
     failure = faults.classify((STREAM, link, OUT_OF_RANGE))
     assert failure.reason is Reason.SOURCE_DATA_LOST
     assert failure.exception == STATE_EXCEPTION
     assert failure.message.startswith("A source no longer has records that the application has to read next: ")
-    assert words in failure.message
+    assert message in failure.message
 
 
 def test_what_a_function_for_batches_could_not_read_is_found_in_the_text_of_its_exception() -> None:

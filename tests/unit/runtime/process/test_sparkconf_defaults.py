@@ -64,8 +64,8 @@ def test_hooks_that_executors_have_of_their_own_are_left_in_place() -> None:
 
 
 def test_spark_in_one_process_listens_on_loopback_alone_and_makes_its_secret_up() -> None:
-    told = {"spark.authenticate": "true", "spark.authenticate.secret.file": SPARK_SECRET_FILE}
-    own = dataclasses.replace(CONFIG, spark_conf=told)
+    reported = {"spark.authenticate": "true", "spark.authenticate.secret.file": SPARK_SECRET_FILE}
+    own = dataclasses.replace(CONFIG, spark_conf=reported)
     conf = build_spark_conf(own, Environment.read({"TIDEGATE_POD_IP": "10.0.0.7", "TIDEGATE_MASTER": "local[2]"}), "p")
     assert (conf["spark.driver.bindAddress"], conf["spark.driver.host"]) == ("127.0.0.1", "127.0.0.1")
     assert (conf["spark.authenticate"], "spark.authenticate.secret.file" in conf) == ("true", False)

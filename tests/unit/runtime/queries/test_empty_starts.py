@@ -17,7 +17,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.progress import Commit, Progress
 from tidegate_spark.queries.empty_starts import EmptyStarts, why_empty
 from tidegate_spark.snapshots.lineages import upgrade_pin
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.memory_store import Buckets, MemoryStore
 from tidegate_testing.snapshot_scenes import Scene
@@ -50,29 +50,29 @@ class World:
     """An application's storage, and its driver."""
 
     def __init__(self, **config: Any) -> None:
-        self.library = Library(MemoryStore(Buckets(), "here"), "apps/orders")
+        self.repository = SnapshotRepository(MemoryStore(Buckets(), "here"), "apps/orders")
         self.config = driver_config("app", "main.py", PLACE, **config)
         self.progress = Progress(self.config)
 
     def put(self, directory: str) -> None:
         for path in ("metadata", "commits/0"):
-            self.library.store.put(self.library.lineage_key(1, directory, path), b"v1")
+            self.repository.store.put(self.repository.lineage_key(1, directory, path), b"v1")
 
     def start(self, name: str = "newest") -> str:
-        return EmptyStarts(self.config, lambda: self.library, self.progress).start(name, "because")
+        return EmptyStarts(self.config, lambda: self.repository, self.progress).start(name, "because")
 
     def go_on(self, name: str = "newest") -> str:
-        return EmptyStarts(self.config, lambda: self.library, self.progress).go_on(name)
+        return EmptyStarts(self.config, lambda: self.repository, self.progress).go_on(name)
 
     @property
     def directories(self) -> set[str]:
-        root = self.library.lineage_key(1) + "/"
-        return {entry.key[len(root) :].partition("/")[0] for entry in self.library.store.list(root)}
+        root = self.repository.lineage_key(1) + "/"
+        return {entry.key[len(root) :].partition("/")[0] for entry in self.repository.store.list(root)}
 
 
 def test_each_start_has_a_checkpoint_of_its_own_and_is_announced() -> None:
     world = World()
-    empty = EmptyStarts(world.config, lambda: world.library, world.progress)
+    empty = EmptyStarts(world.config, lambda: world.repository, world.progress)
     first, second = empty.start("newest", "because"), empty.start("newest", "because")
     assert first != second
     assert {directory_of_query(each) for each in (first, second)} == {"newest"}
@@ -95,11 +95,11 @@ def test_a_checkpoint_that_an_upgrade_goes_back_to_stays_until_its_pin_is_dispos
     pinned, between, last = (start_directory("newest", number) for number in (7, 8, 9))
     for directory in (pinned, between, last):
         world.put(directory)
-    note = world.library.key("upgrades", "up-1.json")
-    world.library.store.put(note, json.dumps({"lineage": 1, "batches": {pinned: 0}}).encode())
+    note = world.repository.key("upgrades", "up-1.json")
+    world.repository.store.put(note, json.dumps({"lineage": 1, "batches": {pinned: 0}}).encode())
     world.start()
     assert world.directories == {pinned, last}
-    world.library.store.delete([note])
+    world.repository.store.delete([note])
     world.start()
     assert world.directories == {last}
 
@@ -107,7 +107,7 @@ def test_a_checkpoint_that_an_upgrade_goes_back_to_stays_until_its_pin_is_dispos
 def test_a_store_that_does_not_answer_keeps_no_query_from_starting() -> None:
     world = World()
 
-    def fail() -> Library:
+    def fail() -> SnapshotRepository:
         raise OSError("no answer")
 
     assert EmptyStarts(world.config, fail, world.progress).start("newest", "because").startswith(f"newest{EMPTY_START}")
@@ -156,7 +156,7 @@ def test_a_query_that_starts_empty_is_in_a_snapshot_only_where_there_is_no_other
 
 
 def batches_of(world: World) -> dict[str, int]:
-    return upgrade_pin.order_of(world.library, "up-1", 1).exact
+    return upgrade_pin.order_of(world.repository, "up-1", 1).exact
 
 
 def test_what_a_query_that_starts_empty_has_of_before_is_kept_beside_one_that_continues() -> None:
@@ -189,7 +189,7 @@ def test_a_note_that_could_not_be_taken_back_ends_with_the_next_batch() -> None:
     world.put("newest")
     world.put("main")
     world.start()
-    world.library.store.put(world.library.lineage_key(1, "newest", "commits/1"), b"v1")
+    world.repository.store.put(world.repository.lineage_key(1, "newest", "commits/1"), b"v1")
     assert batches_of(world) == {"main": 0, "newest": 1}
 
 

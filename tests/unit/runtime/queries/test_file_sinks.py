@@ -44,15 +44,15 @@ def test_the_batches_after_the_last_one_are_taken_back_the_newest_first(
 
 
 @pytest.mark.parametrize(
-    ("names", "last", "words"),
+    ("names", "last", "message"),
     [
         (log("9.compact", 10), 7, "batch 0 is not in it"),
         (log("9.compact", 10, "19.compact", 20), 12, "batch 11 is not in it"),
         (log(0, 1, 2), -1, "another lineage"),
     ],
 )
-def test_a_log_that_would_not_be_whole_without_them_is_left_as_it_is(names: list[str], last: int, words: str) -> None:
-    with pytest.raises(SinkRefusedError, match=words):
+def test_a_log_that_would_not_be_whole_without_them_is_left_as_it_is(names: list[str], last: int, message: str) -> None:
+    with pytest.raises(SinkRefusedError, match=message):
         to_remove(names, last)
 
 
@@ -74,7 +74,7 @@ def test_which_queries_write_files(
 
 
 @pytest.mark.parametrize(
-    ("fields", "looks"),
+    ("fields", "checks"),
     [
         ({}, False),
         ({"lineage": 2}, True),
@@ -85,8 +85,8 @@ def test_which_queries_write_files(
     ],
     ids=["first lineage", "rolled back", "fork", "fork that takes the other's place", "fork, rolled back", "rehearsal"],
 )
-def test_a_sinks_memory_is_looked_at_where_batch_numbers_may_come_again(fields: dict[str, Any], looks: bool) -> None:
-    assert may_know_other_batches(driver_config("orders", "local:///main.py", PLACE, **fields), 1) is looks
+def test_a_sinks_memory_is_looked_at_where_batch_numbers_may_come_again(fields: dict[str, Any], checks: bool) -> None:
+    assert may_know_other_batches(driver_config("orders", "local:///main.py", PLACE, **fields), 1) is checks
 
 
 def test_who_takes_anothers_place_long_after_it_began_does_not_touch_that_ones_batches() -> None:

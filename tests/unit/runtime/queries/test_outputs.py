@@ -5,9 +5,15 @@ from typing import Any
 import pytest
 
 from tidegate_spark.contract.protocol import Storage
-from tidegate_spark.queries.sinks.output_registry import ORIGIN_FILE, OUTPUTS_FILE, OutputBook, read_outputs, take_along
+from tidegate_spark.queries.sinks.output_registry import (
+    ORIGIN_FILE,
+    OUTPUTS_FILE,
+    OutputRegistry,
+    read_outputs,
+    take_along,
+)
 from tidegate_spark.queries.sinks.outputs import Output, Outputs, is_same, output_of, refusal
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 
@@ -82,59 +88,61 @@ class Places:
         self.buckets = Buckets()
         self.requests: list[Call] = []
 
-    def library(self, app: str) -> Library:
-        return Library(MemoryStore(self.buckets, "here", self.requests.append), f"apps/{app}", lambda seconds: None)
+    def repository(self, app: str) -> SnapshotRepository:
+        return SnapshotRepository(
+            MemoryStore(self.buckets, "here", self.requests.append), f"apps/{app}", lambda seconds: None
+        )
 
-    def book(self, app: str, original: Outputs | None = None, **fields: Any) -> OutputBook:
+    def registry(self, app: str, original: Outputs | None = None, **fields: Any) -> OutputRegistry:
         config = driver_config(app, "local:///main.py", Storage(f"s3://here/apps/{app}"), **fields)
-        return OutputBook(config, lambda: self.library(app), original)
+        return OutputRegistry(config, lambda: self.repository(app), original)
 
 
 def test_a_fork_takes_along_where_its_original_writes_and_does_not_write_there() -> None:
     places = Places()
-    assert places.book("orders", program="f00d").refusal_of("decisions", TOPIC) == ""
-    take_along(places.library("orders"), places.library("variant"))
-    original = read_outputs(places.library("variant"), ORIGIN_FILE)
+    assert places.registry("orders", program="f00d").refusal_of("decisions", TOPIC) == ""
+    take_along(places.repository("orders"), places.repository("variant"))
+    original = read_outputs(places.repository("variant"), ORIGIN_FILE)
     assert original == Outputs("s3://here/apps/orders", "f00d", {"decisions": TOPIC})
-    fork = places.book("variant", original)
+    fork = places.registry("variant", original)
     assert "where query 'decisions' of" in fork.refusal_of("decisions", TOPIC)
-    assert read_outputs(places.library("variant"), OUTPUTS_FILE) is None
+    assert read_outputs(places.repository("variant"), OUTPUTS_FILE) is None
     other = Output("kafka", "decisions-b", ("a:9092",))
     assert fork.refusal_of("decisions", other) == ""
-    noted = read_outputs(places.library("variant"), OUTPUTS_FILE)
+    noted = read_outputs(places.repository("variant"), OUTPUTS_FILE)
     assert noted is not None
     assert noted.queries == {"decisions": other}
 
 
 def test_all_queries_of_a_process_are_noted_and_what_is_noted_is_not_written_again() -> None:
     places = Places()
-    book = places.book("orders")
+    book = places.registry("orders")
     for name, output in [("decisions", TOPIC), ("told", FUNCTION), ("decisions", TOPIC), ("shown", None)]:
         assert book.refusal_of(name, output) == ""
-    noted = read_outputs(places.library("orders"), OUTPUTS_FILE)
+    noted = read_outputs(places.repository("orders"), OUTPUTS_FILE)
     assert noted is not None
     assert noted.queries == {"decisions": TOPIC, "told": FUNCTION}
     assert len([call for call in places.requests if call.verb == "put" and call.done]) == 2
 
 
 def test_a_store_that_does_not_answer_keeps_nothing_from_starting() -> None:
-    def no_answer() -> Library:
+    def no_answer() -> SnapshotRepository:
         raise ConnectionError("no answer")
 
     config = driver_config("orders", "local:///main.py", Storage("s3://here/apps/orders"))
-    assert OutputBook(config, no_answer).refusal_of("decisions", TOPIC) == ""
+    assert OutputRegistry(config, no_answer).refusal_of("decisions", TOPIC) == ""
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b"no JSON"])
 def test_a_note_that_can_not_be_read_says_nothing(text: bytes) -> None:
     places = Places()
-    origin = places.library("orders")
+    origin = places.repository("orders")
     origin.store.put(origin.key(OUTPUTS_FILE), text)
-    take_along(origin, places.library("variant"))
-    assert read_outputs(places.library("variant"), ORIGIN_FILE) is None
+    take_along(origin, places.repository("variant"))
+    assert read_outputs(places.repository("variant"), ORIGIN_FILE) is None
 
 
 def test_an_application_without_a_note_leaves_none() -> None:
     places = Places()
-    take_along(places.library("orders"), places.library("variant"))
-    assert read_outputs(places.library("variant"), ORIGIN_FILE) is None
+    take_along(places.repository("orders"), places.repository("variant"))
+    assert read_outputs(places.repository("variant"), ORIGIN_FILE) is None

@@ -42,31 +42,31 @@ class World:
 
     def __init__(self, files: Iterable[str] = (), **config: Any) -> None:
         self.files, self.buckets = set(files), Buckets()
-        self.library = AppObjects(MemoryStore(self.buckets, "here"), "apps/orders")
-        self.told: list[tuple[str, str, bool]] = []
+        self.repository = AppObjects(MemoryStore(self.buckets, "here"), "apps/orders")
+        self.reported: list[tuple[str, str, bool]] = []
         self.config = driver_config("app", "main.py", PLACE, **config)
 
     def put(self, lineage: int, path: str, text: str = "") -> None:
-        self.library.store.put(self.library.lineage_key(lineage, "main", path), text.encode())
+        self.repository.store.put(self.repository.lineage_key(lineage, "main", path), text.encode())
 
     def judge(self, cleaning: Cleaning = DELETE) -> str:
-        told = SourceCleaning(
+        reported = SourceCleaning(
             self.config,
-            lambda: self.library,
+            lambda: self.repository,
             self.files.__contains__,
-            lambda reason, message, warning: self.told.append((reason, message, warning)),
+            lambda reason, message, warning: self.reported.append((reason, message, warning)),
         )
-        return told.judge("main", cleaning)
+        return reported.judge("main", cleaning)
 
     @property
     def reasons(self) -> list[str]:
-        return [reason for reason, _, _ in self.told]
+        return [reason for reason, _, _ in self.reported]
 
 
 def test_what_cleaning_means_is_said_when_a_query_begins() -> None:
     world = World()
     assert world.judge() == ""
-    [(reason, message, warning)] = world.told
+    [(reason, message, warning)] = world.reported
     assert (reason, warning) == (Reason.SOURCE_FILES_CLEANED, True)
     assert "cleanSource 'delete': Spark deletes a file after its batch" in message
 
@@ -76,7 +76,7 @@ def test_it_is_not_said_again_at_each_restart() -> None:
     for batch in range(3):
         world.put(1, f"commits/{batch}")
     world.judge()
-    assert world.told == []
+    assert world.reported == []
 
 
 def test_it_is_said_at_each_upgrade_which_may_be_rolled_back() -> None:
@@ -90,7 +90,7 @@ def test_it_is_said_at_each_upgrade_which_may_be_rolled_back() -> None:
 def test_a_rehearsal_refuses_what_would_clean_up_in_spite_of_it() -> None:
     world = World(rehearsal=Rehearsal(3, 60))
     assert "a rehearsal must not remove the application's input" in world.judge()
-    assert world.told == []
+    assert world.reported == []
 
 
 def rolled_back(files: Iterable[str], **config: Any) -> World:
@@ -109,7 +109,7 @@ def rolled_back(files: Iterable[str], **config: Any) -> World:
 def test_files_that_a_rollback_cannot_read_again_are_named() -> None:
     world = rolled_back({"s3a://in/e"})
     world.judge()
-    (reason, message, warning), _ = world.told
+    (reason, message, warning), _ = world.reported
     assert (reason, warning) == (Reason.SOURCE_FILES_MISSING, True)
     assert (
         "2 files that the version read before its rollback are gone (cleanSource): s3a://in/c, s3a://in/d." in message
@@ -120,7 +120,7 @@ def test_files_that_a_rollback_cannot_read_again_are_named() -> None:
 def test_where_archived_files_are_is_said() -> None:
     world = rolled_back({})
     world.judge(ARCHIVE)
-    assert "Put them back from s3a://in/archive, and they are read" in world.told[0][1]
+    assert "Put them back from s3a://in/archive, and they are read" in world.reported[0][1]
 
 
 def test_nothing_is_missed_where_every_file_is_there() -> None:
@@ -133,7 +133,7 @@ def test_files_are_looked_for_once() -> None:
     world = rolled_back({})
     world.put(2, "commits/2")
     world.judge()
-    assert world.told == []
+    assert world.reported == []
 
 
 def test_a_log_that_was_merged_says_what_is_behind_a_position() -> None:

@@ -35,13 +35,13 @@ def state(key: list[dict[str, Any]], value: list[dict[str, Any]], name: str = AG
 
 def judged(before: Columns, now: Columns, **more: bool) -> tuple[str, list[str]]:
     """Return why the query must not start, and of what people are told."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def notice(reason: str, message: str, warning: bool) -> None:
         assert (reason, warning) == (Reason.STATE_SCHEMA, True)
-        told.append(message)
+        reported.append(message)
 
-    return verdict("sales", differences(0, before, now, **more), notice), told
+    return verdict("sales", differences(0, before, now, **more), notice), reported
 
 
 COUNT = of("count")
@@ -68,9 +68,9 @@ COUNT = of("count")
     ],
 )
 def test_columns_that_change_places_are_refused(before: Columns, now: Columns) -> None:
-    why, told = judged(before, now)
+    why, reported = judged(before, now)
     assert "Spark would read one for another" in why
-    assert told == []
+    assert reported == []
 
 
 def test_both_orders_are_named() -> None:
@@ -90,10 +90,10 @@ def test_both_orders_are_named() -> None:
     ],
 )
 def test_a_column_with_another_name_is_said_and_starts(before: Columns, now: Columns) -> None:
-    why, told = judged(before, now)
+    why, reported = judged(before, now)
     assert why == ""
-    assert len(told) == 1
-    assert "Query 'sales'" in told[0]
+    assert len(reported) == 1
+    assert "Query 'sales'" in reported[0]
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ class Files(dict[str, bytes]):
 
 
 def metadata(version: int, store: dict[str, Any]) -> bytes:
-    told = {"operatorInfo": {"operatorId": 0, "operatorName": AGGREGATION}, "stateStoreInfo": [store]}
-    return f"v{version}\n{json.dumps(told)}".encode()
+    reported = {"operatorInfo": {"operatorId": 0, "operatorName": AGGREGATION}, "stateStoreInfo": [store]}
+    return f"v{version}\n{json.dumps(reported)}".encode()
 
 
 def test_a_schema_is_at_its_place_or_where_the_newest_metadata_names_the_newest() -> None:

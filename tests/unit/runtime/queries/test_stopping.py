@@ -24,12 +24,12 @@ POLLING = Position(False, ("sleep", *RUN))
 
 def test_a_thread_that_waits_to_plan_a_batch_is_let_go_on() -> None:
     assert PLANNING.begins_batch
-    assert not PLANNING.ends_if_told
+    assert not PLANNING.ends_if_asked
 
 
 @pytest.mark.parametrize("position", [AFTER_BATCH, ENDING, BETWEEN_TRIGGERS])
 def test_a_thread_that_is_past_its_batch_ends_when_told(position: Position) -> None:
-    assert position.ends_if_told
+    assert position.ends_if_asked
     assert not position.begins_batch
 
 
@@ -40,7 +40,7 @@ def test_a_thread_on_its_way_out_is_not_mistaken_for_one_that_begins_a_batch() -
 
 
 def test_a_running_batch_is_waited_for() -> None:
-    assert not INSIDE_BATCH.ends_if_told
+    assert not INSIDE_BATCH.ends_if_asked
     assert not INSIDE_BATCH.begins_batch
     assert not INSIDE_BATCH.polls_for_data
 

@@ -25,7 +25,7 @@ def table(
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("found", "message"),
     [
         (table(), ""),
         (table(lasts=True), ""),
@@ -39,10 +39,10 @@ def table(
         (table("iceberg", "", lasts=True), ""),
     ],
 )
-def test_a_table_is_refused_that_would_not_outlast_the_driver(found: Table, words: str) -> None:
+def test_a_table_is_refused_that_would_not_outlast_the_driver(found: Table, message: str) -> None:
     said = refusal(found, lambda location: location.startswith("file:"))
-    assert words in said
-    assert bool(said) == bool(words)
+    assert message in said
+    assert bool(said) == bool(message)
     assert not said or "spark_catalog.default.events" in said
 
 

@@ -15,7 +15,7 @@ from tidegate_spark.queries.queries import Queries, QueryRefusedError
 from tidegate_spark.queries.unnamed.naming import UndecidedError, digest_of, name_of, plain_location
 from tidegate_spark.queries.unnamed.registry import UnnamedQueries
 from tidegate_spark.snapshots.lineages import upgrade_pin
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.restore import Origin, Target, restore
 from tidegate_spark.snapshots.service.order_faults import trouble_of
 from tidegate_spark.storage import location_notes
@@ -53,7 +53,7 @@ class World:
             commits: whether each has a batch.
         """
         is_only = len(locations) == 1 if only is None else only
-        unnamed = UnnamedQueries(self.scene.lineage, self.scene.library, lambda site, name: is_only)
+        unnamed = UnnamedQueries(self.scene.lineage, self.scene.repository, lambda site, name: is_only)
         started: set[str] = set()
         names = []
         for number, location in enumerate(locations):
@@ -70,19 +70,19 @@ class World:
 
     @property
     def notes(self) -> dict[str, str]:
-        notes, _ = location_notes.read(self.scene.library(), self.scene.lineage)
+        notes, _ = location_notes.read(self.scene.repository(), self.scene.lineage)
         newest = LAYOUT.newest_committed
-        listed = self.scene.library().checkpoints(self.scene.lineage)
+        listed = self.scene.repository().checkpoints(self.scene.lineage)
         return notes.in_force(lambda name: -1 if (batch := newest(listed.get(name, {}))) is None else batch)
 
     def note(self, body: bytes) -> None:
-        library = self.scene.library()
-        library.store.put(location_notes.notes_key(library, self.scene.lineage), body)
+        repository = self.scene.repository()
+        repository.store.put(location_notes.notes_key(repository, self.scene.lineage), body)
 
     def begin_lineage(self, snapshot: str) -> None:
         """Have a new lineage start from a snapshot."""
-        library = self.scene.library()
-        restore(Origin(library, snapshot), Target(library, self.scene.lineage + 1), f"holder of {snapshot}")
+        repository = self.scene.repository()
+        restore(Origin(repository, snapshot), Target(repository, self.scene.lineage + 1), f"holder of {snapshot}")
         self.scene.lineage += 1
 
 
@@ -184,7 +184,7 @@ def test_a_second_query_is_refused_where_the_first_was_taken_for_the_only_one() 
 
 
 def test_a_location_that_was_started_already_is_the_same_query_in_whatever_spelling() -> None:
-    unnamed = UnnamedQueries(1, World().scene.library)
+    unnamed = UnnamedQueries(1, World().scene.repository)
     names = [
         unnamed.name("main.py:1", each, frozenset()) for each in (ORDERS, f"{ORDERS}/", "s3://lake//checkpoints/orders")
     ]
@@ -207,7 +207,7 @@ def test_the_only_query_of_now_takes_no_state_of_one_of_several() -> None:
 def test_a_query_that_never_committed_keeps_no_other_one_from_moving() -> None:
     world = World()
     world.start(ORDERS)
-    UnnamedQueries(1, world.scene.library).name("main.py:2", REFUNDS, frozenset({"main"}))
+    UnnamedQueries(1, world.scene.repository).name("main.py:2", REFUNDS, frozenset({"main"}))
     assert world.notes == {"main": digest_of(ORDERS), name_of(REFUNDS): digest_of(REFUNDS)}
     assert world.start(RETURNS) == ["main"]
 
@@ -232,8 +232,8 @@ def test_a_pin_and_a_snapshot_have_the_location_of_the_batch_that_they_are_of() 
     world = World()
     world.start(ORDERS)
     world.start(REFUNDS, commits=False)
-    upgrade_pin.order_of(world.scene.library(), "up-1", 1, "", LAYOUT)
-    assert upgrade_pin.locations(world.scene.library(), "up-1") == {"main": digest_of(ORDERS)}
+    upgrade_pin.order_of(world.scene.repository(), "up-1", 1, "", LAYOUT)
+    assert upgrade_pin.locations(world.scene.repository(), "up-1") == {"main": digest_of(ORDERS)}
     assert world.scene.take("before").locations == {"main": digest_of(ORDERS)}
     world.commit("main")
     assert world.scene.take("after").locations == {"main": digest_of(REFUNDS)}
@@ -248,7 +248,7 @@ def test_an_answer_that_was_lost_does_not_undo_what_was_noted_and_nobody_writes_
             calls.append(call)
             world.note(to_json(LocationNotes({"main": digest_of(ORDERS)})).encode())
 
-    name = UnnamedQueries(1, lambda: world.scene.library(interfere)).name("main.py:1", REFUNDS, frozenset())
+    name = UnnamedQueries(1, lambda: world.scene.repository(interfere)).name("main.py:1", REFUNDS, frozenset())
     assert calls
     assert name == "main"  # it has no state yet
     assert world.notes == {"main": digest_of(REFUNDS)}
@@ -265,7 +265,7 @@ def test_a_storage_that_fails_is_no_failure_of_the_script_at_whichever_request(v
             raise ConnectionResetError("reset by peer")
 
     def start_all() -> None:
-        unnamed = UnnamedQueries(1, lambda: world.scene.library(fail))
+        unnamed = UnnamedQueries(1, lambda: world.scene.repository(fail))
         for location in (ORDERS, REFUNDS, RETURNS):
             unnamed.name("main.py:1", location, frozenset())
 
@@ -296,8 +296,8 @@ def test_why_a_query_has_no_name_is_the_reason_with_which_the_driver_ends(error:
     with pytest.raises(QueryRefusedError) as caught:
         queries._named(Entry("main", "main.py:1", named=False, location=ORDERS))
     assert caught.value.reason is reason
-    ((told, message),) = ends
-    assert told is reason
+    ((reported, message),) = ends
+    assert reported is reason
     assert "lake" not in message
 
 
@@ -305,7 +305,7 @@ def test_a_fault_that_is_known_keeps_its_reason() -> None:
     def as_fault(error: Exception) -> Exception:
         return FaultError(Fault(Reason.CREDENTIALS_EXPIRED, f"{error}"))
 
-    def connect() -> Library:
+    def connect() -> SnapshotRepository:
         raise OSError("expired")
 
     with pytest.raises(FaultError) as caught:
@@ -313,27 +313,27 @@ def test_a_fault_that_is_known_keeps_its_reason() -> None:
     assert caught.value.fault == Fault(Reason.CREDENTIALS_EXPIRED, "expired")
 
 
-@pytest.mark.parametrize(("only", "told"), [(False, [("UnnamedQuery", True)]), (True, [])])
+@pytest.mark.parametrize(("only", "reported"), [(False, [("UnnamedQuery", True)]), (True, [])])
 def test_a_script_whose_text_shows_too_little_hears_so_at_its_first_start_and_once(
-    only: bool, told: list[tuple[str, bool]]
+    only: bool, reported: list[tuple[str, bool]]
 ) -> None:
     notices = []
     unnamed = UnnamedQueries(
         1,
-        World().scene.library,
+        World().scene.repository,
         lambda site, name: only,
         notice=lambda reason, message, warning: notices.append((str(reason.value), message, warning)),  # type: ignore[attr-defined] # a member
         beside=lambda work: work(),
     )
     names = [unnamed.name("job.py:7", each, frozenset()) for each in (ORDERS, REFUNDS)]
-    assert [(reason, warning) for reason, _, warning in notices] == told
+    assert [(reason, warning) for reason, _, warning in notices] == reported
     assert all("'main', started at job.py:7" in message and "lake" not in message for _, message, _ in notices)
     assert names[0] == "main"
 
 
 def test_a_process_that_was_killed_before_the_first_batch_leaves_nothing_to_be_mixed_up() -> None:
     world = World()
-    UnnamedQueries(1, world.scene.library).name("main.py:1", ORDERS, frozenset())
+    UnnamedQueries(1, world.scene.repository).name("main.py:1", ORDERS, frozenset())
     assert world.start(REFUNDS, ORDERS) == ["main", name_of(ORDERS)]
 
 
@@ -359,11 +359,11 @@ def test_a_query_that_a_snapshot_does_not_have_is_new_after_it() -> None:
 
 def test_a_rollback_runs_the_version_again_of_which_a_query_had_no_batch() -> None:
     world = World()
-    quiet = UnnamedQueries(1, world.scene.library)
+    quiet = UnnamedQueries(1, world.scene.repository)
     assert quiet.name("main.py:1", ORDERS, frozenset()) == "main"
     name = quiet.name("main.py:2", REFUNDS, frozenset({"main"}))
     world.commit(name)
-    pin = upgrade_pin.order_of(world.scene.library(), "up-1", 1, "", LAYOUT)
+    pin = upgrade_pin.order_of(world.scene.repository(), "up-1", 1, "", LAYOUT)
     world.start(REFUNDS, RETURNS)
     made = world.scene.take("up-1", exact=pin.exact, alone=True)
     assert made.queries.keys() == {name}
@@ -375,8 +375,8 @@ def test_a_rollback_runs_the_version_again_of_which_a_query_had_no_batch() -> No
 def test_a_rollback_gets_the_locations_of_the_version_that_it_rolls_back_to() -> None:
     world = World()
     world.start(ORDERS)
-    library = world.scene.library()
-    pin = upgrade_pin.order_of(library, "up-1", 1, "", LAYOUT)
+    repository = world.scene.repository()
+    pin = upgrade_pin.order_of(repository, "up-1", 1, "", LAYOUT)
     world.start(REFUNDS)
     assert world.notes == {"main": digest_of(REFUNDS)}
     world.scene.take("up-1", exact=pin.exact, alone=True)
@@ -388,8 +388,8 @@ def test_a_rehearsal_and_a_fork_get_the_locations_with_the_state() -> None:
     world = World()
     world.start(ORDERS, REFUNDS)
     world.scene.take("nightly")
-    elsewhere = Library(world.scene.store(), "apps/fork")
-    restore(Origin(world.scene.library(), "nightly"), Target(elsewhere, 1, fork=True), "fork")
+    elsewhere = SnapshotRepository(world.scene.store(), "apps/fork")
+    restore(Origin(world.scene.repository(), "nightly"), Target(elsewhere, 1, fork=True), "fork")
     assert location_notes.read(elsewhere, 1)[0].queries == world.notes
 
 
@@ -397,7 +397,7 @@ def test_a_lineage_that_starts_from_a_snapshot_of_before_locations_were_noted_fo
     world = World()
     world.commit("main")
     world.scene.take("nightly")
-    location_notes.begin_with(world.scene.library(), 2, {"main": digest_of(REFUNDS)})
+    location_notes.begin_with(world.scene.repository(), 2, {"main": digest_of(REFUNDS)})
     world.begin_lineage("nightly")
     assert world.notes == {}
     assert world.start(ORDERS) == ["main"]
@@ -459,9 +459,9 @@ def test_with_damaged_notes_no_snapshot_is_taken_and_no_upgrade_begins_until_the
     trouble = trouble_of(caught.value, Storage("s3://lake/orders"), "keys", runs=True)
     assert (trouble.reason, trouble.tries) == (Reason.NOTES_DAMAGED, 1)
     with pytest.raises(DamagedNotesError):
-        upgrade_pin.order_of(world.scene.library(), "up-1", 1, "", LAYOUT)
-    library = world.scene.library()
-    library.store.delete([location_notes.notes_key(library, 1)])
+        upgrade_pin.order_of(world.scene.repository(), "up-1", 1, "", LAYOUT)
+    repository = world.scene.repository()
+    repository.store.delete([location_notes.notes_key(repository, 1)])
     assert world.scene.take("weekly").locations == {}
     assert world.start(ORDERS) == ["main"]
 
@@ -469,13 +469,13 @@ def test_with_damaged_notes_no_snapshot_is_taken_and_no_upgrade_begins_until_the
 def test_notes_that_are_lost_let_no_query_continue_what_another_one_left() -> None:
     world = World()
     names = world.start(ORDERS, REFUNDS)
-    library = world.scene.library()
-    library.store.delete([location_notes.notes_key(library, 1)])
+    repository = world.scene.repository()
+    repository.store.delete([location_notes.notes_key(repository, 1)])
     with pytest.raises(UndecidedError, match="'main'"):
         world.start(ORDERS, REFUNDS, commits=False)
     # Each by the name that it had.
     assert world.start(RETURNS, others={0: "main"}, only=False) == [name_of(RETURNS)]
-    assert UnnamedQueries(1, world.scene.library).name("main.py:1", REFUNDS, frozenset({"main"})) == names[1]
+    assert UnnamedQueries(1, world.scene.repository).name("main.py:1", REFUNDS, frozenset({"main"})) == names[1]
 
 
 def test_notes_of_a_newer_tidegate_are_left_alone() -> None:

@@ -2,7 +2,7 @@
 
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.queries.state.version_notices import NOTES_FILE, VersionNotices
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.memory_store import Buckets, MemoryStore
 
@@ -13,16 +13,18 @@ class World:
     """An application's storage."""
 
     def __init__(self) -> None:
-        self.library = Library(MemoryStore(Buckets(), "here"), LIBRARY)
+        self.repository = SnapshotRepository(MemoryStore(Buckets(), "here"), LIBRARY)
 
     def launch(self, epoch: int, spec_hash: str, *messages: str) -> list[str]:
         """Return what of ``messages`` a launch gives."""
-        told: list[str] = []
+        reported: list[str] = []
         config = driver_config("app", "main.py", Storage("s3://here/apps/orders"), epoch=epoch, spec_hash=spec_hash)
-        notices = VersionNotices(config, lambda: self.library, lambda reason, message, warning: told.append(message))
+        notices = VersionNotices(
+            config, lambda: self.repository, lambda reason, message, warning: reported.append(message)
+        )
         for message in messages:
             notices.tell("StateSchema", message, True)
-        return told
+        return reported
 
 
 def test_a_notice_is_given_by_the_first_launch_of_a_version_and_by_that_of_the_next_version() -> None:
@@ -44,7 +46,7 @@ def test_where_it_is_not_known_what_was_given_everything_is() -> None:
     world = World()
     assert world.launch(1, "", "a") == ["a"]
     assert world.launch(2, "", "a") == ["a"]
-    world.library.store.put(world.library.key(NOTES_FILE), b"[]")
+    world.repository.store.put(world.repository.key(NOTES_FILE), b"[]")
     assert world.launch(3, "v1", "a") == ["a"]
-    world.library.store.put(world.library.key(NOTES_FILE), b'{"version": 2}')
+    world.repository.store.put(world.repository.key(NOTES_FILE), b'{"version": 2}')
     assert world.launch(4, "v1", "a") == ["a"]

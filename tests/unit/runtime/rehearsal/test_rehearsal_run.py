@@ -32,15 +32,15 @@ class Run:
         for _ in range(number):
             self.progress.query_committed(query, COMMIT)
 
-    def told(
+    def reported(
         self, reason: Reason, message: str = "because", exception: str = "", code: int | None = None
     ) -> Termination:
-        return self.rehearsing.told(Termination(reason, message, 1, exception), code)
+        return self.rehearsing.reported(Termination(reason, message, 1, exception), code)
 
     def end(
         self, reason: Reason, message: str = "because", exception: str = "", code: int | None = None
     ) -> RehearsalEnd:
-        end = self.told(reason, message, exception, code).rehearsal
+        end = self.reported(reason, message, exception, code).rehearsal
         assert end is not None
         return end
 
@@ -49,17 +49,17 @@ def test_each_query_has_to_commit_enough() -> None:
     run = Run("a", "b")
     run.commit("a", 3)
     run.commit("b", 2)
-    run.rehearsing.look()
+    run.rehearsing.check()
     assert run.asked == []
     run.commit("b")
-    run.rehearsing.look()
+    run.rehearsing.check()
     assert [outcome.reason for outcome in run.asked] == [Reason.COMPLETED]
     assert run.end(Reason.COMPLETED) == RehearsalEnd(RehearsalResult.PASSED, Reason.NONE, {"a": 3, "b": 3})
 
 
 def test_a_script_that_has_started_nothing_yet_has_not_passed() -> None:
     run = Run()
-    run.rehearsing.look()
+    run.rehearsing.check()
     assert run.asked == []
 
 
@@ -67,7 +67,7 @@ def test_a_query_that_was_just_started_is_waited_for() -> None:
     run = Run("a")
     run.commit("a", 3)
     run.progress.query_started("b")
-    run.rehearsing.look()
+    run.rehearsing.check()
     assert run.asked == []
 
 
@@ -75,7 +75,7 @@ def test_it_does_not_pass_while_a_query_has_failed_however_many_batches_the_othe
     run = Run("a", "b")
     run.progress.query_ended("b", failed=True)
     run.commit("a", 30)
-    run.rehearsing.look()
+    run.rehearsing.check()
     run.rehearsing.run_out_of_time()
     assert [outcome.reason for outcome in run.asked] == [Reason.STOPPED]
     assert run.end(Reason.STOPPED).result is RehearsalResult.INCONCLUSIVE
@@ -87,18 +87,18 @@ def test_a_query_that_the_script_starts_again_after_its_failure_counts_as_any_ot
     run.commit("a", 3)
     run.progress.query_started("b")
     run.commit("b", 3)
-    run.rehearsing.look()
+    run.rehearsing.check()
     assert [outcome.reason for outcome in run.asked] == [Reason.COMPLETED]
 
 
 def test_a_query_of_the_version_before_is_waited_for_though_the_others_have_enough() -> None:
     run = Run("a", before=("a", "b"))
     run.commit("a", 3)
-    run.rehearsing.look()
+    run.rehearsing.check()
     assert run.asked == []
     run.progress.query_started("b", 6)
     run.commit("b", 3)
-    run.rehearsing.look()
+    run.rehearsing.check()
     assert [outcome.reason for outcome in run.asked] == [Reason.COMPLETED]
 
 
@@ -106,9 +106,9 @@ def test_a_query_that_was_not_started_in_time_counts_as_dropped() -> None:
     run = Run("a", before=("a", "b"))
     run.commit("a", 3)
     run.rehearsing.run_out_of_time()
-    told = run.told(Reason.COMPLETED)
-    assert told.rehearsal == RehearsalEnd(RehearsalResult.PASSED, Reason.NONE, {"a": 3})
-    assert "'b' of the previous version was not started, and counts as dropped" in told.message
+    reported = run.reported(Reason.COMPLETED)
+    assert reported.rehearsal == RehearsalEnd(RehearsalResult.PASSED, Reason.NONE, {"a": 3})
+    assert "'b' of the previous version was not started, and counts as dropped" in reported.message
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_without_input_nothing_is_said() -> None:
     run.commit("a")
     run.rehearsing.run_out_of_time()
     assert [outcome.reason for outcome in run.asked] == [Reason.STOPPED]
-    told = run.told(Reason.STOPPED)
-    assert told.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.NO_INPUT, {"a": 1})
-    assert "query 'a' committed 1 batches; 3 of each were asked for in 60 s" in told.message
+    reported = run.reported(Reason.STOPPED)
+    assert reported.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.NO_INPUT, {"a": 1})
+    assert "query 'a' committed 1 batches; 3 of each were asked for in 60 s" in reported.message
 
 
 def test_a_batch_that_takes_longer_than_the_time_is_not_a_lack_of_input() -> None:
@@ -141,9 +141,9 @@ def test_what_it_waited_for_until_the_time_was_over_is_named() -> None:
     run.progress.enter(DriverState.WAITING, Fault(Reason.STORAGE_UNAVAILABLE, "no answer"))
     run.rehearsing.run_out_of_time()
     run.progress.enter(DriverState.STOPPING)
-    told = run.told(Reason.STOPPED)
-    assert (told.reason, told.message) == (Reason.STORAGE_UNAVAILABLE, "no answer")
-    assert told.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE)
+    reported = run.reported(Reason.STOPPED)
+    assert (reported.reason, reported.message) == (Reason.STORAGE_UNAVAILABLE, "no answer")
+    assert reported.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE)
 
 
 @pytest.mark.parametrize("reason", [reason for reason in EXIT_CODES if reason is not Reason.COMPLETED])
@@ -216,9 +216,9 @@ def test_functions_of_the_script_can_know_of_it(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_its_words_go_through_the_contract_and_its_place_is_within_the_applications() -> None:
-    told = Run("a").told(Reason.APPLICATION_FAILED)
-    assert from_json(Termination, to_json(told)) == told
-    plain = dataclasses.replace(told, rehearsal=None)
+    reported = Run("a").reported(Reason.APPLICATION_FAILED)
+    assert from_json(Termination, to_json(reported)) == reported
+    plain = dataclasses.replace(reported, rehearsal=None)
     assert from_json(Termination, to_json(plain)) == plain
     assert rehearsal_place(PLACE, "copy-1").uri == "s3://here/apps/orders/rehearsals/copy-1"
 
@@ -228,9 +228,9 @@ def test_a_rehearsal_says_of_which_query_the_state_was_not_compared() -> None:
     run.progress.notice(Reason.STATE_NOT_COMPARED, "Query 'a' runs, and its columns are not compared: no class.", True)
     run.progress.notice(Reason.STATE_SCHEMA, "Query 'a' has other names.", True)
     run.commit("a", 3)
-    run.rehearsing.look()
-    told = run.told(Reason.COMPLETED)
-    assert told.rehearsal is not None
-    assert told.rehearsal.result is RehearsalResult.PASSED
-    assert "without a failure. Query 'a' runs, and its columns are not compared: no class" in told.message
-    assert "other names" not in told.message
+    run.rehearsing.check()
+    reported = run.reported(Reason.COMPLETED)
+    assert reported.rehearsal is not None
+    assert reported.rehearsal.result is RehearsalResult.PASSED
+    assert "without a failure. Query 'a' runs, and its columns are not compared: no class" in reported.message
+    assert "other names" not in reported.message

@@ -21,9 +21,9 @@ from tidegate_spark.contract.repartition_protocol import (
     Repartition,
     RepartitionedQuery,
     RepartitionEnd,
+    find_obstacle,
     needs_repartition,
     second_way,
-    why_unfit,
 )
 from tidegate_spark.contract.snapshot_protocol import StateFacts
 from tidegate_spark.queries.sinks.file_sinks import lacks
@@ -37,15 +37,15 @@ CONFIG = driver_config("orders", "local:///main.py", Storage("s3://here/apps/ord
 @pytest.mark.parametrize("operator", sorted(OPERATORS))
 @pytest.mark.parametrize("version", ["4.2.0", "4.2.1", "4.3.0", "4.10.0-SNAPSHOT", "5.0", ""])
 def test_each_operator_that_spark_knows_the_keys_of_can_be_divided(operator: str, version: str) -> None:
-    assert why_unfit({"main": StateFacts("RocksDB", 4, (operator,))}, 8, version) is None
+    assert find_obstacle({"main": StateFacts("RocksDB", 4, (operator,))}, 8, version) is None
 
 
 @pytest.mark.parametrize("version", ["3.5.6", "4.0.1", "4.1.2"])
 def test_a_spark_that_can_not_is_told_by_its_version(version: str) -> None:
-    unfit = why_unfit({"main": StateFacts("RocksDB", 4, ("dedupe",))}, 8, version)
-    assert unfit is not None
-    assert unfit.what is Reason.SPARK_TOO_OLD
-    assert "4.2" in unfit.message
+    obstacle = find_obstacle({"main": StateFacts("RocksDB", 4, ("dedupe",))}, 8, version)
+    assert obstacle is not None
+    assert obstacle.what is Reason.SPARK_TOO_OLD
+    assert "4.2" in obstacle.message
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_a_spark_that_can_not_is_told_by_its_version(version: str) -> None:
 def test_the_second_way_is_named_for_state_that_a_script_can_begin_with(
     operators: tuple[str, ...], named: bool
 ) -> None:
-    unfit = why_unfit({"main": StateFacts("RocksDB", 4, operators)}, 8, "4.1.2")
-    assert unfit is not None
-    assert ("startFrom.exportedState" in unfit.message) == named
-    assert ("docs/recipes.md" in unfit.message) == named
+    obstacle = find_obstacle({"main": StateFacts("RocksDB", 4, operators)}, 8, "4.1.2")
+    assert obstacle is not None
+    assert ("startFrom.exportedState" in obstacle.message) == named
+    assert ("docs/recipes.md" in obstacle.message) == named
 
 
 def test_the_recipe_of_the_second_way_is_where_the_message_says() -> None:
@@ -76,17 +76,17 @@ def test_one_query_that_can_not_be_divided_is_enough_and_is_named() -> None:
         "fits": StateFacts("RocksDB", 4, ("dedupe",)),
         "limit": StateFacts("RocksDB", 4, ("stateStoreSave", "globalLimit")),
     }
-    unfit = why_unfit(facts, 8, "4.2.1")
-    assert unfit is not None
-    assert unfit.what is Reason.UNSUPPORTED_OPERATOR
-    assert "'limit'" in unfit.message
-    assert "globalLimit" in unfit.message
+    obstacle = find_obstacle(facts, 8, "4.2.1")
+    assert obstacle is not None
+    assert obstacle.what is Reason.UNSUPPORTED_OPERATOR
+    assert "'limit'" in obstacle.message
+    assert "globalLimit" in obstacle.message
 
 
 def test_what_has_the_number_already_or_no_state_is_nobodys_business() -> None:
     facts = {"stateless": StateFacts(), "there": StateFacts("HDFS", 8, ("globalLimit",))}
     assert not needs_repartition(facts, 8)
-    assert why_unfit(facts, 8, "3.5.0") is None
+    assert find_obstacle(facts, 8, "3.5.0") is None
     assert needs_repartition(facts, 4)
 
 

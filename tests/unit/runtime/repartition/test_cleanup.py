@@ -26,7 +26,7 @@ class World:
 
     def __init__(self) -> None:
         self.scene = Scene()
-        self.own = self.scene.library()
+        self.own = self.scene.repository()
         self.scene.batches(2)
         for lineage in (2, 3, 4, 5):
             self.begin(lineage)
@@ -83,7 +83,7 @@ def test_who_is_killed_while_it_removes_a_lineage_leaves_none_that_looks_whole(w
         pass
 
     calls: list[Call] = []
-    clear_left(World().scene.library(calls.append), 1, lambda: True)
+    clear_left(World().scene.repository(calls.append), 1, lambda: True)
     for dies_at in range(len(calls)):
         left, number = World(), itertools.count()
 
@@ -92,7 +92,7 @@ def test_who_is_killed_while_it_removes_a_lineage_leaves_none_that_looks_whole(w
                 raise KilledError
 
         with pytest.raises(KilledError):
-            clear_left(left.scene.library(watch), 1, lambda: True)
+            clear_left(left.scene.repository(watch), 1, lambda: True)
         whole = {entry.key for entry in left.scene.store().list(f"{LINEAGES}3/")}
         assert not lineage_mark.is_there(left.own, 3) or len(whole) == FILES
         clear_left(left.own, 1, lambda: True)

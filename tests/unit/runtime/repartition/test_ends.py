@@ -29,8 +29,8 @@ class PlayedMaking(Making):
         return self._code
 
 
-def spark(words: str) -> RepartitionError:
-    return RepartitionError(Reason.SPARK_FAILED, words)
+def spark(message: str) -> RepartitionError:
+    return RepartitionError(Reason.SPARK_FAILED, message)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_last_words_fit_into_a_termination_message_however_many_queries_there_ar
     message = "Lineage 2 has state in 8 partitions; 1000000000 rows, the same as before."
     text = termination_text(Termination(Reason.COMPLETED, message, 3, repartition=end), Secrets())
     assert len(text.encode()) <= TERMINATION_MESSAGE_LIMIT
-    told = from_json(Termination, text)
-    assert told.repartition is not None
-    assert (told.message, told.repartition.rows, told.repartition.seconds) == (message, end.rows, seconds)
-    kept = told.repartition.queries
-    assert len(kept) + told.repartition.left_out == number
+    reported = from_json(Termination, text)
+    assert reported.repartition is not None
+    assert (reported.message, reported.repartition.rows, reported.repartition.seconds) == (message, end.rows, seconds)
+    kept = reported.repartition.queries
+    assert len(kept) + reported.repartition.left_out == number
     assert list(kept) == sorted(queries)[: len(kept)]
     assert kept
-    assert (len(kept) == number) == (told.repartition.left_out == 0)
+    assert (len(kept) == number) == (reported.repartition.left_out == 0)
     # No more are left out than have to be.
-    assert not told.repartition.left_out or len(text.encode()) > TERMINATION_MESSAGE_LIMIT - 200
+    assert not reported.repartition.left_out or len(text.encode()) > TERMINATION_MESSAGE_LIMIT - 200

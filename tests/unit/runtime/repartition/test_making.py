@@ -69,7 +69,7 @@ class World:
     def make(self, lineage: int = 2) -> dict[str, RepartitionedQuery]:
         config = driver_config("orders", "local:///main.py", Storage("s3://here/apps/orders"))
         order = Repartition(8, "up-1", 1, lineage)
-        own = self.scene.library(self.watch)
+        own = self.scene.repository(self.watch)
         maker = Repartitioner(config, order, own, object, self.spark_version, self._check, layout=self.layout)  # type: ignore[arg-type] # Spark is played
         return maker.run()
 
@@ -106,9 +106,9 @@ def test_the_new_lineage_goes_on_behind_the_extra_batch_and_the_old_one_stays_as
     mark = world.stored(MARK)
     assert (mark["batches"], mark["withoutOutput"]) == ({"main": 3}, {"main": 3})
     assert mark["snapshot"] == "up-1"
-    assert world.scene.library().read().snapshots["up-1"].holders == frozenset({"up-1"})
+    assert world.scene.repository().read().snapshots["up-1"].holders == frozenset({"up-1"})
     assert world.checked >= 3
-    own = world.scene.library()
+    own = world.scene.repository()
     assert attempts.begun(own) == [2], "until a driver runs in it, it is nobody's"
     assert left_to_fill(own, 2) is None
     assert (attempts.begun(own), attempts.clear(own, 2), world.stored(MARK)) == ([], False, mark)
@@ -128,7 +128,7 @@ def test_queries_keep_their_ids(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "words"),
+    ("after", "message"),
     [
         (contents(6), "had 7 rows before and has 6 after"),
         (contents(7, keys=2), "other keys"),
@@ -136,14 +136,14 @@ def test_queries_keep_their_ids(world: World) -> None:
         (contents(7, misplaced=3), "does not look"),
     ],
 )
-def test_state_that_is_not_the_same_makes_no_lineage(world: World, after: Contents, words: str) -> None:
+def test_state_that_is_not_the_same_makes_no_lineage(world: World, after: Contents, message: str) -> None:
     world.after = after
-    with pytest.raises(RepartitionError, match=words) as caught:
+    with pytest.raises(RepartitionError, match=message) as caught:
         world.make()
     assert caught.value.what is Reason.STATE_DIFFERS
     assert world.stored(MARK) is None
     with pytest.raises(SnapshotError, match="was not finished"):
-        left_to_fill(world.scene.library(), 2)
+        left_to_fill(world.scene.repository(), 2)
 
 
 def test_rows_that_are_not_where_their_hash_says_are_not_divided_further(world: World) -> None:
@@ -270,8 +270,8 @@ def test_a_pod_that_dies_at_any_call_leaves_the_old_lineage_whole_and_the_next_o
             world.make()
         assert world.old() == before
         # Whoever removes what is left releases the pin for the one that died.
-        attempts.clear_earlier(world.scene.library(), Repartition(8, "up-1", 1, 3))
-        pin = world.scene.library().read().snapshots.get("up-1")
+        attempts.clear_earlier(world.scene.repository(), Repartition(8, "up-1", 1, 3))
+        pin = world.scene.repository().read().snapshots.get("up-1")
         assert pin is None or pin.holders == {"up-1"}
         left = [entry.key for entry in world.scene.store().list("apps/orders/lineages/2")]
         assert left == [], "its last words were never said"
@@ -284,7 +284,7 @@ def test_a_pod_removes_what_the_one_before_it_has_left_with_a_mark_and_never_wha
     world: World, of_lineage: int
 ) -> None:
     world.make()
-    own = world.scene.library()
+    own = world.scene.repository()
     attempts.begin(own, Repartition(8, "up-1", 1, 2))
     attempts.clear_earlier(own, Repartition(16, "up-2", of_lineage, 3))
     assert (world.stored(MARK) is not None) is (of_lineage == 2)

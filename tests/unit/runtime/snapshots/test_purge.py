@@ -285,9 +285,9 @@ def test_places_of_other_namespaces_are_retained_and_not_named() -> None:
         newer[0]: {"version": 9, "of": "another kind"},
     }
     client: Any = store
-    told = purge.purge(client, CONFIG).message
+    reported = purge.purge(client, CONFIG).message
     assert store.keys == sorted([*own, *foreign, *newer])
-    assert told.endswith("claimed them: apps/shop/orders/shop/inner/, 2 of other namespaces.")
+    assert reported.endswith("claimed them: apps/shop/orders/shop/inner/, 2 of other namespaces.")
 
 
 def test_what_another_application_kept_further_below_stays() -> None:

@@ -28,16 +28,16 @@ def put_back(scene: Scene, body: bytes) -> None:
 
 
 def whole(scene: Scene, name: str) -> bool:
-    return restore.damages(Origin(scene.library(), name)) == []
+    return restore.damages(Origin(scene.repository(), name)) == []
 
 
 def test_what_is_published_is_entered_again_and_loses_nothing_when_somebody_collects() -> None:
     scene, versions = scene_with("a", "b", "c")
     put_back(scene, versions["a"])
     before = set(scene.keys(""))
-    collect.collect(scene.library(), NOW)
+    collect.collect(scene.repository(), NOW)
     assert set(scene.keys("")) == before
-    known = scene.library().read()
+    known = scene.repository().read()
     assert known.ready() == ["a", "b", "c"]
     assert [known.snapshots[name].parent for name in "abc"] == ["", "a", "b"]
     assert all(whole(scene, name) for name in "abc")
@@ -46,9 +46,9 @@ def test_what_is_published_is_entered_again_and_loses_nothing_when_somebody_coll
 def test_it_is_entered_again_for_whoever_starts_from_it() -> None:
     scene, versions = scene_with("a", "b")
     put_back(scene, versions["a"])
-    made = restore.restore(Origin(scene.library(), "b"), Target(scene.library(), 2), "fork")
+    made = restore.restore(Origin(scene.repository(), "b"), Target(scene.repository(), 2), "fork")
     assert made.id == "b"
-    assert scene.library().read().snapshots["b"].holders == {"fork"}
+    assert scene.repository().read().snapshots["b"].holders == {"fork"}
 
 
 def test_one_that_lacks_a_file_is_neither_entered_nor_condemned_and_is_when_that_is_restored() -> None:
@@ -58,23 +58,23 @@ def test_one_that_lacks_a_file_is_neither_entered_nor_condemned_and_is_when_that
     scene.store().delete([f"apps/orders/{lost}"])
     put_back(scene, versions["a"])
     before = set(scene.keys(""))
-    collect.collect(scene.library(), NOW)
+    collect.collect(scene.repository(), NOW)
     assert set(scene.keys("")) == before
-    assert scene.library().read().ready() == ["a"]
+    assert scene.repository().read().ready() == ["a"]
     with pytest.raises(DamagedError, match="snapshot b was complete before"):
         scene.take("b")
     scene.store().put(f"apps/orders/{lost}", content)
-    collect.collect(scene.library(), NOW)
-    assert scene.library().read().ready() == ["a", "b"]
+    collect.collect(scene.repository(), NOW)
+    assert scene.repository().read().ready() == ["a", "b"]
 
 
 def test_while_a_manifest_cannot_be_read_no_shared_object_goes() -> None:
     scene, versions = scene_with("a", "b")
     scene.store().put("apps/orders/snapshots/b/manifest.json", b"{}")
     put_back(scene, versions["a"])
-    collect.dispose(scene.library(), "a")
+    collect.dispose(scene.repository(), "a")
     before = set(scene.keys("objects/"))
-    collect.collect(scene.library(), NOW)
+    collect.collect(scene.repository(), NOW)
     assert set(scene.keys("objects/")) == before
     assert "snapshots/b/manifest.json" in scene.keys("snapshots/b/")
 
@@ -82,31 +82,31 @@ def test_while_a_manifest_cannot_be_read_no_shared_object_goes() -> None:
 def test_what_it_shares_with_one_that_is_disposed_of_stays() -> None:
     scene, versions = scene_with("a", "b")
     put_back(scene, versions["a"])
-    collect.dispose(scene.library(), "a")
-    collect.collect(scene.library(), NOW)
-    assert scene.library().read().ready() == ["b"]
+    collect.dispose(scene.repository(), "a")
+    collect.collect(scene.repository(), NOW)
+    assert scene.repository().read().ready() == ["b"]
     assert whole(scene, "b")
 
 
 def test_what_another_history_condemned_stays_if_a_published_one_needs_it() -> None:
     scene, _ = scene_with("a", "b")
-    shared = scene.library().read().snapshots["a"].objects
+    shared = scene.repository().read().snapshots["a"].objects
     going = catalog.Snapshot(catalog.State.DELETING, 1000.0)
     put_back(scene, encode(catalog.Catalog(9, {"a": going}, condemned=shared)))
-    collect.collect(scene.library(), NOW)
-    collect.collect(scene.library(), NOW)
-    known = scene.library().read()
+    collect.collect(scene.repository(), NOW)
+    collect.collect(scene.repository(), NOW)
+    known = scene.repository().read()
     assert (known.ready(), list(known.gone)) == (["b"], ["a"])
     assert whole(scene, "b")
 
 
 def test_one_that_was_disposed_of_since_is_found_to_lack_its_files() -> None:
     scene, versions = scene_with("a", "b")
-    collect.dispose(scene.library(), "a")
-    collect.collect(scene.library(), NOW)
-    assert missing.find(scene.library()) == {}
+    collect.dispose(scene.repository(), "a")
+    collect.collect(scene.repository(), NOW)
+    assert missing.find(scene.repository()) == {}
     put_back(scene, versions["b"])
-    found = missing.find(scene.library())
+    found = missing.find(scene.repository())
     assert list(found) == ["a"]
     assert "snapshot a is not whole: apps/orders/snapshots/a/manifest.json is gone" in found["a"]
 
@@ -116,7 +116,7 @@ def test_the_next_snapshot_is_whole_though_the_newest_is_not() -> None:
     scene.store().delete([f"apps/orders/{key}" for key in scene.keys("objects/")])
     scene.take("b")
     assert whole(scene, "b")
-    assert missing.find(scene.library()) == {}  # what they share was copied again
+    assert missing.find(scene.repository()) == {}  # what they share was copied again
 
 
 def test_an_id_whose_strays_were_condemned_is_not_begun_again() -> None:
@@ -130,5 +130,5 @@ def test_a_catalog_that_is_lost_as_a_whole_is_left_to_a_person() -> None:
     scene.batches(2)
     scene.take("a")
     scene.store().delete([CATALOG])
-    assert reentry.enter_published(scene.library()) == catalog.Catalog()
+    assert reentry.enter_published(scene.repository()) == catalog.Catalog()
     assert "snapshots/catalog.json" not in scene.keys("snapshots/")

@@ -9,7 +9,7 @@ from tidegate_spark.contract.rehearsal_protocol import rehearsal_place
 from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots.copying import Copiers
 from tidegate_spark.snapshots.lineages import rehearsal_copy as places
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
@@ -32,15 +32,15 @@ def rehearse(scene: Scene) -> None:
     own = rehearsal_place(PLACE, COPY)
     start_from = StartFrom(PLACE, COPY, COPY)
     config = driver_config("orders", "local:///main.py", own, start_from=start_from)
-    library = Library(scene.store(), own.prefix, lambda seconds: None)
-    told: list[tuple[str, str]] = []
+    repository = SnapshotRepository(scene.store(), own.prefix, lambda seconds: None)
+    reported: list[tuple[str, str]] = []
     Filler(
         config,
         start_from,
-        library,
-        scene.library(),
+        repository,
+        scene.repository(),
         threading.Event(),
-        lambda reason, message: told.append((reason, message)),
+        lambda reason, message: reported.append((reason, message)),
         Copiers(1),
         LAYOUT,
         "4.1.0",
@@ -49,7 +49,7 @@ def rehearse(scene: Scene) -> None:
 
 def carrier(scene: Scene) -> Carrier:
     config = driver_config("orders", "local:///main.py", PLACE)
-    return Carrier(config, scene.library, "4.1.0", LAYOUT, lambda: 1000.0, Copiers(1))
+    return Carrier(config, scene.repository, "4.1.0", LAYOUT, lambda: 1000.0, Copiers(1))
 
 
 def test_it_begins_with_the_copy_and_writes_nothing_where_the_application_writes(scene: Scene) -> None:
@@ -62,14 +62,14 @@ def test_it_begins_with_the_copy_and_writes_nothing_where_the_application_writes
 def test_it_leaves_nothing_when_it_has_forgotten_itself(scene: Scene) -> None:
     rehearse(scene)
     others = [key for key in scene.keys("") if not key.startswith("rehearsals/")]
-    places.forget(scene.library(), COPY)
-    places.forget(scene.library(), COPY)
+    places.forget(scene.repository(), COPY)
+    places.forget(scene.repository(), COPY)
     assert scene.keys("") == others
 
 
 def test_another_attempt_begins_with_the_copy_again(scene: Scene) -> None:
     rehearse(scene)
-    places.forget(scene.library(), COPY)
+    places.forget(scene.repository(), COPY)
     rehearse(scene)
     assert scene.keys(f"rehearsals/{COPY}/lineages/1/main/offsets/")
 

@@ -8,7 +8,7 @@ import pytest
 from tidegate_spark.snapshots import catalog
 from tidegate_spark.snapshots.catalog import Catalog, Snapshot, State
 from tidegate_spark.snapshots.catalog_json import encode
-from tidegate_spark.snapshots.repository import ATTEMPTS, CatalogContendedError, CatalogLostError, Library
+from tidegate_spark.snapshots.repository import ATTEMPTS, CatalogContendedError, CatalogLostError, SnapshotRepository
 from tidegate_testing.memory_store import Buckets, Call, MemoryStore
 
 WANTED = Snapshot(State.TAKING, 0.0)
@@ -18,8 +18,8 @@ def begin(name: str) -> Callable[[Catalog], Catalog]:
     return lambda known: catalog.begin(known, name, WANTED)
 
 
-def library(buckets: Buckets, watch: Callable[[Call], None] = lambda call: None) -> Library:
-    return Library(MemoryStore(buckets, "here", watch), "apps/orders", lambda seconds: None)
+def repository(buckets: Buckets, watch: Callable[[Call], None] = lambda call: None) -> SnapshotRepository:
+    return SnapshotRepository(MemoryStore(buckets, "here", watch), "apps/orders", lambda seconds: None)
 
 
 def on(verb: str, times: int, action: Callable[[], object], done: bool = False) -> Callable[[Call], None]:
@@ -36,21 +36,21 @@ def on(verb: str, times: int, action: Callable[[], object], done: bool = False) 
 
 def test_where_there_is_no_catalog_it_is_empty() -> None:
     buckets = Buckets()
-    assert library(buckets).read() == Catalog()
+    assert repository(buckets).read() == Catalog()
     assert buckets.keys("here") == []
 
 
 def test_a_change_is_there_for_the_next_one() -> None:
     buckets = Buckets()
-    library(buckets).change(begin("a"))
-    changed = library(buckets).change(begin("b"))
+    repository(buckets).change(begin("a"))
+    changed = repository(buckets).change(begin("b"))
     assert list(changed.snapshots) == ["a", "b"]
-    assert library(buckets).read() == changed
+    assert repository(buckets).read() == changed
     assert buckets.keys("here") == ["apps/orders/snapshots/catalog.json"]
 
 
 def test_an_application_may_have_the_bucket_for_itself() -> None:
-    alone = Library(MemoryStore(Buckets(), "here"), "")
+    alone = SnapshotRepository(MemoryStore(Buckets(), "here"), "")
     alone.change(begin("a"))
     assert list(alone.read().snapshots) == ["a"]
     assert alone.below(alone.key("objects", "x")) == "objects/x"
@@ -58,28 +58,28 @@ def test_an_application_may_have_the_bucket_for_itself() -> None:
 
 def test_what_changes_nothing_is_not_written() -> None:
     buckets = Buckets()
-    library(buckets).change(begin("a"))
+    repository(buckets).change(begin("a"))
     before = buckets.content["here"].copy()
-    library(buckets).change(begin("a"))
+    repository(buckets).change(begin("a"))
     assert buckets.content["here"] == before
 
 
 def test_what_others_wrote_in_between_stays() -> None:
     buckets = Buckets()
     others = iter("bcd")
-    mine = library(buckets, on("put_if", 3, lambda: library(buckets).change(begin(next(others)))))
+    mine = repository(buckets, on("put_if", 3, lambda: repository(buckets).change(begin(next(others)))))
     assert set(mine.change(begin("a")).snapshots) == {"a", "b", "c", "d"}
 
 
 def test_a_content_does_not_come_twice() -> None:
     buckets = Buckets()
-    library(buckets).change(begin("a"))
-    written = {library(buckets).store.get(library(buckets).catalog_key)}
+    repository(buckets).change(begin("a"))
+    written = {repository(buckets).store.get(repository(buckets).catalog_key)}
     for _ in range(3):
-        library(buckets).change(
+        repository(buckets).change(
             lambda known: dataclasses.replace(known, condemned=known.condemned ^ frozenset({"1.sst.x"}))
         )
-        written.add(library(buckets).store.get(library(buckets).catalog_key))
+        written.add(repository(buckets).store.get(repository(buckets).catalog_key))
     assert len(written) == 4
 
 
@@ -90,18 +90,18 @@ def test_a_change_whose_answer_was_lost_is_found_when_it_is_made_again() -> None
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        library(buckets, on("put_if", 1, lose, done=True)).change(begin("a"))
-    written = library(buckets).read()
-    assert library(buckets).change(begin("a")) == written
+        repository(buckets, on("put_if", 1, lose, done=True)).change(begin("a"))
+    written = repository(buckets).read()
+    assert repository(buckets).change(begin("a")) == written
 
 
 @pytest.mark.parametrize("torn", [1, 3])
 def test_a_content_with_the_etag_of_another_one_is_read_again(torn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     buckets = Buckets()
-    library(buckets).change(begin("a"))
-    old = library(buckets).store.get(library(buckets).catalog_key)
-    library(buckets).change(begin("b"))
-    mine = library(buckets)
+    repository(buckets).change(begin("a"))
+    old = repository(buckets).store.get(repository(buckets).catalog_key)
+    repository(buckets).change(begin("b"))
+    mine = repository(buckets)
     get, left = mine.store.get, [torn]
 
     def torn_get(key: str) -> tuple[bytes, str] | None:
@@ -118,14 +118,16 @@ def test_a_content_with_the_etag_of_another_one_is_read_again(torn: int, monkeyp
 def test_where_etags_are_no_checksums_they_are_believed() -> None:
     buckets = Buckets(opaque=True)
     for name in "ab":
-        library(buckets).change(begin(name))
-    assert set(library(buckets).read().snapshots) == {"a", "b"}
+        repository(buckets).change(begin(name))
+    assert set(repository(buckets).read().snapshots) == {"a", "b"}
 
 
 def test_who_is_always_slower_gives_up() -> None:
     buckets = Buckets()
     numbers = iter(range(2 * ATTEMPTS))
-    mine = library(buckets, on("put_if", 2 * ATTEMPTS, lambda: library(buckets).change(begin(f"x{next(numbers)}"))))
+    mine = repository(
+        buckets, on("put_if", 2 * ATTEMPTS, lambda: repository(buckets).change(begin(f"x{next(numbers)}")))
+    )
     with pytest.raises(CatalogContendedError, match="was changed 50 times by others"):
         mine.change(begin("a"))
 
@@ -133,7 +135,7 @@ def test_who_is_always_slower_gives_up() -> None:
 def test_what_must_not_be_is_not_written() -> None:
     buckets = Buckets()
     with pytest.raises(AssertionError, match=r"object 1\.sst\.a is known and not referred to"):
-        library(buckets).change(lambda known: dataclasses.replace(known, objects={"1.sst.a": 1}))
+        repository(buckets).change(lambda known: dataclasses.replace(known, objects={"1.sst.a": 1}))
     assert buckets.keys("here") == []
 
 
@@ -142,7 +144,7 @@ def test_without_its_catalog_nothing_is_changed(left: str) -> None:
     buckets = Buckets()
     buckets.write("here", f"apps/orders/{left}", b"")
     with pytest.raises(CatalogLostError, match=r"apps/orders/snapshots/catalog\.json is gone, and there are snapshots"):
-        library(buckets).change(begin("b"))
+        repository(buckets).change(begin("b"))
     assert buckets.keys("here") == [f"apps/orders/{left}"]
 
 
@@ -150,15 +152,15 @@ def test_a_catalog_that_somebody_made_meanwhile_is_not_lost() -> None:
     buckets = Buckets()
 
     def somebody() -> None:
-        library(buckets).change(begin("b"))
+        repository(buckets).change(begin("b"))
         buckets.write("here", "apps/orders/snapshots/b/files/main/metadata", b"")
 
-    mine = library(buckets, on("list", 1, somebody))
+    mine = repository(buckets, on("list", 1, somebody))
     assert set(mine.change(begin("a")).snapshots) == {"a", "b"}
 
 
 def test_the_catalog_of_another_application_is_its_own() -> None:
     buckets = Buckets()
     buckets.write("here", "apps/orders-2/snapshots/catalog.json", encode(Catalog(serial=1, condemned=frozenset("x"))))
-    assert library(buckets).read() == Catalog()
-    library(buckets).change(begin("a"))
+    assert repository(buckets).read() == Catalog()
+    repository(buckets).change(begin("a"))

@@ -25,7 +25,7 @@ from tidegate_spark.snapshots.repository import CatalogContendedError
 from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_spark.snapshots.service.pod import carry_out, judge_claim, word_of
 from tidegate_spark.snapshots.service.progress_server import serve
-from tidegate_spark.snapshots.service.worker import SnapshotKeeper
+from tidegate_spark.snapshots.service.worker import SnapshotWorker
 from tidegate_spark.snapshots.take import TooFastError
 from tidegate_spark.storage.store import MismatchError, SnapshotError
 from tidegate_testing.driver_process import driver_config
@@ -39,7 +39,7 @@ class Scripted(Carrier):
 
     def __init__(self, *failures: Exception) -> None:
         config = driver_config("orders", "main", Storage("s3://here/apps/orders"))
-        super().__init__(config, Scene().library)
+        super().__init__(config, Scene().repository)
         self.failures, self.attempts = list(failures), 0
 
     def take(self, order: SnapshotOrder, *_: object) -> SnapshotReport:
@@ -52,14 +52,14 @@ class Scripted(Carrier):
 def end(carrier: Scripted) -> tuple[int, SnapshotReport, float]:
     """Let a pod do its work; return its exit code, what it says of the order, and how long it paused."""
     now = [0.0]
-    keeper = SnapshotKeeper(carrier, runs=False, clock=lambda: now[0])
-    keeper.give(SnapshotOrders(take=(SnapshotOrder("a"),)))
+    worker = SnapshotWorker(carrier, runs=False, clock=lambda: now[0])
+    worker.give(SnapshotOrders(take=(SnapshotOrder("a"),)))
 
     def pause(seconds: float) -> None:
         now[0] += seconds
 
-    code = carry_out(keeper, pause)
-    (report,) = keeper.reports()
+    code = carry_out(worker, pause)
+    (report,) = worker.reports()
     return code, report, now[0]
 
 
@@ -94,21 +94,21 @@ def test_disposing_that_fails_for_no_known_cause_ends_and_is_tried_again() -> No
     def fail(call: Call) -> None:
         raise ZeroDivisionError
 
-    carrier.connect = lambda: scene.library(fail)
-    keeper = SnapshotKeeper(carrier, runs=False, clock=lambda: now[0])
-    keeper.give(SnapshotOrders(dispose=("a",)))
+    carrier.connect = lambda: scene.repository(fail)
+    worker = SnapshotWorker(carrier, runs=False, clock=lambda: now[0])
+    worker.give(SnapshotOrders(dispose=("a",)))
 
     def pause(seconds: float) -> None:
         now[0] += seconds
 
-    assert carry_out(keeper, pause) == EXIT_DEPENDENCY
-    assert keeper.reports()[0].reason is Reason.INTERNAL_ERROR
+    assert carry_out(worker, pause) == EXIT_DEPENDENCY
+    assert worker.reports()[0].reason is Reason.INTERNAL_ERROR
 
 
 def test_without_orders_it_ends_well() -> None:
-    keeper = SnapshotKeeper(Scripted(), runs=False)
-    keeper.give(SnapshotOrders())
-    assert carry_out(keeper, lambda seconds: None) == EXIT_OK
+    worker = SnapshotWorker(Scripted(), runs=False)
+    worker.give(SnapshotOrders())
+    assert carry_out(worker, lambda seconds: None) == EXIT_OK
 
 
 def test_a_hold_of_somebody_who_does_not_come_back_is_let_go() -> None:
@@ -116,12 +116,12 @@ def test_a_hold_of_somebody_who_does_not_come_back_is_let_go() -> None:
     scene.batches()
     scene.take("a", holders=frozenset(("fork-u-9", "fork-u-8")))
     carrier = Scripted()
-    carrier.connect = scene.library
-    keeper = SnapshotKeeper(carrier, runs=False)
-    keeper.give(SnapshotOrders(release=(ReleaseOrder("a", "fork-u-9"), ReleaseOrder("gone", "fork-u-9"))))
-    assert carry_out(keeper, lambda seconds: None) == EXIT_OK
-    assert {report.state for report in keeper.reports()} == {SnapshotState.RELEASED}
-    assert scene.library().read().snapshots["a"].holders == {"fork-u-8"}
+    carrier.connect = scene.repository
+    worker = SnapshotWorker(carrier, runs=False)
+    worker.give(SnapshotOrders(release=(ReleaseOrder("a", "fork-u-9"), ReleaseOrder("gone", "fork-u-9"))))
+    assert carry_out(worker, lambda seconds: None) == EXIT_OK
+    assert {report.state for report in worker.reports()} == {SnapshotState.RELEASED}
+    assert scene.repository().read().snapshots["a"].holders == {"fork-u-8"}
 
 
 # --- snapshots of others ---
@@ -131,15 +131,15 @@ ADOPT = AdoptOrder("mine-1", "a", "import-u-9")
 
 def adopt(scene: Scene) -> tuple[int, SnapshotReport]:
     carrier, now = Scripted(), [0.0]
-    carrier.connect = scene.library
-    keeper = SnapshotKeeper(carrier, runs=False, clock=lambda: now[0])
-    keeper.give(SnapshotOrders(adopt=(ADOPT,)))
+    carrier.connect = scene.repository
+    worker = SnapshotWorker(carrier, runs=False, clock=lambda: now[0])
+    worker.give(SnapshotOrders(adopt=(ADOPT,)))
 
     def pause(seconds: float) -> None:
         now[0] += seconds
 
-    code = carry_out(keeper, pause)
-    (report,) = keeper.reports()
+    code = carry_out(worker, pause)
+    (report,) = worker.reports()
     return code, report
 
 
@@ -153,7 +153,7 @@ def test_one_that_is_whole_is_held_from_then_on_and_reported_under_the_orders_na
     assert (report.app, report.app_uid, report.spark_version) == ("tests/orders", "uid-1", "4.2.1")
     assert report.manifest == "s3://here/apps/orders/snapshots/a/manifest.json"
     assert report.bytes == sum({file.key: file.size for file in made.files}.values())
-    assert scene.library().read().snapshots["a"].holders == {"import-u-9"}
+    assert scene.repository().read().snapshots["a"].holders == {"import-u-9"}
     assert adopt(scene) == (code, dataclasses.replace(report, seconds=0.0))
 
 
@@ -173,7 +173,7 @@ def test_one_that_is_damaged_is_refused_and_not_held() -> None:
     code, report = adopt(scene)
     assert (code, report.state, report.reason) == (EXIT_OK, SnapshotState.FAILED, Reason.SNAPSHOT_DAMAGED)
     assert made.files[0].key in report.message
-    assert scene.library().read().snapshots["a"].holders == frozenset()
+    assert scene.repository().read().snapshots["a"].holders == frozenset()
 
 
 # --- reading back ---
@@ -181,11 +181,11 @@ def test_one_that_is_damaged_is_refused_and_not_held() -> None:
 
 def read_back(scene: Scene) -> tuple[int, SnapshotReport]:
     carrier = Scripted()
-    carrier.connect, carrier.layout = scene.library, LAYOUT
-    keeper = SnapshotKeeper(carrier, runs=False)
-    keeper.give(SnapshotOrders(verify=(VerifyOrder("mine-1", "a"),)))
-    code = carry_out(keeper, lambda seconds: None)
-    (report,) = keeper.reports()
+    carrier.connect, carrier.layout = scene.repository, LAYOUT
+    worker = SnapshotWorker(carrier, runs=False)
+    worker.give(SnapshotOrders(verify=(VerifyOrder("mine-1", "a"),)))
+    code = carry_out(worker, lambda seconds: None)
+    (report,) = worker.reports()
     return code, report
 
 
@@ -228,8 +228,8 @@ def test_nothing_is_taken_where_another_application_is_by_now() -> None:
 
 def test_whoever_asks_is_told_figures_and_neither_words_nor_offsets() -> None:
     report = SnapshotReport("a", SnapshotState.COPYING, message="words", files=3, of_files=9)
-    told = dataclasses.replace(report, queries={"main": QueryPin(3, "{}")}, spec="{}")
-    server = serve("127.0.0.1", 0, lambda: (told,))
+    reported = dataclasses.replace(report, queries={"main": QueryPin(3, "{}")}, spec="{}")
+    server = serve("127.0.0.1", 0, lambda: (reported,))
     assert server is not None
     address = f"http://127.0.0.1:{server.port}"
     with urllib.request.urlopen(address + PROGRESS_PATH) as answer:

@@ -11,7 +11,7 @@ from tidegate_spark.snapshots import take as taking
 from tidegate_spark.snapshots.catalog import DisposedError, State
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.manifest import Application, Manifest, UnreadableManifestError
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.take import ATTEMPTS, BatchLostError, NothingCommittedError, TooFastError
 from tidegate_spark.storage.store import SnapshotError, VanishedError
 from tidegate_testing.fake_checkpoint import LAYOUT, UnreadableError, content_of
@@ -61,13 +61,13 @@ def test_the_manifest_names_every_file_with_size_and_etag() -> None:
 
 
 def referred(scene: Scene, name: str = "a") -> frozenset[str]:
-    return scene.library().read().snapshots[name].objects
+    return scene.repository().read().snapshots[name].objects
 
 
 def test_the_catalog_says_so_when_it_is_complete() -> None:
     scene = scene_with()
     made = scene.take("a", manual=True)
-    known = scene.library().read().snapshots["a"]
+    known = scene.repository().read().snapshots["a"]
     assert (known.state, known.queries, known.manual) == (State.READY, {"main": 4}, True)
     assert known.digest == "sha256:" + hashlib.sha256(scene.content("snapshots/a/manifest.json")).hexdigest()
     assert known.files == len(scene.keys("snapshots/a/"))
@@ -130,11 +130,11 @@ def test_its_parent_is_the_one_before() -> None:
 
 
 def test_progress_is_told() -> None:
-    scene, told = scene_with(), list[Progress]()
-    made = scene.take("a", report=told.append)
+    scene, reported = scene_with(), list[Progress]()
+    made = scene.take("a", report=reported.append)
     sizes = sum(file.size for file in made.files)
-    assert [progress.files for progress in told] == list(range(1, len(made.files) + 1))
-    assert told[-1] == Progress(len(made.files), sizes, len(made.files), sizes)
+    assert [progress.files for progress in reported] == list(range(1, len(made.files) + 1))
+    assert reported[-1] == Progress(len(made.files), sizes, len(made.files), sizes)
 
 
 def test_whoever_is_told_may_end_it_and_it_is_taken_up_again() -> None:
@@ -146,9 +146,9 @@ def test_whoever_is_told_may_end_it_and_it_is_taken_up_again() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         scene.take("a", report=stop)
-    told: list[Progress] = []
-    made = scene.take("a", report=told.append)
-    assert told[-1].of_files == len(made.files) - 6  # two of them shared
+    reported: list[Progress] = []
+    made = scene.take("a", report=reported.append)
+    assert reported[-1].of_files == len(made.files) - 6  # two of them shared
     assert held(scene, made) == content_of(scene.store(), scene.root(), 4)
 
 
@@ -202,7 +202,7 @@ def test_what_was_copied_and_is_still_needed_is_not_copied_again() -> None:
 def test_what_it_needs_no_more_at_the_newer_batch_is_condemned() -> None:
     scene = scene_with()
     made = scene.take("a", watch=once("copy", "state/4.zip", go_on(scene, 4)))
-    known = scene.library().read()
+    known = scene.repository().read()
     assert set(known.objects) == {file.key.rpartition("/")[2] for file in made.files if file.shared}
     assert len(known.condemned) == 3
 
@@ -211,7 +211,7 @@ def test_a_store_that_is_cleaned_up_faster_than_it_is_copied_is_given_up() -> No
     scene = scene_with()
     with pytest.raises(TooFastError, match=r"Spark removed files under 10 attempts .* spec\.state\.minBatchesToRetain"):
         scene.take("a", watch=once("copy", "state/", go_on(scene), times=ATTEMPTS))
-    assert scene.library().read().snapshots["a"].state is State.TAKING
+    assert scene.repository().read().snapshots["a"].state is State.TAKING
     assert scene.keys("snapshots/a/manifest.json") == []
 
 
@@ -294,7 +294,7 @@ def test_killed_anywhere_nothing_half_is_published_and_it_is_completed_by_the_ne
         for _ in range(stop):
             killed.step()
         killed.kill()
-        for name in scene.library().read().ready():
+        for name in scene.repository().read().ready():
             assert scene.keys(f"snapshots/{name}/manifest.json") != []
         scene.batches()
         made = scene.take("a")
@@ -336,8 +336,8 @@ def test_what_another_one_completed_and_was_disposed_of_is_gone() -> None:
     until(slow, "list", "/lineages/")
     scene.take("a")
     until(slow, "get", "catalog.json")
-    collect.dispose(scene.library(), "a")
-    collect.collect(scene.library(), 1000.0)
+    collect.dispose(scene.repository(), "a")
+    collect.collect(scene.repository(), 1000.0)
     assert isinstance(slow.run(), DisposedError)
 
 
@@ -360,9 +360,9 @@ def test_what_was_disposed_of_meanwhile_is_not_completed() -> None:
         scene = scene_with()
         actor = scene.actor("a")
         until(actor, {"/lineages/": "list", "/objects/": "copy"}.get(part, "put_if"), part, done)
-        collect.dispose(scene.library(), "a")
+        collect.dispose(scene.repository(), "a")
         assert isinstance(actor.run(), DisposedError), part
-        assert scene.library().read().ready() == []
+        assert scene.repository().read().ready() == []
 
 
 def test_a_file_is_referred_to_before_it_is_copied() -> None:
@@ -415,7 +415,7 @@ def test_what_somebody_needs_from_the_first_is_held_for_them() -> None:
     scene = scene_with()
     scene.take("a", holders=frozenset({"upgrade"}))
     with pytest.raises(catalog.HeldError, match="needed by upgrade"):
-        collect.dispose(scene.library(), "a")
+        collect.dispose(scene.repository(), "a")
 
 
 # --- a store that is busy with another process's manifest, and says so (409) ---
@@ -442,8 +442,8 @@ class BusyStore(MemoryStore):
 
 
 def take_in(scene: Scene, store: MemoryStore) -> Manifest:
-    library = Library(store, "apps/orders", lambda seconds: None)
-    return taking.take(library, LAYOUT, scene.request("a"), 1000.0, Copiers(1))
+    repository = SnapshotRepository(store, "apps/orders", lambda seconds: None)
+    return taking.take(repository, LAYOUT, scene.request("a"), 1000.0, Copiers(1))
 
 
 def test_a_manifest_that_a_busy_store_refused_is_published_all_the_same() -> None:

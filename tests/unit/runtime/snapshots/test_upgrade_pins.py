@@ -38,12 +38,12 @@ def scene_with(batches: int) -> Scene:
 
 
 def order(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -> SnapshotOrder:
-    return upgrade_pin.order_of(scene.library(watch), PIN, scene.lineage, "shop:1", LAYOUT)
+    return upgrade_pin.order_of(scene.repository(watch), PIN, scene.lineage, "shop:1", LAYOUT)
 
 
 def carrier(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -> Carrier:
     config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, epoch=3)
-    return Carrier(config, lambda: scene.library(watch), "4.1.0", LAYOUT, lambda: 1000.0, Copiers(1))
+    return Carrier(config, lambda: scene.repository(watch), "4.1.0", LAYOUT, lambda: 1000.0, Copiers(1))
 
 
 def roll_back(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -> list[tuple[str, str]]:
@@ -51,12 +51,12 @@ def roll_back(scene: Scene, watch: Callable[[Call], None] = lambda call: None) -
     notices: list[tuple[str, str]] = []
     start_from = StartFrom(PLACE, PIN, f"rollback-{PIN}", lineage=1, image="shop:1")
     config = driver_config("orders", "local:///main.py", PLACE, lineage=2, epoch=4, start_from=start_from)
-    library = scene.library(watch)
+    repository = scene.repository(watch)
 
     def note(reason: str, message: str) -> None:
         notices.append((reason, message))
 
-    filler = Filler(config, start_from, library, library, threading.Event(), note, Copiers(1), LAYOUT, "4.1.0")
+    filler = Filler(config, start_from, repository, repository, threading.Event(), note, Copiers(1), LAYOUT, "4.1.0")
     filler.fill()
     return notices
 
@@ -67,9 +67,9 @@ def roll_back_once_more(scene: Scene) -> list[tuple[str, str]]:
     earlier = EarlierPin(PIN, f"rollback-{PIN}", 1)
     start_from = StartFrom(PLACE, "up-2", "rollback-up-2", lineage=2, image="shop:1", otherwise=(earlier,))
     config = driver_config("orders", "local:///main.py", PLACE, lineage=3, epoch=6, start_from=start_from)
-    library = scene.library()
-    tell = lambda reason, message: notices.append((reason, message))  # noqa: E731
-    Filler(config, start_from, library, library, threading.Event(), tell, Copiers(1), LAYOUT, "4.1.0").fill()
+    repository = scene.repository()
+    report = lambda reason, message: notices.append((reason, message))  # noqa: E731
+    Filler(config, start_from, repository, repository, threading.Event(), report, Copiers(1), LAYOUT, "4.1.0").fill()
     return notices
 
 
@@ -126,9 +126,9 @@ def test_two_that_look_at_once_keep_the_same_batches() -> None:
 def test_the_pin_is_held_until_it_is_disposed_of_and_then_nothing_of_it_is_left() -> None:
     scene = scene_with(3)
     carrier(scene).take(order(scene), lambda progress: None)
-    assert scene.library().read().snapshots[PIN].holders == {PIN}
+    assert scene.repository().read().snapshots[PIN].holders == {PIN}
     with pytest.raises(catalog.HeldError):
-        collect.dispose(scene.library(), PIN)
+        collect.dispose(scene.repository(), PIN)
     carrier(scene).dispose(PIN)
     assert [key for key in scene.keys("") if not key.startswith("lineages/")] == ["snapshots/catalog.json"]
 
@@ -136,7 +136,7 @@ def test_the_pin_is_held_until_it_is_disposed_of_and_then_nothing_of_it_is_left(
 def test_a_pin_that_somebody_else_needs_is_let_go_by_the_upgrade_and_stays() -> None:
     scene = scene_with(3)
     carrier(scene).take(order(scene), lambda progress: None)
-    scene.library().change(lambda it: catalog.hold(it, PIN, "fork-2"))
+    scene.repository().change(lambda it: catalog.hold(it, PIN, "fork-2"))
     with pytest.raises(catalog.HeldError, match="fork-2"):
         carrier(scene).dispose(PIN)
 
@@ -160,7 +160,7 @@ def test_a_rollback_completes_the_pin_that_the_failed_version_did_not_come_to() 
     order(scene)
     scene.batches(2)
     roll_back(scene)
-    made = scene.library().read().snapshots[PIN]
+    made = scene.repository().read().snapshots[PIN]
     assert (made.lineage, set(made.holders)) == (1, {PIN})
     assert max(key for key in scene.keys("lineages/2/main/commits")) == "lineages/2/main/commits/2"
 
@@ -170,7 +170,7 @@ def test_a_query_that_only_the_failed_version_has_is_no_part_of_what_is_gone_bac
     wanted = order(scene)
     scene.batches(2, "new")
     carrier(scene).take(wanted, lambda progress: None)
-    assert scene.library().read().snapshots[PIN].queries == {"main": 2}
+    assert scene.repository().read().snapshots[PIN].queries == {"main": 2}
     roll_back(scene)
     assert scene.keys("lineages/2/new") == []
 
@@ -233,7 +233,7 @@ def test_a_rollback_to_a_lineage_that_was_filled_begins_with_its_end() -> None:
     scene.batches(2)
     roll_back(scene)
     roll_back_once_more(scene)
-    made = scene.library().read().snapshots["up-2"]
+    made = scene.repository().read().snapshots["up-2"]
     assert (made.lineage, made.queries) == (2, {"main": 2})
 
 
@@ -242,18 +242,18 @@ def test_a_rollback_that_did_not_finish_is_known_without_the_operator_and_one_th
     order(scene)
     with pytest.raises(FaultError):
         roll_back(scene, lambda call: no_answer(call) if call.verb == "copy" else None)
-    left = starting_point.left_to_fill(scene.library(), 2)
+    left = starting_point.left_to_fill(scene.repository(), 2)
     assert left == StartFrom(PLACE, PIN, f"rollback-{PIN}", lineage=1, image="shop:1")
     roll_back(scene)
-    assert starting_point.left_to_fill(scene.library(), 2) is None
-    assert starting_point.left_to_fill(scene.library(), 1) is None
+    assert starting_point.left_to_fill(scene.repository(), 2) is None
+    assert starting_point.left_to_fill(scene.repository(), 1) is None
 
 
 def test_a_beginning_that_says_nothing_is_not_taken_for_none() -> None:
     scene = scene_with(3)
     scene.store().put("apps/orders/lineages/2.begin", b"{")
     with pytest.raises(SnapshotError, match=r"2\.begin"):
-        starting_point.left_to_fill(scene.library(), 2)
+        starting_point.left_to_fill(scene.repository(), 2)
 
 
 def test_wherever_a_rollback_ends_the_next_attempt_finishes_it() -> None:
@@ -284,7 +284,9 @@ def test_a_process_that_is_started_again_after_its_pin_was_disposed_of_takes_no_
 ) -> None:
     scene = scene_with(3)
     # The real layout reads these checkpoints as well as it has to: which batches are committed.
-    monkeypatch.setattr("tidegate_spark.driver.launch_state.reach_library", lambda place, credentials: scene.library())
+    monkeypatch.setattr(
+        "tidegate_spark.driver.launch_state.reach_repository", lambda place, credentials: scene.repository()
+    )
     config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, pin=Pin(PIN, "shop:1"))
 
     def start() -> tuple[SnapshotOrder, ...]:
@@ -306,7 +308,7 @@ def test_a_process_that_was_ended_before_it_could_note_the_pin_notes_it_when_it_
     scene, answers = scene_with(3), False
     watch = lambda call: None if answers else no_answer(call)  # noqa: E731
     monkeypatch.setattr(
-        "tidegate_spark.driver.launch_state.reach_library", lambda place, credentials: scene.library(watch)
+        "tidegate_spark.driver.launch_state.reach_repository", lambda place, credentials: scene.repository(watch)
     )
     config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, pin=Pin(PIN, "shop:1"))
     assert fault_of(lambda: launch_state.find_pin(config, None, str(tmp_path))).reason is Reason.STORAGE_UNAVAILABLE
@@ -318,9 +320,11 @@ def test_an_upgrade_does_not_begin_while_nobody_knows_which_query_has_which_loca
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = scene_with(3)
-    monkeypatch.setattr("tidegate_spark.driver.launch_state.reach_library", lambda place, credentials: scene.library())
+    monkeypatch.setattr(
+        "tidegate_spark.driver.launch_state.reach_repository", lambda place, credentials: scene.repository()
+    )
     config = driver_config("orders", "local:///main.py", PLACE, lineage=scene.lineage, pin=Pin(PIN, "shop:1"))
-    key = scene.library().key("names", f"unnamed-{scene.lineage}.json")
+    key = scene.repository().key("names", f"unnamed-{scene.lineage}.json")
     scene.store().put(key, b"[]")
     fault = fault_of(lambda: launch_state.find_pin(config, None, str(tmp_path)))
     assert fault.reason is Reason.NOTES_DAMAGED

@@ -34,7 +34,7 @@ def taken(**fields: Any) -> Scene:
 
 
 def verified(scene: Scene, watch: Watch = lambda call: None, copiers: Copiers = Copiers(1)) -> Verification:  # noqa: B008 - a value
-    return verify(Origin(scene.library(watch), "a"), LAYOUT, copiers)
+    return verify(Origin(scene.repository(watch), "a"), LAYOUT, copiers)
 
 
 def spoil(scene: Scene, part: str, body: bytes) -> str:
@@ -52,17 +52,17 @@ def same_size(scene: Scene, part: str) -> bytes:
 
 @pytest.mark.parametrize("number", [1, 4])
 def test_what_is_whole_was_read_to_the_last_byte(number: int) -> None:
-    scene, told, read = taken(), list[Progress](), set[str]()
+    scene, reported, read = taken(), list[Progress](), set[str]()
 
     def watch(call: Call) -> None:
         if call.verb == "get":
             read.add(call.key.removeprefix("apps/orders/"))
 
-    found = verified(scene, watch, Copiers(number, told.append))
+    found = verified(scene, watch, Copiers(number, reported.append))
     kept = {key for key in scene.keys("") if key.startswith(("objects/", "snapshots/a/files/"))}
     assert kept <= read
     assert (found.files, found.unproven, found.problems) == (len(kept), 0, ())
-    assert (told[-1].files, told[-1].bytes) == (len(kept), found.bytes)
+    assert (reported[-1].files, reported[-1].bytes) == (len(kept), found.bytes)
 
 
 def test_a_file_that_is_gone_is_named() -> None:
@@ -109,17 +109,17 @@ def test_a_manifest_that_was_tampered_with_is_found() -> None:
 def test_a_manifest_of_a_newer_tidegate_is_not_called_damaged_and_nothing_beside_it_is_deleted() -> None:
     scene, key = taken(), "apps/orders/snapshots/a/manifest.json"
     body = b'{"version": 2, "files": "of another kind"}'
-    library = scene.library()
-    library.store.put(f"{library.prefix}/snapshots/a/of-the-newer-one", b"x")
-    library.store.put(key, body)
-    known = library.read().snapshots["a"]
-    library.change(lambda it: replace(it, snapshots={"a": replace(known, digest=digest(body))}))
+    repository = scene.repository()
+    repository.store.put(f"{repository.prefix}/snapshots/a/of-the-newer-one", b"x")
+    repository.store.put(key, body)
+    known = repository.read().snapshots["a"]
+    repository.change(lambda it: replace(it, snapshots={"a": replace(known, digest=digest(body))}))
     with pytest.raises(NewerStorageError, match=r"its format is 2.*use a newer Tidegate") as raised:
         verified(scene)
     trouble = trouble_of(raised.value, Storage("s3://bucket/apps/orders"), "keys", runs=True)
     assert trouble.reason is Reason.NEWER_FORMAT
-    collect.collect(library, 2000.0)
-    assert library.store.get(f"{library.prefix}/snapshots/a/of-the-newer-one") is not None
+    collect.collect(repository, 2000.0)
+    assert repository.store.get(f"{repository.prefix}/snapshots/a/of-the-newer-one") is not None
 
 
 def test_one_that_goes_meanwhile_is_not_called_damaged_whenever_that_is() -> None:
@@ -131,8 +131,8 @@ def test_one_that_goes_meanwhile_is_not_called_damaged_whenever_that_is() -> Non
         def watch(call: Call, scene: Scene = scene, left: list[int] = left) -> None:
             left[0] -= 1
             if left[0] == -1:
-                collect.dispose(scene.library(), "a")
-                collect.collect(scene.library(), 2000.0)
+                collect.dispose(scene.repository(), "a")
+                collect.collect(scene.repository(), 2000.0)
 
         with contextlib.suppress(DisposedError, UnknownSnapshotError):
             assert verified(scene, watch).problems == ()
@@ -179,7 +179,7 @@ def test_what_cannot_be_interpreted_here_is_not_called_damaged() -> None:
             except CodecMissingError as error:
                 raise UnreadableCheckpointError("state/0/1/7.changelog", str(error)) from error
 
-    found = verify(Origin(taken().library(), "a"), WithoutCodec(), Copiers(1))
+    found = verify(Origin(taken().repository(), "a"), WithoutCodec(), Copiers(1))
     assert found.problems == ()
     assert found.unread == ("query main: state/0/1/7.changelog: is compressed with zstd",)
 

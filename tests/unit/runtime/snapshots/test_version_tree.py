@@ -12,7 +12,7 @@ from tidegate_spark.driver.starting_point import Filler
 from tidegate_spark.snapshots import manifest
 from tidegate_spark.snapshots.copying import Copiers, Progress
 from tidegate_spark.snapshots.lineages import upgrade_pin
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.snapshots.service.operations import Carrier
 from tidegate_testing.driver_process import driver_config
 from tidegate_testing.fake_checkpoint import LAYOUT
@@ -27,9 +27,9 @@ def quiet(progress: Progress) -> None:
     pass
 
 
-def carrier(scene: Scene, library: Library | None = None) -> Carrier:
+def carrier(scene: Scene, repository: SnapshotRepository | None = None) -> Carrier:
     config = driver_config("orders", "main", PLACE, lineage=scene.lineage, epoch=3)
-    return Carrier(config, lambda: library or scene.library(), "4.1.0", LAYOUT, lambda: 1000.0, Copiers(1))
+    return Carrier(config, lambda: repository or scene.repository(), "4.1.0", LAYOUT, lambda: 1000.0, Copiers(1))
 
 
 def take(scene: Scene, name: str, **fields: Any) -> SnapshotReport:
@@ -37,7 +37,7 @@ def take(scene: Scene, name: str, **fields: Any) -> SnapshotReport:
     return carrier(scene).take(SnapshotOrder(name, manual=True, **fields), quiet)
 
 
-def fill(config: Any, own: Library, origin: Library) -> None:
+def fill(config: Any, own: SnapshotRepository, origin: SnapshotRepository) -> None:
     Filler(config, config.start_from, own, origin, threading.Event(), lambda *_: None, Copiers(1), LAYOUT).fill()
 
 
@@ -46,7 +46,7 @@ def upgrade(scene: Scene, pin: str = PIN) -> None:
     copy = f"{pin}-copy"
     carrier(scene).take(SnapshotOrder(copy, holders=(copy,)), quiet)
     scene.batches()
-    carrier(scene).take(upgrade_pin.order_of(scene.library(), pin, scene.lineage, "shop:1", LAYOUT), quiet)
+    carrier(scene).take(upgrade_pin.order_of(scene.repository(), pin, scene.lineage, "shop:1", LAYOUT), quiet)
 
 
 def roll_back(scene: Scene, pin: str = PIN) -> None:
@@ -55,11 +55,11 @@ def roll_back(scene: Scene, pin: str = PIN) -> None:
     start = StartFrom(PLACE, pin, f"rollback-{pin}", lineage=scene.lineage, image="shop:1")
     scene.lineage += 1
     config = driver_config("orders", "main", PLACE, lineage=scene.lineage, epoch=4, start_from=start)
-    fill(config, scene.library(), scene.library())
+    fill(config, scene.repository(), scene.repository())
 
 
 def parents(scene: Scene) -> dict[str, str]:
-    return {name: known.parent for name, known in scene.library().read().snapshots.items()}
+    return {name: known.parent for name, known in scene.repository().read().snapshots.items()}
 
 
 # --- which one it follows ---
@@ -100,7 +100,7 @@ def test_a_rollback_right_after_another_one_leads_back_to_the_same() -> None:
 def test_a_pin_that_is_completed_late_does_not_follow_what_is_taken_back_with_it() -> None:
     scene = Scene()
     take(scene, "monday")
-    upgrade_pin.order_of(scene.library(), PIN, 1, "shop:1", LAYOUT)
+    upgrade_pin.order_of(scene.repository(), PIN, 1, "shop:1", LAYOUT)
     take(scene, "of-the-version-that-failed")
     roll_back(scene)
     assert (parents(scene)[PIN], take(scene, "tuesday").parent) == ("monday", "monday")
@@ -123,11 +123,11 @@ class Fork:
         place = Storage("s3://here/apps/variant")
         start = StartFrom(PLACE, "monday", "fork-uid-2")
         self.config = driver_config("variant", "main", place, start_from=start)
-        self.library = Library(MemoryStore(origin.buckets, "here"), "apps/variant", lambda seconds: None)
-        fill(self.config, self.library, origin.library())
+        self.repository = SnapshotRepository(MemoryStore(origin.buckets, "here"), "apps/variant", lambda seconds: None)
+        fill(self.config, self.repository, origin.repository())
 
     def take(self, name: str) -> SnapshotReport:
-        carrier = Carrier(self.config, lambda: self.library, "4.1.0", LAYOUT, lambda: 1000.0, Copiers(1))
+        carrier = Carrier(self.config, lambda: self.repository, "4.1.0", LAYOUT, lambda: 1000.0, Copiers(1))
         return carrier.take(SnapshotOrder(name), quiet)
 
 
@@ -140,7 +140,7 @@ def test_the_first_one_of_a_fork_follows_another_applications_and_says_whose() -
 @pytest.mark.parametrize("mark", [b"{", b"[]", b'{"snapshot": "monday"}', b'{"parent": 3}'])
 def test_a_beginning_that_does_not_say_its_parent_keeps_no_snapshot_from_being_taken(mark: bytes) -> None:
     fork = Fork()
-    fork.library.store.put(fork.library.key("lineages", "1.json"), mark)
+    fork.repository.store.put(fork.repository.key("lineages", "1.json"), mark)
     assert fork.take("first").parent == ""
 
 

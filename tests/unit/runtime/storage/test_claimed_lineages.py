@@ -23,7 +23,7 @@ from tidegate_spark.contract.protocol import (
 )
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.driver.starting_point import left_to_fill
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.claim import claiming, fence
 from tidegate_spark.storage.claim.claimed import Known
 from tidegate_spark.storage.claim.claiming import BehindError
@@ -157,7 +157,7 @@ def test_a_driver_that_is_started_again_goes_on_in_the_lineage_that_it_opened(op
 def test_the_claim_says_with_what_a_lineage_begins_before_anything_is_in_it() -> None:
     objects = claim_of(9, 2)
     assert known(objects, launch(10, 3, OPENS_FROM_SNAPSHOT, start_from=PIN)) is None
-    own = Library(MemoryStore(Buckets(), "streams"), "apps/shop/orders", lambda seconds: None)
+    own = SnapshotRepository(MemoryStore(Buckets(), "streams"), "apps/shop/orders", lambda seconds: None)
     own.store.put(own.key("app.json"), objects[OWN])
     # Whoever comes next was told nothing of it: the status was lost, and the process killed before it wrote more.
     assert left_to_fill(own, 3) == PIN
@@ -243,9 +243,9 @@ def test_who_asks_is_told_where_the_application_is_and_claims_nothing(there: dic
     lineage = json.loads(there[OWN])["lineage"]
     before = dict(there)
     for epoch in (1, 9, 10):
-        told = known(there, launch(epoch, 0, expects=EXPECTS_BEGINNING))
-        assert told == Known(9, lineage)
-        assert told.found
+        reported = known(there, launch(epoch, 0, expects=EXPECTS_BEGINNING))
+        assert reported == Known(9, lineage)
+        assert reported.found
     assert there == before
 
 

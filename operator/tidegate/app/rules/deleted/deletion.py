@@ -22,8 +22,8 @@ from tidegate.app.builders.purge import build_purge_pod
 from tidegate.app.observation import Observation, lacks_access
 from tidegate.app.rules import messages
 from tidegate.app.rules.deleted import deletion_messages
-from tidegate.app.rules.deleted.last_snapshot import tell_missing
-from tidegate.app.rules.deleted.origin_release import remove_release_pod, tell_held
+from tidegate.app.rules.deleted.last_snapshot import missing_event
+from tidegate.app.rules.deleted.origin_release import hold_event, remove_release_pod
 from tidegate.app.rules.pods.overdue import OVERDUE, wait_for_end
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
@@ -75,14 +75,14 @@ def remove_executors(o: Observation, now: float) -> Verdict | None:
 
 def remove_rehearsals(o: Observation, now: float) -> Verdict | None:
     """Remove the pod of a rehearsal: what it writes is within the storage that is to be treated."""
-    words = (Reason.REHEARSAL_STOPPING, deletion_messages.REHEARSAL_STOPPING)
-    return _remove(o.rehearsals, DeleteRehearsal, words, now)
+    details = (Reason.REHEARSAL_STOPPING, deletion_messages.REHEARSAL_STOPPING)
+    return _remove(o.rehearsals, DeleteRehearsal, details, now)
 
 
 def remove_repartitions(o: Observation, now: float) -> Verdict | None:
     """Remove the pod that repartitions the state, likewise."""
-    words = (Reason.REPARTITION_STOPPING, deletion_messages.REPARTITION_STOPPING)
-    return _remove(o.repartitions, DeleteRepartition, words, now)
+    details = (Reason.REPARTITION_STOPPING, deletion_messages.REPARTITION_STOPPING)
+    return _remove(o.repartitions, DeleteRepartition, details, now)
 
 
 def _remove(
@@ -145,7 +145,7 @@ def _replace_purge(purge: PodRecord, now: float) -> Verdict:
 def release(o: Observation, now: float) -> Verdict:
     """Remove the rest: nothing runs any more, and the storage was treated as asked."""
     if o.purge is not None and o.purge.phase == "Succeeded":
-        return _release(o, _tell_purge(o.purge))
+        return _release(o, _purge_event(o.purge))
     if _namespace_goes(o):
         why = deletion_messages.namespace_terminating(o.app.metadata.namespace)
         return _release(o, _retained(app_storage(o.app).uri, why))
@@ -167,16 +167,16 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
         verdict = rule(o, now)
         if verdict is not None:
             return Plan(rule.__name__, verdict.reason, verdict.message, verdict.after, verdict.wake_after)
-    told = _tell_purge(o.purge) if o.purge is not None and o.purge.phase == "Succeeded" else None
-    verdict = _release(o, told or _retained("", deletion_messages.unreadable(problem)))
+    events = _purge_event(o.purge) if o.purge is not None and o.purge.phase == "Succeeded" else None
+    verdict = _release(o, events or _retained("", deletion_messages.unreadable(problem)))
     return Plan("release_unreadable", verdict.reason, verdict.message, verdict.after)
 
 
-def _release(o: Observation, *told: PublishEvent) -> Verdict:
+def _release(o: Observation, *events: PublishEvent) -> Verdict:
     actions: tuple[Action, ...] = (*_confirm(o), *_delete_secrets(o))
     if o.purge is not None and not o.purge.terminating:
         actions = (*actions, DeletePurge(o.purge))
-    actions = (*actions, *remove_release_pod(o), *tell_held(o), *tell_missing(o), *told)
+    actions = (*actions, *remove_release_pod(o), *hold_event(o), *missing_event(o), *events)
     return Verdict(
         Phase.DELETING,
         Health.RECONCILING,
@@ -187,12 +187,12 @@ def _release(o: Observation, *told: PublishEvent) -> Verdict:
     )
 
 
-def _tell_purge(purge: PodRecord) -> PublishEvent:
+def _purge_event(purge: PodRecord) -> PublishEvent:
     # Exit code 0 is also that of a purge that refused: the storage is another application's.
-    told = read_termination(purge.ended)
-    if told is not None and told.reason is Reason.COMPLETED:
+    termination = read_termination(purge.ended)
+    if termination is not None and termination.reason is Reason.COMPLETED:
         return PublishEvent(Reason.STORAGE_PURGED, deletion_messages.STORAGE_PURGED, False, "purged")
-    why = told.message if told is not None else deletion_messages.purge_unconfirmed(purge.name)
+    why = termination.message if termination is not None else deletion_messages.purge_unconfirmed(purge.name)
     return PublishEvent(Reason.STORAGE_RETAINED, deletion_messages.purge_refused(why), True, "kept")
 
 

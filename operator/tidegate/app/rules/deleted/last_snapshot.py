@@ -42,7 +42,7 @@ def is_asked_for(o: Observation) -> bool:
     return asked and spec.storage.deletion_policy is DeletionPolicy.RETAIN and o.app.status.epoch > 0
 
 
-def tell_missing(o: Observation) -> tuple[PublishEvent, ...]:
+def missing_event(o: Observation) -> tuple[PublishEvent, ...]:
     """Return what is told when the application goes and has no such snapshot."""
     if not is_asked_for(o):
         return ()

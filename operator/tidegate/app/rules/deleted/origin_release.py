@@ -51,7 +51,7 @@ def origin_held(o: Observation) -> StartedFrom | None:
     return None if o.releasing is not None and o.releasing.phase == "Succeeded" else began
 
 
-def tell_held(o: Observation) -> tuple[PublishEvent, ...]:
+def hold_event(o: Observation) -> tuple[PublishEvent, ...]:
     """Return what is told when the application goes and its hold stays."""
     began = origin_held(o)
     if began is None:

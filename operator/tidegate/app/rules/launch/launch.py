@@ -77,7 +77,7 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
     refusal = refusal_of(o)
     if refusal is None:
         return None
-    left, message = refused_for(refusal.at, refusal.attempts, now), words_of_refusal(o, refusal)
+    left, message = refused_for(refusal.at, refusal.attempts, now), refusal_message(o, refusal)
     if left:
         return Verdict(Phase.PENDING, Health.STALLED, refusal.reason, message, before=_finalizer(o), wake_after=left)
     if not refusal.recorded:
@@ -139,7 +139,7 @@ def launch(o: Observation, now: float) -> Verdict | None:
     why_not = why_not_built(o)
     if why_not:
         # Ask the API server again after a while: a webhook may be fixed by then.
-        again = LONGEST_REFUSED_PAUSE if o.unfit is not None or o.references.missing else None
+        again = LONGEST_REFUSED_PAUSE if o.rejection is not None or o.references.missing else None
         # An application that was never launched gets no finalizer: it would say that it was.
         finalizer, reason = _finalizer(o) if o.app.status.epoch else (), reason_not_built(o)
         # Where the status was lost an epoch says from now on that it was: an epoch that was never used costs nothing.
@@ -180,17 +180,17 @@ def why_not_built(o: Observation) -> str:
         return messages.place_taken(o.rival)
     epoch = o.app.status.epoch + 1
     try:
-        if o.unfit is None or o.unfit.role == ROLE_REPARTITION:
+        if o.rejection is None or o.rejection.role == ROLE_REPARTITION:
             _driver_pod(o, epoch)
             return _why_not_found(o)
         tried = dict(_pods(o, epoch))
     except SpecError as error:
         return messages.no_pod(error)
-    role = o.unfit.role
-    if o.unfit.missing:
-        field = _field_of(o, role, o.unfit.missing, tried[role])
-        return messages.references_missing((messages.named_in(o.unfit.missing, field),))
-    complaint = complaint_of(o.unfit.words, o.app, role, tried[role])
+    role = o.rejection.role
+    if o.rejection.missing:
+        field = _field_of(o, role, o.rejection.missing, tried[role])
+        return messages.references_missing((messages.named_in(o.rejection.missing, field),))
+    complaint = complaint_of(o.rejection.server_message, o.app, role, tried[role])
     return messages.pod_invalid(role, complaint.text)
 
 
@@ -204,8 +204,8 @@ def reason_not_built(o: Observation) -> Reason:
         return Reason.CONFIGURATION_TOO_LONG
     except SpecError:
         return Reason.INVALID_SPEC
-    if o.unfit is not None and (o.unfit.missing or o.unfit.role != ROLE_REPARTITION):
-        return Reason.REFERENCE_MISSING if o.unfit.missing else Reason.INVALID_SPEC
+    if o.rejection is not None and (o.rejection.missing or o.rejection.role != ROLE_REPARTITION):
+        return Reason.REFERENCE_MISSING if o.rejection.missing else Reason.INVALID_SPEC
     return Reason.REFERENCE_MISSING if o.references.missing else Reason.INVALID_SPEC
 
 
@@ -257,15 +257,15 @@ def _taken_back(o: Observation) -> str:
     return upgrade.to_spec_hash
 
 
-def words_of_refusal(o: Observation, refusal: Refusal) -> str:
+def refusal_message(o: Observation, refusal: Refusal) -> str:
     """Return what is said of a driver's pod that the API server refused: which field of the spec is to be fixed."""
-    if not refusal.words:
+    if not refusal.server_message:
         return refusal.message
     try:
         manifest = _driver_pod(o, refusal.epoch)
     except SpecError:
         return refusal.message
-    complaint = complaint_of(refusal.words, o.app, ROLE_DRIVER, manifest, o.platform.floors.unread)
+    complaint = complaint_of(refusal.server_message, o.app, ROLE_DRIVER, manifest, o.platform.floors.unread)
     return messages.refused(refusal.pod_name, complaint.text, ", ".join(complaint.fields))
 
 

@@ -30,7 +30,7 @@ def secrets_condition(o: Observation, now: float) -> tuple[Condition, ...]:
     return present_condition(o, PLAINTEXT_SECRETS, Reason.PLAINTEXT_SECRET, _message(o.app), now)
 
 
-def tell_secrets(o: Observation) -> tuple[PublishEvent, ...]:
+def secret_events(o: Observation) -> tuple[PublishEvent, ...]:
     """Tell of secrets in the spec when they come there, or others do: once for each version."""
     message, known = _message(o.app), o.app.status.condition(PLAINTEXT_SECRETS)
     if not message or (known is not None and known.message == message):

@@ -23,7 +23,7 @@ from tidegate.autoscaling.rules.inputs import basis_of, is_autoscaled
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.reasons import Reason, reason_from
 
-TOLD_ONCE = frozenset(LIMITS) - {Reason.EXECUTORS_MISSING}
+REPORTED_ONCE = frozenset(LIMITS) - {Reason.EXECUTORS_MISSING}
 """What keeps executors away that are needed: told by an event when it begins. Of those that are missing Ready tells."""
 
 
@@ -53,27 +53,27 @@ def _advised_status(o: Observation, spec: AutoscalingSpec) -> AutoscalingStatus:
         evaluation_time=_time(advice.at),
         last_scale=_last_scale(past) if active else None,
         memory=write_memory(_remembered(past, active=active)),
-        metrics=_figures(advice),
+        metrics=_metrics(advice),
     )
 
 
-def tell_scaling(o: Observation, now: float) -> tuple[PublishEvent, ...]:
+def scaling_events(o: Observation, now: float) -> tuple[PublishEvent, ...]:
     """Tell of a target that is new, and of what keeps executors away that are needed, once when that begins."""
     known, new = o.app.status.autoscaling, autoscaling_status(o)
     if new is None or o.advice is None or not new.reason:
         return ()
-    told: tuple[PublishEvent, ...] = ()
+    events: tuple[PublishEvent, ...] = ()
     before = known.last_scale if known is not None else None
     scale = new.last_scale
     if scale is not None and scale.scale_time is not None and (before is None or before.scale_time != scale.scale_time):
-        told = (PublishEvent(Reason.AUTOSCALED, scale.message, False, f"{scale.scale_time.timestamp():.0f}"),)
-    limited = o.advice.evaluation.step in TOLD_ONCE
+        events = (PublishEvent(Reason.AUTOSCALED, scale.message, False, f"{scale.scale_time.timestamp():.0f}"),)
+    limited = o.advice.evaluation.step in REPORTED_ONCE
     if limited and (known is None or known.reason != new.reason):
         occasion = f"{o.app.metadata.generation}/{new.target}/{o.advice.at // 3600:.0f}"
         # Without numbers, which change: near a bound it starts repeatedly, and is reported once an hour.
         message = autoscaling_messages.with_metrics(o.advice.summary) if o.advice.summary else new.message
-        told = (*told, PublishEvent(reason_from(new.reason), message, new.reason != Reason.AT_MAXIMUM, occasion))
-    return told
+        events = (*events, PublishEvent(reason_from(new.reason), message, new.reason != Reason.AT_MAXIMUM, occasion))
+    return events
 
 
 def _remembered(past: Past, *, active: bool) -> AutoscalerMemory:
@@ -111,7 +111,7 @@ def _last_scale(past: Past) -> LastScale | None:
     )
 
 
-def _figures(advice: Advice) -> AutoscalingMetrics | None:
+def _metrics(advice: Advice) -> AutoscalingMetrics | None:
     m, evaluation = advice.measured, advice.evaluation
     if m is None:
         return None

@@ -77,11 +77,11 @@ def judge_ended_driver(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or not ended_for_good(driver):
         return None
-    told = read_termination(driver.ended)
+    termination = read_termination(driver.ended)
     if has_unknown_termination(driver.ended):
         message = messages.unknown_termination(driver.name)
         return Verdict(Phase.FAILED, Health.STALLED, Reason.UNKNOWN_TERMINATION, message)
-    if told is None or told.reason is Reason.COMPLETED:
+    if termination is None or termination.reason is Reason.COMPLETED:
         return Verdict(Phase.COMPLETED, Health.READY, Reason.COMPLETED, messages.FINISHED)
     problem = name_end(driver)
     if not ends_to_be_retried(driver):
@@ -104,11 +104,11 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or driver.ended is None or driver.ended.exit_code == 0:
         return None
-    told = read_termination(driver.ended)
-    if told is not None and told.reason is Reason.STOPPED:
+    termination = read_termination(driver.ended)
+    if termination is not None and termination.reason is Reason.STOPPED:
         return None  # it was asked to stop, at a batch boundary: the next start is an ordinary one
     problem = name_end(driver)
-    if (told is None or told.reason not in _FOR_A_PERSON) and _on_its_way_back(o, driver, driver.ended):
+    if (termination is None or termination.reason not in _FOR_A_PERSON) and _on_its_way_back(o, driver, driver.ended):
         message = messages.restarting_after(problem.message, driver.name)
         return Verdict(Phase.STARTING, Health.RECONCILING, problem.reason, message, warning=True)
     return stalled(Phase.FAILED, problem)
@@ -116,8 +116,8 @@ def judge_crashed_driver(o: Observation, now: float) -> Verdict | None:
 
 def ends_to_be_retried(driver: PodRecord) -> bool:
     """Return whether a driver that ended for good did so for a reason that may go away without a changed spec."""
-    told = read_termination(driver.ended) if ended_for_good(driver) else None
-    return told is not None and told.reason in _RETRIED
+    termination = read_termination(driver.ended) if ended_for_good(driver) else None
+    return termination is not None and termination.reason in _RETRIED
 
 
 def _on_its_way_back(o: Observation, driver: PodRecord, ended: Exit) -> bool:
@@ -127,8 +127,12 @@ def _on_its_way_back(o: Observation, driver: PodRecord, ended: Exit) -> bool:
     if known.phase in (Phase.RUNNING, Phase.STOPPING):
         return True  # nothing was written since it ran: this is the first crash
     # A crash that was reported keeps its reason; a later one is the second in a row.
-    told_of = known.last_exit.completion_time if known.last_exit else None
-    return known.phase is Phase.STARTING and told_of is not None and told_of == time_from_seconds(ended.completion_time)
+    reported_of = known.last_exit.completion_time if known.last_exit else None
+    return (
+        known.phase is Phase.STARTING
+        and reported_of is not None
+        and reported_of == time_from_seconds(ended.completion_time)
+    )
 
 
 def stalled(

@@ -32,13 +32,13 @@ def instances_condition(o: Observation, now: float) -> tuple[Condition, ...]:
     return present_condition(o, INSTANCES_IGNORED, Reason.AUTOSCALER_ACTIVE, message, now)
 
 
-def tell_ignored_instances(o: Observation, now: float) -> tuple[PublishEvent, ...]:
+def ignored_instances_event(o: Observation, now: float) -> tuple[PublishEvent, ...]:
     """Tell of a number that is ignored, and was not yet; without figures, so that it is told once an hour at most."""
     known, basis = o.app.status.autoscaling, basis_of(o.app)
     if basis is None or basis.ignored is None:
         return ()
-    told = known.basis.ignored if known is not None and known.basis is not None else None
-    if told == basis.ignored:
+    reported = known.basis.ignored if known is not None and known.basis is not None else None
+    if reported == basis.ignored:
         return ()
     message = autoscaling_messages.INSTANCES_IGNORED
     return (PublishEvent(Reason.INSTANCES_IGNORED, message, True, f"{now // 3600:.0f}"),)

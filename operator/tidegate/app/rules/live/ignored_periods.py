@@ -25,7 +25,7 @@ def periods_condition(o: Observation, now: float) -> tuple[Condition, ...]:
     return present_condition(o, PERIODS_IGNORED, Reason.SCHEDULE_INVALID, _message(o.app), now)
 
 
-def tell_ignored_periods(o: Observation) -> tuple[PublishEvent, ...]:
+def ignored_periods_event(o: Observation) -> tuple[PublishEvent, ...]:
     """Tell of periods that are left out when that begins, or others are."""
     message, known = _message(o.app), o.app.status.condition(PERIODS_IGNORED)
     if not message or (known is not None and known.message == message):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tidegate.api.status.stops import stop_was_asked_for
 from tidegate.api.streaming_app import Phase, RestartPolicy, RestartsStatus, StreamingAppStatus
 from tidegate.app.actions import DeleteDriver
-from tidegate.app.observation import Observation, is_told
+from tidegate.app.observation import Observation, is_reported
 from tidegate.app.rules import messages
 from tidegate.app.rules.live.ended_driver import ends_to_be_retried, judge_ended_driver
 from tidegate.app.rules.pods import ends
@@ -58,7 +58,7 @@ def clear_earlier_driver(o: Observation, now: float) -> Verdict | None:
     driver = o.driver
     if driver is None or driver.epoch >= o.app.status.epoch or driver.app_uid != o.app.metadata.uid:
         return None
-    if driver.ended is not None and is_told(driver.ended, o.app.status):
+    if driver.ended is not None and is_reported(driver.ended, o.app.status):
         return None  # the status has its end: it ran, because the operator ended before it created this epoch's pod
     verdict = None if o.app.spec.suspend else _as_it_ended(o)
     if verdict is None or driver.terminating:
@@ -71,28 +71,28 @@ def adopt_lost_epoch(o: Observation, now: float) -> Verdict | None:
 
     It goes to the status first; then the driver that was not to run makes room for one that is told right.
     """
-    driver, told = o.driver, report_of_fenced(o)
-    if driver is None or told is None:
+    driver, termination = o.driver, report_of_fenced(o)
+    if driver is None or termination is None:
         return None
-    stored, known = (told.adopt_epoch, told.adopt_lineage), (o.app.status.epoch, o.app.status.lineage)
+    stored, known = (termination.adopt_epoch, termination.adopt_lineage), (o.app.status.epoch, o.app.status.lineage)
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
         Reason.EPOCH_ADOPTED,
-        messages.epoch_adopted(stored, known, told.adopted_from),
+        messages.epoch_adopted(stored, known, termination.adopted_from),
         after=(DeleteDriver(driver),),
         adopt=stored,
-        adopt_opening=told.adopt_opening,
+        adopt_opening=termination.adopt_opening,
         warning=True,
     )
 
 
 def judge_fenced_driver(o: Observation, now: float) -> Verdict | None:
     """Leave a driver alone that another one took the storage from: two that take turns would be worse than none."""
-    told = ended_for_good_with(o.driver, Reason.FENCED)
-    if told is None or o.driver is None:
+    termination = ended_for_good_with(o.driver, Reason.FENCED)
+    if termination is None or o.driver is None:
         return None
-    if told.adopt_epoch and told.adopt_epoch <= o.app.status.epoch:
+    if termination.adopt_epoch and termination.adopt_epoch <= o.app.status.epoch:
         # Its epoch was already adopted; only this pod is still in the way.
         message = messages.older_pod_replaced(o.driver.name)
         return Verdict(
@@ -102,7 +102,7 @@ def judge_fenced_driver(o: Observation, now: float) -> Verdict | None:
         Phase.FAILED,
         Health.STALLED,
         Reason.FENCED,
-        messages.fenced(fault_messages.sentence(told.message.strip())),
+        messages.fenced(fault_messages.sentence(termination.message.strip())),
     )
 
 
@@ -122,7 +122,7 @@ def start_finished_again(o: Observation, now: float) -> Verdict | None:
     )
 
 
-def disbelieve_old_news(o: Observation, now: float) -> Verdict | None:
+def ignore_stale_pod(o: Observation, now: float) -> Verdict | None:
     """Keep what the status says to have ended for good: its pod that still runs is what a late watch shows."""
     driver = o.driver
     if driver is None or not driver.running or driver.terminating or driver.epoch != o.app.status.epoch:
@@ -153,16 +153,16 @@ def _as_it_ended(o: Observation) -> Verdict | None:
     return Verdict(Phase.FAILED, Health.STALLED, reason_from(ready.reason), final(ends.last_end(o)))
 
 
-def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
+def cut_batch_event(o: Observation, now: float) -> tuple[PublishEvent, ...]:
     """Tell that the driver ended inside a batch: nothing is lost, but the batch is run again."""
     ended = o.driver.ended if o.driver is not None else None
-    told = read_termination(ended)
-    if ended is None or told is None or told.boundary or not is_new_end(o):
+    termination = read_termination(ended)
+    if ended is None or termination is None or termination.boundary or not is_new_end(o):
         return ()
-    if told.batch_failed:  # its end says why
+    if termination.batch_failed:  # its end says why
         return ()
     reason, message = Reason.BATCH_GIVEN_UP, messages.BATCH_GIVEN_UP
-    if not told.given_up:
+    if not termination.given_up:
         reason = Reason.GRACE_PERIOD_EXCEEDED
         message = messages.grace_period_exceeded(o.app.spec.driver.stop_grace_period_seconds)
     assert o.driver is not None
@@ -172,27 +172,27 @@ def tell_cut_batch(o: Observation, now: float) -> tuple[PublishEvent, ...]:
 def is_new_end(o: Observation) -> bool:
     """Return whether the driver's last end is not in the status yet."""
     ended = o.driver.ended if o.driver is not None else None
-    return ended is not None and not is_told(ended, o.app.status)
+    return ended is not None and not is_reported(ended, o.app.status)
 
 
 def count_restarts(o: Observation, verdict: Verdict, now: float) -> RestartsStatus | None:
     """Return the status's account of ends that nobody asked for; None if there is nothing to account for."""
     known = o.app.status.restarts or RestartsStatus()
-    afresh = verdict.launch and not verdict.unplanned
+    requested = verdict.launch and not verdict.unplanned
     reason = _unplanned_end(o, verdict)
     counted = RestartsStatus(
         total=known.total + bool(reason),
         last_reason=reason or known.last_reason,
-        recent_failure_times=() if afresh else recent_failures(o, now),
+        recent_failure_times=() if requested else recent_failures(o, now),
     )
     return counted if counted != RestartsStatus() else None
 
 
 def recent_failures(o: Observation, now: float) -> tuple[datetime.datetime, ...]:
     """Return when the application failed within the window: as the driver tells it, else as the status remembers."""
-    told = last_report(o.driver)
-    if told is not None:
-        times = told.failures
+    reported = last_report(o.driver)
+    if reported is not None:
+        times = reported.failures
     elif o.agent is not None:
         times = o.agent.report.failures
     else:
@@ -211,9 +211,9 @@ def _unplanned_end(o: Observation, verdict: Verdict) -> str:
     taken_back = o.driver.terminating and stop_was_asked_for(o.app.status)
     if asked or taken_back or not is_new_end(o):
         return ""
-    told = read_termination(o.driver.ended)
-    if told is not None and told.reason in (Reason.COMPLETED, Reason.STOPPED):
-        return "" if told.reason is Reason.COMPLETED else Reason.STOPPED
+    termination = read_termination(o.driver.ended)
+    if termination is not None and termination.reason in (Reason.COMPLETED, Reason.STOPPED):
+        return "" if termination.reason is Reason.COMPLETED else Reason.STOPPED
     return name_end(o.driver).reason
 
 

@@ -14,13 +14,13 @@ from tidegate.app.rules.live.ended_driver import ends_to_be_retried, stalled
 from tidegate.app.rules.pods.ends import ended_for_good
 from tidegate.app.rules.pods.executors import (
     is_short,
-    look_again_in,
     name_lingering,
     name_other_protocol,
     name_refused_orders,
     name_shortage,
     name_silence,
-    name_unknown_words,
+    name_unknown_values,
+    observe_again_in,
     running_executors,
     shortage_reason,
     target_executors,
@@ -97,7 +97,7 @@ def stop_driver_of_earlier_app(o: Observation, now: float) -> Verdict | None:
     )
 
 
-def keep_driver_of_unusable_spec(o: Observation, now: float) -> Verdict | None:
+def keep_driver_of_invalid_spec(o: Observation, now: float) -> Verdict | None:
     """Leave a driver as it is while no pod can be made of the changed spec: nothing would come after it."""
     driver = o.driver
     if driver is None or driver.spec_hash == o.spec_hash or ended_for_good(driver) or driver.phase == "Failed":
@@ -180,7 +180,7 @@ def _judge_readiness(o: Observation, driver: PodRecord, ready: bool, now: float)
         return short
     message = messages.queries_missing(driver.name, driver.namespace)
     return Verdict(
-        Phase.RUNNING, Health.RECONCILING, Reason.DRIVER_NOT_READY, message, wake_after=look_again_in(o, now)
+        Phase.RUNNING, Health.RECONCILING, Reason.DRIVER_NOT_READY, message, wake_after=observe_again_in(o, now)
     )
 
 
@@ -192,7 +192,7 @@ def _without_executors(o: Observation, driver: PodRecord, now: float, phase: Pha
     # Executors of the previous version may still be ending, and then make room.
     stuck = not running_executors(o) and is_short(o.agent.report, now, SHORT_SECONDS)
     verdict = _lacking(o, driver, problem, phase, Health.STALLED if stuck else Health.RECONCILING)
-    return dataclasses.replace(verdict, wake_after=look_again_in(o, now))
+    return dataclasses.replace(verdict, wake_after=observe_again_in(o, now))
 
 
 def _ran_before(o: Observation, driver: PodRecord) -> bool:
@@ -244,7 +244,7 @@ def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
     else:
         message = starting_message(o, max(o.driver.epoch, o.app.status.epoch))
     return Verdict(
-        Phase.STARTING, Health.RECONCILING, Reason.DRIVER_STARTING, message, wake_after=look_again_in(o, now)
+        Phase.STARTING, Health.RECONCILING, Reason.DRIVER_STARTING, message, wake_after=observe_again_in(o, now)
     )
 
 
@@ -262,19 +262,19 @@ def _running(o: Observation, driver: PodRecord, now: float) -> Verdict:
     if problem is None:
         # An executor that stays costs money, and a silent agent prevents orders; batches are unaffected.
         aside = name_lingering(o, driver, now) or name_silence(o) or _name_misunderstanding(o, now)
-        again = look_again_in(o, now)
+        again = observe_again_in(o, now)
         if aside is None:
             return Verdict(Phase.RUNNING, Health.READY, Reason.RUNNING, messages.running(driver.name), wake_after=again)
         message = messages.running_with(driver.name, aside.message)
         return Verdict(Phase.RUNNING, Health.READY, aside.reason, message, wake_after=again, warning=True)
     # Without any executor no batch is ever finished.
     health = Health.READY if running_executors(o) else Health.STALLED
-    return dataclasses.replace(_lacking(o, driver, problem, Phase.RUNNING, health), wake_after=look_again_in(o, now))
+    return dataclasses.replace(_lacking(o, driver, problem, Phase.RUNNING, health), wake_after=observe_again_in(o, now))
 
 
 def _name_misunderstanding(o: Observation, now: float) -> Problem | None:
     """Return what operator and runtime do not understand of each other, None if nothing is known."""
-    return name_other_protocol(o) or name_refused_orders(o, now) or name_unknown_words(o)
+    return name_other_protocol(o) or name_refused_orders(o, now) or name_unknown_values(o)
 
 
 def _lacking(o: Observation, driver: PodRecord, problem: Problem, phase: Phase, health: Health) -> Verdict:

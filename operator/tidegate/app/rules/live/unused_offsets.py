@@ -38,12 +38,12 @@ def _why_unused(o: Observation) -> str:
     if upgrade is not None and is_under_way and upgrade.starting_offsets and not upgrade.epoch:
         return ""
     # The version in force has the number of partitions that it had.
-    divides = is_under_way and upgrade is not None and upgrade.repartition is not None
+    repartitions = is_under_way and upgrade is not None and upgrade.repartition is not None
     why = (
         (are_older(o.app), messages.OFFSETS_OLDER),
         (o.app.spec.upgrade.mode is UpgradeMode.STATELESS, messages.OFFSETS_WITHOUT_STATE),
         (status.last_stable is None, messages.OFFSETS_NEED_STABLE),
-        (divides or wanted_repartition(o) is not None, messages.OFFSETS_AFTER_REPARTITION),
+        (repartitions or wanted_repartition(o) is not None, messages.OFFSETS_AFTER_REPARTITION),
     )
     return next((message for is_so, message in why if is_so), why_unreadable(o) or messages.OFFSETS_OF_NEXT)
 

@@ -28,16 +28,16 @@ def ended_for_good_with(driver: PodRecord | None, reason: Reason) -> Termination
     """Return the last words of a driver that ended for good with this reason, None if it did not."""
     if driver is None or driver.running or driver.ended is None or driver.ended.exit_code != 0:
         return None
-    told = read_termination(driver.ended)
-    return told if told is not None and told.reason is reason else None
+    termination = read_termination(driver.ended)
+    return termination if termination is not None and termination.reason is reason else None
 
 
 def judge_exhausted_driver(o: Observation, now: float) -> Verdict | None:
     """Say that the application failed too often, and why it did the last time."""
-    told = ended_for_good_with(o.driver, Reason.RESTART_BUDGET_EXHAUSTED)
-    if told is None:
+    termination = ended_for_good_with(o.driver, Reason.RESTART_BUDGET_EXHAUSTED)
+    if termination is None:
         return None
-    message = messages.budget_exhausted(fault_messages.sentence(told.message.strip()))
+    message = messages.budget_exhausted(fault_messages.sentence(termination.message.strip()))
     return Verdict(Phase.FAILED, Health.STALLED, Reason.RESTART_BUDGET_EXHAUSTED, message)
 
 
@@ -48,11 +48,11 @@ def obey_policy_never(o: Observation, now: float) -> Verdict | None:
         return None
     if driver.phase != "Failed" or not blames_version(driver):
         return None
-    told = read_termination(driver.ended)
+    termination = read_termination(driver.ended)
     # An ordinary failure restarts, which is no remedy here.
     last = name_end(driver).message
-    if told is not None:
-        last = fault_messages.sentence(fault_messages.reported(told.exception, told.message))
+    if termination is not None:
+        last = fault_messages.sentence(fault_messages.reported(termination.exception, termination.message))
     return Verdict(Phase.FAILED, Health.STALLED, Reason.RESTART_POLICY_NEVER, messages.policy_never(last))
 
 

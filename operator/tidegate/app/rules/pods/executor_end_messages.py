@@ -32,11 +32,13 @@ def out_of_memory(pod: str) -> str:
 
 
 def heap_exhausted(pod: str, lines: str) -> str:
-    return f"The JVM of executor pod {pod} needed more heap than it has (exit code 52).{_told(lines)} Raise {_MEMORY}."
+    return (
+        f"The JVM of executor pod {pod} needed more heap than it has (exit code 52).{_quoted(lines)} Raise {_MEMORY}."
+    )
 
 
 def disk_full(pod: str, node: str, lines: str) -> str:
-    return _remedied(f"No space was left for executor pod {pod}{_on(node)}.{_told(lines)}", Reason.DISK_FULL)
+    return _remedied(f"No space was left for executor pod {pod}{_on(node)}.{_quoted(lines)}", Reason.DISK_FULL)
 
 
 def killed(pod: str) -> str:
@@ -49,7 +51,7 @@ def failed(pod: str, code: int, word: str, lines: str) -> str:
     """Return the text; ``word`` is the kubelet's for the end."""
     signal = f", {_SIGNALS[code - 128]}" if code - 128 in _SIGNALS else ""
     more = f", {word}" if word not in ("", "Error") else ""
-    text = f"Executor pod {pod} ended by itself (exit code {code}{signal}{more}).{_told(lines)}"
+    text = f"Executor pod {pod} ended by itself (exit code {code}{signal}{more}).{_quoted(lines)}"
     return _remedied(text, Reason.EXECUTORS_FAILING)
 
 
@@ -69,7 +71,7 @@ def _remedied(text: str, reason: Reason) -> str:
     return f"{text} {remedy_of(reason)}"
 
 
-def _told(lines: str) -> str:
+def _quoted(lines: str) -> str:
     return f" Its last lines: {lines}" if lines else ""
 
 

@@ -44,7 +44,7 @@ def order_refused(why: str) -> str:
     return f"Its agent refused an order: {why}. The order is given again. {OLDER_RUNTIME}"
 
 
-def unknown_words(fields: tuple[str, ...]) -> str:
+def unknown_values(fields: tuple[str, ...]) -> str:
     return (
         f"The runtime reports words that this operator does not know, in {', '.join(fields)}: it is newer than the "
         "operator. Upgrade the operator."

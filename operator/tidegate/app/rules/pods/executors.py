@@ -51,8 +51,8 @@ def target_executors(o: Observation) -> int:
 
 def wanted_executors(o: Observation) -> int:
     """Return how many executors there should be: as the driver was told, or as it will be."""
-    told = o.agent.report.executors_wanted if o.agent else 0
-    return told or target_executors(o)
+    reported = o.agent.report.executors_wanted if o.agent else 0
+    return reported or target_executors(o)
 
 
 def running_executors(o: Observation) -> int:
@@ -76,13 +76,13 @@ def rescale_live(o: Observation, now: float) -> tuple[Action, ...]:
     if is_autoscaled(o.app):
         # The autoscaler's own event says why.
         return (SetExecutors(o.driver, wanted),)
-    told = PublishEvent(
+    events = PublishEvent(
         Reason.RESCALED,
         executor_messages.rescaled(report.executors_wanted, wanted),
         False,
         f"{o.driver.epoch}/{o.app.metadata.generation}",
     )
-    return (SetExecutors(o.driver, wanted), told)
+    return (SetExecutors(o.driver, wanted), events)
 
 
 def _is_to_stop(app: StreamingApp) -> bool:
@@ -196,7 +196,7 @@ def name_refused_orders(o: Observation, now: float) -> Problem | None:
     return None
 
 
-def name_unknown_words(o: Observation) -> Problem | None:
+def name_unknown_values(o: Observation) -> Problem | None:
     """Return in which fields of its report the runtime uses words of a newer version, None if it uses none."""
     if o.agent is None:
         return None
@@ -208,7 +208,7 @@ def name_unknown_words(o: Observation) -> Problem | None:
         "control.messages.state": any(each.state is MessageState.UNKNOWN for each in report.control.messages),
     }
     fields = tuple(name for name, is_unknown in found.items() if is_unknown)
-    return Problem(Reason.UNKNOWN, executor_messages.unknown_words(fields)) if fields else None
+    return Problem(Reason.UNKNOWN, executor_messages.unknown_values(fields)) if fields else None
 
 
 def _missing_without_problem(o: Observation, report: AgentReport, pods: int, now: float) -> Problem | None:
@@ -243,7 +243,7 @@ def name_lingering(o: Observation, driver: PodRecord, now: float) -> Problem | N
     return Problem(Reason.EXECUTORS_LINGER, message)
 
 
-def look_again_in(o: Observation, now: float) -> float | None:
+def observe_again_in(o: Observation, now: float) -> float | None:
     """Return in how many seconds a shortage, or one that lingers, can be told that cannot yet; None: there is none."""
     if o.agent is None:
         return None
@@ -265,7 +265,7 @@ def _why_no_pods(o: Observation, wanted: int) -> str:
         return executor_messages.quota_unsure(quota_message(o.quota), driver, namespace)
     if o.quota is not None and o.quota.most < wanted:
         return executor_messages.quota_reached(quota_message(o.quota))
-    if _is_of_former_account(o):
+    if _runs_as_former_account(o):
         return executor_messages.former_account(SHARED_ACCESS_NAME, driver, namespace)
     pod = executor_to_try(o) if o.executor_refused else None
     if pod is not None:
@@ -284,7 +284,7 @@ def executor_to_try(o: Observation) -> dict[str, Any] | None:
         return None
 
 
-def _is_of_former_account(o: Observation) -> bool:
+def _runs_as_former_account(o: Observation) -> bool:
     """Return whether the driver runs as the account that drivers shared once, whose Role is not put back any more."""
     named = o.app.spec.service_account_name
     return o.driver is not None and o.driver.service_account == SHARED_ACCESS_NAME and named != SHARED_ACCESS_NAME

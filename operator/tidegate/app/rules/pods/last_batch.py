@@ -32,8 +32,8 @@ def last_batch(o: Observation, queries: tuple[QueryStatus, ...], lineage: int) -
     if queries and len(committed) == len(queries):
         return max(committed)
     if lineage == known.lineage:
-        told = read_termination(o.driver.ended) if o.driver else None
-        committed += [batch for batch in (told.batches.values() if told else ()) if batch >= 0]
+        termination = read_termination(o.driver.ended) if o.driver else None
+        committed += [batch for batch in (termination.batches.values() if termination else ()) if batch >= 0]
         committed += [] if known.batch is None else [known.batch]
     return max((*committed, *_made_at(known, lineage)), default=None)
 
@@ -60,8 +60,8 @@ def last_batches(o: Observation, lineage: int) -> tuple[SnapshotBatch, ...]:
         found = named if _accepts_older(o, lineage) else found | named
     else:
         found |= {name: batch for name, batch in named.items() if batch >= 0}
-    words = read_termination(o.driver.ended) if o.driver is not None and o.driver.epoch >= known.epoch else None
-    for name, batch in words.batches.items() if words is not None else ():
+    termination = read_termination(o.driver.ended) if o.driver is not None and o.driver.epoch >= known.epoch else None
+    for name, batch in termination.batches.items() if termination is not None else ():
         found[name] = max(batch, found.get(name, -1))
     committed = {name: batch for name, batch in found.items() if batch >= 0 and len(name) <= LONGEST_QUERY_NAME}
     # Beyond the room in the status, the driver's queries stay.
@@ -84,8 +84,8 @@ def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:
         return ()
     if upgrade.phase in _TAKEN_BACK:
         return _after_rollback(upgrade, upgrade.rollback_snapshot) if upgrade.rollback_snapshot is not None else ()
-    divided = upgrade.repartition
-    if divided is None or divided.result != RepartitionResult.COMPLETED or divided.lineage != lineage:
+    repartition = upgrade.repartition
+    if repartition is None or repartition.result != RepartitionResult.COMPLETED or repartition.lineage != lineage:
         return ()
     # What was seen of the lineage that it was made of is in it, also of queries that the pod's last words left out.
     before = (
@@ -93,7 +93,7 @@ def _made_at(known: StreamingAppStatus, lineage: int) -> tuple[int, ...]:
         if upgrade.rollback_snapshot is not None and upgrade.rollback_snapshot.lineage == known.lineage
         else None
     )
-    return tuple(batch for batch in (divided.batch, before) if batch is not None)
+    return tuple(batch for batch in (repartition.batch, before) if batch is not None)
 
 
 def _after_rollback(upgrade: UpgradeStatus, pin: RollbackSnapshot) -> tuple[int, ...]:

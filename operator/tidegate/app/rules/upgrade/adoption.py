@@ -66,15 +66,19 @@ def adoption_event(o: Observation, step: Step | None) -> tuple[PublishEvent, ...
 def report_of_fenced(o: Observation) -> Termination | None:
     """Return the last report of a driver that was not to run, if that says what the status does not."""
     driver, status, began = o.driver, o.app.status, o.app.status.start_from
-    told = ended_for_good_with(driver, Reason.FENCED)
-    if driver is None or told is None or not told.adopt_epoch or unproven_place(o) is not None:
+    termination = ended_for_good_with(driver, Reason.FENCED)
+    if driver is None or termination is None or not termination.adopt_epoch or unproven_place(o) is not None:
         return None
-    if told.adopt_epoch > status.epoch or told.adopted_from:
-        return told
+    if termination.adopt_epoch > status.epoch or termination.adopted_from:
+        return termination
     if driver.epoch < status.epoch:
         return None  # a message of an earlier launch is in the status, or obsolete
-    opens = status.upgrade is not None or (began is not None and began.lineage == told.adopt_lineage)
-    return told if told.adopt_lineage not in (0, status.lineage) or (told.adopt_opening and opens) else None
+    opens = status.upgrade is not None or (began is not None and began.lineage == termination.adopt_lineage)
+    return (
+        termination
+        if termination.adopt_lineage not in (0, status.lineage) or (termination.adopt_opening and opens)
+        else None
+    )
 
 
 def unproven_place(o: Observation) -> Termination | None:
@@ -84,8 +88,8 @@ def unproven_place(o: Observation) -> Termination | None:
     empty there with the next launch. In an empty place it names the first lineage, with the epoch that it was given:
     any other epoch or lineage it has from a claim.
     """
-    driver, told = o.driver, ended_for_good_with(o.driver, Reason.FENCED)
-    if driver is None or told is None or told.adopt_found or told.adopted_from:
+    driver, termination = o.driver, ended_for_good_with(o.driver, Reason.FENCED)
+    if driver is None or termination is None or termination.adopt_found or termination.adopted_from:
         return None
-    as_if_empty = (told.adopt_epoch, told.adopt_lineage) == (driver.epoch, FIRST_LINEAGE)
-    return told if as_if_empty and lacks_beginning(o) else None
+    as_if_empty = (termination.adopt_epoch, termination.adopt_lineage) == (driver.epoch, FIRST_LINEAGE)
+    return termination if as_if_empty and lacks_beginning(o) else None

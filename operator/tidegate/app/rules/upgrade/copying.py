@@ -13,7 +13,7 @@ from tidegate.app.rules.upgrade.repartition import judge_copy
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate.pods.records.record import process_of
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.contract.repartition_protocol import Unfit
+from tidegate_spark.contract.repartition_protocol import RepartitionObstacle
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotReport, SnapshotState
 
 PATIENCE = 60.0
@@ -35,7 +35,11 @@ def driver_is_gone(o: Observation, upgrade: UpgradeStatus, now: float) -> Step |
 def state_cannot_be_repartitioned(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
     """Refuse a repartition that Spark cannot do, by the copy's report."""
     judged = _judged(o, upgrade, now)
-    return change(upgrade, messages.nothing_stopped(judged.message), judged.what) if isinstance(judged, Unfit) else None
+    return (
+        change(upgrade, messages.nothing_stopped(judged.message), judged.what)
+        if isinstance(judged, RepartitionObstacle)
+        else None
+    )
 
 
 def copied_for_a_rehearsal(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -102,7 +106,7 @@ def _report(o: Observation, upgrade: UpgradeStatus, state: SnapshotState | None 
     return report if state in (None, report.state) else None
 
 
-def _judged(o: Observation, upgrade: UpgradeStatus, now: float) -> UpgradeStatus | Unfit | None:
+def _judged(o: Observation, upgrade: UpgradeStatus, now: float) -> UpgradeStatus | RepartitionObstacle | None:
     """Return the record with what the complete copy says of a repartition, None if there is no complete one."""
     report = _report(o, upgrade, SnapshotState.READY)
     if report is None:

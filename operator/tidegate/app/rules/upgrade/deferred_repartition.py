@@ -56,8 +56,8 @@ def _is_unproven(upgrade: UpgradeStatus) -> bool:
         return upgrade.phase in _LAUNCHED
     # The previous version is being stopped for something else, and nobody has asked what its state is.
     known = upgrade.repartition
-    divides = known is not None and known.result != RepartitionResult.NOT_NEEDED
-    return upgrade.phase is UpgradePhase.STOPPING and not divides
+    repartitions = known is not None and known.result != RepartitionResult.NOT_NEEDED
+    return upgrade.phase is UpgradePhase.STOPPING and not repartitions
 
 
 def with_kept_number(o: Observation) -> Observation:

@@ -59,4 +59,4 @@ def with_version(o: Observation, version: StableSpec | None) -> Observation | No
     app = msgspec.structs.replace(o.app, spec=held)
     rival = rival_of(o, version)
     unasked = CheckedReferences()
-    return dataclasses.replace(o, app=app, spec_hash=spec_hash(app), rival=rival, unfit=None, references=unasked)
+    return dataclasses.replace(o, app=app, spec_hash=spec_hash(app), rival=rival, rejection=None, references=unasked)

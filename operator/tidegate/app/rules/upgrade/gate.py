@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tidegate.api.spec_hash import has_same_store
 from tidegate.api.streaming_app import Phase, RollbackPolicy, UpgradeMode, UpgradeStatus
 from tidegate.app.observation import Observation
-from tidegate.app.rules.launch.launch import refusal_of, words_of_refusal
+from tidegate.app.rules.launch.launch import refusal_message, refusal_of
 from tidegate.app.rules.pods.executor_ends import name_failing_executors
 from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.launched import committed_nothing, ends_as_kept, has_not_begun
@@ -52,9 +52,9 @@ def is_stable(o: Observation, missing: tuple[str, ...] = ()) -> bool:
     driver, wanted = o.driver, o.app.spec.upgrade.stable_batches
     if driver is None or driver.spec_hash != o.spec_hash or driver.app_uid != o.app.metadata.uid:
         return False
-    told = faults.last_report(driver)
-    if told is not None and told.reason is Reason.COMPLETED:
-        return any(batch >= 0 for batch in told.batches.values())
+    reports = faults.last_report(driver)
+    if reports is not None and reports.reason is Reason.COMPLETED:
+        return any(batch >= 0 for batch in reports.batches.values())
     queries = active_queries(o)  # what has ended by itself has done what it was to do
     return _works(o) and not missing and bool(queries) and all(query.committed >= wanted for query in queries)
 
@@ -110,9 +110,9 @@ def lacks_records_and_did_nothing(o: Observation, upgrade: UpgradeStatus, now: f
         return None  # or somebody gave up the state with which the previous version would read on
     if not ends_as_kept(o, upgrade) or why_not_rolled_back(o, upgrade):
         return None
-    told, why = read_termination(driver.ended), name_end(driver)
-    if told is not None:  # what the registry says to do is for the version in force
-        why = Problem(why.reason, messages.lost_for_new_version(reported(told.exception, told.message)))
+    termination, why = read_termination(driver.ended), name_end(driver)
+    if termination is not None:  # what the registry says to do is for the version in force
+        why = Problem(why.reason, messages.lost_for_new_version(reported(termination.exception, termination.message)))
     return rolled_back(o, upgrade, stable, why)
 
 
@@ -137,7 +137,7 @@ def pod_is_refused_or_there(o: Observation, upgrade: UpgradeStatus, now: float) 
     message = messages.STARTED if o.driver is not None else upgrade.message
     if refusal is not None and refusal.recorded and refusal.attempts:
         stays, limit = why_not_rolled_back(o, upgrade), o.app.spec.upgrade.timeout_seconds
-        message = messages.not_started(words_of_refusal(o, refusal), stays or messages.rolled_back_after(limit))
+        message = messages.not_started(refusal_message(o, refusal), stays or messages.rolled_back_after(limit))
     return change(upgrade, message) if message != upgrade.message else None
 
 
@@ -192,8 +192,8 @@ def _lacks_state_of_both(o: Observation, driver: PodRecord) -> bool:
 
     A rollback would make a lineage of what there is, and so continue from an older state without a word.
     """
-    told, stable = read_termination(driver.ended), o.app.status.last_stable
-    if told is None or stable is None or told.reason not in (Reason.STORAGE_OLDER, Reason.STORAGE_EMPTY):
+    termination, stable = read_termination(driver.ended), o.app.status.last_stable
+    if termination is None or stable is None or termination.reason not in (Reason.STORAGE_OLDER, Reason.STORAGE_EMPTY):
         return False
     return has_same_store(o.app.spec, stable)
 

@@ -54,8 +54,8 @@ def committed_nothing(o: Observation, upgrade: UpgradeStatus) -> bool:
         return was_refused(o, upgrade)
     if driver.restarts > 1 or driver.ended is None:
         return has_not_begun(driver)
-    told = read_termination(driver.ended)
-    if told is None or told.committed != 0:
+    termination = read_termination(driver.ended)
+    if termination is None or termination.committed != 0:
         return False
     if not driver.restarts:
         return not driver.running
@@ -72,11 +72,11 @@ def ends_as_kept(o: Observation, upgrade: UpgradeStatus) -> bool:
     """
     if _is_only_launch(o, upgrade) and committed_nothing(o, upgrade):
         return True
-    told = last_report(o.driver)
+    reported = last_report(o.driver)
     kept = upgrade.rollback_snapshot.batches if upgrade.rollback_snapshot is not None else ()
-    if told is None or not kept:
+    if reported is None or not kept:
         return False
-    return {query.name: query.batch_id for query in kept} == {name: b for name, b in told.batches.items() if b >= 0}
+    return {query.name: query.batch_id for query in kept} == {name: b for name, b in reported.batches.items() if b >= 0}
 
 
 def _is_only_launch(o: Observation, upgrade: UpgradeStatus) -> bool:

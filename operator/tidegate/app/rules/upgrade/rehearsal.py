@@ -142,9 +142,9 @@ def _limit(pod: PodRecord | None, wanted: RehearsalSpec) -> float:
 
 def _read_end(pod: PodRecord) -> RehearsalStatus | None:
     """Return what the end of its process says, None if nothing: another attempt may say more."""
-    told = read_termination(pod.ended)
-    if told is not None:
-        return _read_termination(pod, told)
+    termination = read_termination(pod.ended)
+    if termination is not None:
+        return _read_termination(pod, termination)
     end = work_pod.silent_end(pod)
     if end is Reason.DEADLINE_EXCEEDED:
         return _too_long(pod)
@@ -153,9 +153,9 @@ def _read_end(pod: PodRecord) -> RehearsalStatus | None:
     return _outcome(FAILED, end, name_end(pod).message) if end is Reason.START_FAILED else None
 
 
-def _read_termination(pod: PodRecord, told: Termination) -> RehearsalStatus | None:
-    message = reported(told.exception, told.message)
-    end = told.rehearsal
+def _read_termination(pod: PodRecord, termination: Termination) -> RehearsalStatus | None:
+    message = reported(termination.exception, termination.message)
+    end = termination.rehearsal
     if end is None:  # it did not come so far as to know what it was to do
         return _outcome(FAILED, Reason.START_FAILED, message)
     if end.result is RehearsalResult.UNKNOWN:
@@ -163,7 +163,7 @@ def _read_termination(pod: PodRecord, told: Termination) -> RehearsalStatus | No
     if end.what is Reason.STOPPED:
         return _too_long(pod) if pod.reason == work_pod.DEADLINE else None
     if end.what in (Reason.DEPENDENCY_UNAVAILABLE, Reason.SOURCE_DATA_LOST):
-        message = name_reported(Fault(told.reason, told.message), pod).message
+        message = name_reported(Fault(termination.reason, termination.message), pod).message
     elif end.what is Reason.OUT_OF_MEMORY:
         message = messages.rehearsal_needs_memory(message)
     return _outcome(end.result, end.what, message, end.committed)

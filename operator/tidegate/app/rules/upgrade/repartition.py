@@ -35,7 +35,7 @@ from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.faults import Problem
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.contract.repartition_protocol import Unfit, needs_repartition, why_unfit
+from tidegate_spark.contract.repartition_protocol import RepartitionObstacle, find_obstacle, needs_repartition
 from tidegate_spark.contract.snapshot_protocol import SnapshotReport
 
 MOST_DEFERRALS = 2
@@ -104,15 +104,15 @@ def kept_condition(o: Observation, verdict: Verdict) -> Verdict:
     return dataclasses.replace(verdict, message=message)
 
 
-def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> UpgradeStatus | Unfit:
+def judge_copy(upgrade: UpgradeStatus, report: SnapshotReport, now: float) -> UpgradeStatus | RepartitionObstacle:
     """Return the record with what the report of the complete copy says of its repartition, or why there can be none."""
     known = upgrade.repartition
-    told = {name: query.state for name, query in report.queries.items() if query.state is not None}
-    if known is None or len(told) < len(report.queries):
+    reported = {name: query.state for name, query in report.queries.items() if query.state is not None}
+    if known is None or len(reported) < len(report.queries):
         return upgrade  # a runtime of before does not tell; the pod finds out
-    if not needs_repartition(told, known.partitions):
+    if not needs_repartition(reported, known.partitions):
         return _settled(upgrade, RepartitionResult.NOT_NEEDED, now, message=texts.nothing_to_do(known.partitions))
-    return why_unfit(told, known.partitions, report.spark_version) or upgrade
+    return find_obstacle(reported, known.partitions, report.spark_version) or upgrade
 
 
 def driver_has_stopped(o: Observation, upgrade: UpgradeStatus, now: float) -> Step | None:
@@ -193,11 +193,15 @@ def with_progress(o: Observation) -> UpgradeStatus | None:
     known = upgrade.repartition if upgrade is not None else None
     if upgrade is None or known is None or upgrade.phase is not UpgradePhase.REPARTITIONING:
         return upgrade
-    told = report_of(o, known)
-    if told is None:
+    reported = report_of(o, known)
+    if reported is None:
         return upgrade
     progress = RepartitionProgress(
-        files=told.files, of_files=told.of_files, bytes=told.bytes, of_bytes=told.of_bytes, rows=told.rows
+        files=reported.files,
+        of_files=reported.of_files,
+        bytes=reported.bytes,
+        of_bytes=reported.of_bytes,
+        rows=reported.rows,
     )
     return replace(upgrade, repartition=replace(known, progress=progress))
 

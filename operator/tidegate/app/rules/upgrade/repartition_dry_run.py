@@ -56,14 +56,14 @@ def why_not_repartitioned(o: Observation) -> str:
         pod = build_attempt(o.app, attempt, o.spec_hash, o.platform)
     except SpecError as error:
         return texts.pod_not_built(error)
-    name, refusal, words = repartition_pod_name(o.app.metadata.name, attempt.epoch), o.memory.refusal, ""
-    if o.unfit is not None and o.unfit.role == ROLE_REPARTITION:
-        words = o.unfit.words
+    name, refusal, message = repartition_pod_name(o.app.metadata.name, attempt.epoch), o.memory.refusal, ""
+    if o.rejection is not None and o.rejection.role == ROLE_REPARTITION:
+        message = o.rejection.server_message
     elif refusal is not None and refusal.pod_name == name:
-        words = refusal.words
-    if not words:
+        message = refusal.server_message
+    if not message:
         return ""
-    complaint = complaint_of(words, o.app, ROLE_REPARTITION, pod, o.platform.floors.unread)
+    complaint = complaint_of(message, o.app, ROLE_REPARTITION, pod, o.platform.floors.unread)
     fields = ", ".join(complaint.fields)
     return texts.pod_refused(complaint.text, fields, by_limit_range=complaint.by_limit_range)
 

@@ -52,10 +52,10 @@ def find_pod(o: Observation, known: RepartitionStatus) -> PodRecord | None:
 
 def report_of(o: Observation, known: RepartitionStatus) -> SnapshotReport | None:
     """Return how far the attempt's pod says that it is, None if it has not said so."""
-    pod, told = find_pod(o, known), o.memory.dividing
-    if pod is None or told is None or told.process != process_of(pod):
+    pod, reported = find_pod(o, known), o.memory.repartitioning
+    if pod is None or reported is None or reported.process != process_of(pod):
         return None
-    return told.report if told.report.of_files else None
+    return reported.report if reported.report.of_files else None
 
 
 def outcome_of(o: Observation, upgrade: UpgradeStatus, now: float) -> Outcome | None:
@@ -95,11 +95,11 @@ def _seconds_in_attempt(o: Observation, upgrade: UpgradeStatus, known: Repartiti
 
 
 def _read_end(pod: PodRecord, known: RepartitionStatus) -> Outcome:
-    told = read_termination(pod.ended)
-    if told is not None and told.repartition is not None:
-        return _read_termination(told, told.repartition, known)
-    if told is not None:  # it did not come so far as to know what it was to do
-        return Outcome(Reason.START_FAILED, told.message)
+    termination = read_termination(pod.ended)
+    if termination is not None and termination.repartition is not None:
+        return _read_termination(termination, termination.repartition, known)
+    if termination is not None:  # it did not come so far as to know what it was to do
+        return Outcome(Reason.START_FAILED, termination.message)
     end = work_pod.silent_end(pod)
     if end is Reason.DEADLINE_EXCEEDED:
         return Outcome(end, texts.pod_late(pod.name))
@@ -110,10 +110,10 @@ def _lost(name: str) -> Outcome:
     return Outcome(Reason.NO_ROOM, texts.pod_lost(name), again=True)
 
 
-def _read_termination(told: Termination, end: RepartitionEnd, known: RepartitionStatus) -> Outcome:
-    if told.reason is not Reason.COMPLETED or end.what is not Reason.NONE or end.lineage != known.lineage:
-        return Outcome(end.what or Reason.SPARK_FAILED, told.message, again=end.what in _PASSES)
-    message, of = told.message, len(end.queries) + end.left_out
+def _read_termination(termination: Termination, end: RepartitionEnd, known: RepartitionStatus) -> Outcome:
+    if termination.reason is not Reason.COMPLETED or end.what is not Reason.NONE or end.lineage != known.lineage:
+        return Outcome(end.what or Reason.SPARK_FAILED, termination.message, again=end.what in _PASSES)
+    message, of = termination.message, len(end.queries) + end.left_out
     message = texts.queries_without_room(message, end.left_out, of) if end.left_out else message
     return Outcome(end.what, message, end=end)
 

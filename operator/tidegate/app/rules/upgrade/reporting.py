@@ -145,26 +145,26 @@ def step_events(o: Observation, step: Step | None) -> tuple[PublishEvent, ...]:
     events = _rehearsal_event(upgrade, known)
     if known is not None and known.number == upgrade.number and known.rollback_to != upgrade.rollback_to:
         events += _ignored(upgrade, upgrade.rollback_to)
-    if is_told(upgrade, known):
+    if is_reported(upgrade, known):
         return events
-    divided = upgrade.repartition is not None and upgrade.repartition.result == RepartitionResult.COMPLETED
+    repartition = upgrade.repartition is not None and upgrade.repartition.result == RepartitionResult.COMPLETED
     # State that is divided is no stop, although the record is in that phase again.
-    done = divided and upgrade.phase is UpgradePhase.STOPPING
+    done = repartition and upgrade.phase is UpgradePhase.STOPPING
     again = f"/{_attempts(upgrade)}" if _attempts(upgrade) > 1 else ""
     occasion = f"{upgrade.number}/{upgrade.phase.value}/{_since(known)}{again}"
     reason = Reason.UPGRADE_REPARTITIONED if done else reason_of(upgrade)
     return (*events, PublishEvent(reason, upgrade.message, upgrade.phase in _WARNINGS, occasion))
 
 
-def is_told(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> bool:
+def is_reported(upgrade: UpgradeStatus, known: UpgradeStatus | None) -> bool:
     """Return whether a record's phase was reported before it was stored, with the step that led to it.
 
     A further attempt at a repartition is reported, too: its pod takes the place of one that is gone, with its log.
     """
-    return known is not None and _told_of(known) == _told_of(upgrade)
+    return known is not None and _reported_of(known) == _reported_of(upgrade)
 
 
-def _told_of(upgrade: UpgradeStatus) -> tuple[int, UpgradePhase, str, int]:
+def _reported_of(upgrade: UpgradeStatus) -> tuple[int, UpgradePhase, str, int]:
     return upgrade.number, upgrade.phase, upgrade.to_spec_hash, max(1, _attempts(upgrade))
 
 

@@ -113,17 +113,17 @@ def messages_in(name: str, body: bytes) -> tuple[Received, ...]:
 def too_large(name: str, size: int) -> Received:
     """Return what comes of an object that is not looked into."""
     batch = batch_of(name)
-    words = messages.object_too_long(size, LARGEST_OBJECT)
-    return Received(origin_of(name), offset=batch.first if batch is not None else -1, size=size, unreadable=words)
+    message = messages.object_too_long(size, LARGEST_OBJECT)
+    return Received(origin_of(name), offset=batch.first if batch is not None else -1, size=size, unreadable=message)
 
 
 def with_replies(body: bytes | None, replies: Sequence[bytes]) -> bytes:
     """Return the content of an object of replies with these in it: one that is told again replaces itself."""
     try:
-        told = _events(body) if body is not None else []
+        events = _events(body) if body is not None else []
     except (ValueError, RecursionError):
-        told = []  # whoever wrote that, it is no reply
-    found = {_identity(event): event for event in [*told, *map(json.loads, replies)]}
+        events = []  # whoever wrote that, it is no reply
+    found = {_identity(event): event for event in [*events, *map(json.loads, replies)]}
     return body_of([json.dumps(event, sort_keys=True).encode() for event in found.values()])
 
 

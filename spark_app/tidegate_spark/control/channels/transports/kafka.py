@@ -35,7 +35,7 @@ from tidegate_spark.process.faults import foreign_text
 from tidegate_spark.process.faults.faults import KAFKA_ERRORS, Link, java_chain
 
 KIND = "Kafka"
-LOOK_SECONDS = 10.0
+POLL_SECONDS = 10.0
 """Between two looks at what there is to read, which also finds a broker that is away."""
 MOST_RECEIVED, MOST_BYTES = 2000, 4 * 2**20
 """Messages of one delivery, and bytes of them: with so many it is logged."""
@@ -64,22 +64,22 @@ _WORDS = {
 
 def client_settings(settings: KafkaSettings, secret: ChannelSecret) -> dict[str, str]:
     """Return the settings of Kafka's clients: the user's, and what the Secret holds."""
-    told = {**settings.options, "bootstrap.servers": settings.bootstrap_servers}
+    reported = {**settings.options, "bootstrap.servers": settings.bootstrap_servers}
     # Settings that are secrets are in the Secret under their own names, such as sasl.jaas.config.
     plain = {USERNAME, PASSWORD, CA, CERTIFICATE, KEY}
-    told.update((key, value) for key, value in secret.values if key not in plain and "." in key)
-    if secret.get(USERNAME) and "sasl.jaas.config" not in told:
-        module = "scram.ScramLoginModule" if "SCRAM" in told.get("sasl.mechanism", "") else "plain.PlainLoginModule"
+    reported.update((key, value) for key, value in secret.values if key not in plain and "." in key)
+    if secret.get(USERNAME) and "sasl.jaas.config" not in reported:
+        module = "scram.ScramLoginModule" if "SCRAM" in reported.get("sasl.mechanism", "") else "plain.PlainLoginModule"
         user, password = (_quoted(secret.get(key)) for key in (USERNAME, PASSWORD))
-        told["sasl.jaas.config"] = (
+        reported["sasl.jaas.config"] = (
             f"org.apache.kafka.common.security.{module} required username={user} password={password};"
         )
     if secret.get(CA):
-        told |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": secret.file(CA)}
+        reported |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": secret.file(CA)}
     if secret.get(CERTIFICATE) and secret.get(KEY):
-        told |= {"ssl.keystore.type": "PEM", "ssl.keystore.key": secret.get(KEY)}
-        told["ssl.keystore.certificate.chain"] = secret.get(CERTIFICATE)
-    return told
+        reported |= {"ssl.keystore.type": "PEM", "ssl.keystore.key": secret.get(KEY)}
+        reported["ssl.keystore.certificate.chain"] = secret.get(CERTIFICATE)
+    return reported
 
 
 class KafkaChannel:
@@ -97,7 +97,7 @@ class KafkaChannel:
         self._topic: Any = None
         self._prefix = ""
         self._positions: dict[int, int] = {}
-        self._waiting, self._looked_at = -1, 0.0
+        self._waiting, self._inspected = -1, 0.0
 
     def open(self, consumed: Mapping[str, int]) -> Delivery:
         """Connect, and go on from where the log ends."""
@@ -114,21 +114,21 @@ class KafkaChannel:
             self._topic = make(settings, self._settings.topic, LARGEST_EVENT)
             identity = self._topic.identity()
             self._prefix = f"kafka:{self._settings.topic}" + (f":{identity}" if identity else "")
-            return self._look(consumed)
+            return self._check(consumed)
 
     def receive(self, seconds: float) -> Delivery:
         """Return what comes next."""
         with self._faults():
-            if self._clock() - self._looked_at >= LOOK_SECONDS:
-                told = self._look({self._part(at): offset for at, offset in self._positions.items()})
-                if told.lost:
-                    return told
+            if self._clock() - self._inspected >= POLL_SECONDS:
+                reported = self._check({self._part(at): offset for at, offset in self._positions.items()})
+                if reported.lost:
+                    return reported
             try:
                 messages = self._polled(seconds)
             except Py4JJavaError as error:
                 if not any(link.is_a(_OUT_OF_RANGE) for link in java_chain(error.java_exception)):
                     raise
-                return self._look({self._part(at): offset for at, offset in self._positions.items()})
+                return self._check({self._part(at): offset for at, offset in self._positions.items()})
         positions = {message.origin: message.offset + 1 for message in messages}
         self._positions.update((int(part.rpartition("/")[2]), offset) for part, offset in positions.items())
         return Delivery(tuple(messages), positions)
@@ -165,11 +165,11 @@ class KafkaChannel:
             with contextlib.suppress(Py4JError, OSError):
                 topic.close()
 
-    def _look(self, consumed: Mapping[str, int]) -> Delivery:
+    def _check(self, consumed: Mapping[str, int]) -> Delivery:
         """Find out what there is to read, and go on from where the log ends, as far as that is there."""
         bounds = [tuple(map(int, each.split(":"))) for each in self._topic.bounds().split()]
         is_known = any(part.startswith(f"{self._prefix}/") for part in consumed)
-        self._looked_at = self._clock()
+        self._inspected = self._clock()
         positions: dict[int, int] = {}
         said: dict[str, int] = {}
         lost = 0
@@ -179,8 +179,8 @@ class KafkaChannel:
             at = consumed.get(part, begin)
             if at > end:
                 # It comes back with the broker that has it, or with so many more messages.
-                words = texts.messages_lost(part, at)
-                raise ChannelError(Reason.CHANNEL_UNAVAILABLE, words)
+                message = texts.messages_lost(part, at)
+                raise ChannelError(Reason.CHANNEL_UNAVAILABLE, message)
             lost += max(0, first - at) if part in consumed else 0
             positions[number] = max(at, first)
             # "Latest" is a place once it was looked at: what comes while no driver runs is behind it.
@@ -190,8 +190,8 @@ class KafkaChannel:
             self._topic.assign(" ".join(f"{number}:{at}" for number, at in positions.items()))
         self._positions = positions
         self._waiting = sum(end - positions[number] for number, _, end in bounds)
-        words = texts.offsets_removed(self._settings.topic, lost) if lost else ""
-        return Delivery((), said, words)
+        message = texts.offsets_removed(self._settings.topic, lost) if lost else ""
+        return Delivery((), said, message)
 
     def _part(self, number: int) -> str:
         return f"{self._prefix}/{number}"
@@ -202,9 +202,9 @@ class KafkaChannel:
         try:
             yield
         except Py4JJavaError as error:
-            reason, words = fault_in(java_chain(error.java_exception))
+            reason, message = fault_in(java_chain(error.java_exception))
             where = place or f"topic {self._settings.topic!r}"
-            raise ChannelError(reason, texts.at_broker(words, where, self._settings.bootstrap_servers)) from error
+            raise ChannelError(reason, texts.at_broker(message, where, self._settings.bootstrap_servers)) from error
         except (Py4JError, OSError) as error:
             raise ChannelError(Reason.CHANNEL_UNAVAILABLE, texts.jvm_silent(error)) from error
 

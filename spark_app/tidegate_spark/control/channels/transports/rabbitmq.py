@@ -67,8 +67,8 @@ def parameters(settings: RabbitSettings, secret: ChannelSecret, name: str) -> pi
             raise ValueError("it names no host")
         options = _tls(secret, address.hostname) if address.scheme == "amqps" else None
     except (ValueError, KeyError, OSError) as error:
-        words = messages.uri_unusable(settings.uri, error)
-        raise ChannelError(Reason.CHANNEL_MISCONFIGURED, words) from error
+        message = messages.uri_unusable(settings.uri, error)
+        raise ChannelError(Reason.CHANNEL_MISCONFIGURED, message) from error
     user, password = secret.get(USERNAME) or "guest", secret.get(PASSWORD) or "guest"
     return pika.ConnectionParameters(
         host=address.hostname,
@@ -134,8 +134,8 @@ class RabbitChannel:
             try:
                 self._replies.publish(replies, CONFIRM_SECONDS)
             except UnconfirmedError as error:
-                words = messages.at_broker(messages.unconfirmed(CONFIRM_SECONDS), place, self._settings.uri)
-                raise ChannelError(Reason.CHANNEL_UNAVAILABLE, words) from error
+                message = messages.at_broker(messages.unconfirmed(CONFIRM_SECONDS), place, self._settings.uri)
+                raise ChannelError(Reason.CHANNEL_UNAVAILABLE, message) from error
 
     def _outlet(self) -> Outlet:
         return _ReplyQueue(parameters(self._settings, self._secret, self._name), self._settings.reply_queue)
@@ -174,8 +174,8 @@ class RabbitChannel:
         try:
             yield
         except (exceptions.AMQPError, OSError) as error:
-            reason, words = fault_in(error)
-            raise ChannelError(reason, messages.at_broker(words, place, self._settings.uri)) from error
+            reason, message = fault_in(error)
+            raise ChannelError(reason, messages.at_broker(message, place, self._settings.uri)) from error
 
 
 class _ReplyQueue:

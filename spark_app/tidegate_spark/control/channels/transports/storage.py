@@ -26,7 +26,7 @@ from tidegate_spark.control.channels.ports import (
 )
 from tidegate_spark.control.channels.transports import inbox
 from tidegate_spark.control_log.entries import WRITERS
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.s3_client import FaultError, fault_of
 from tidegate_spark.storage.store import Entry
 
@@ -55,7 +55,7 @@ class StorageChannel:
     def __init__(
         self,
         settings: InboxSettings,
-        connect: Callable[[], Library],
+        connect: Callable[[], SnapshotRepository],
         place: Storage,
         secret: str = "",
         wait: Callable[[float], None] = time.sleep,
@@ -71,7 +71,7 @@ class StorageChannel:
         """
         self._settings, self._connect, self._place, self._secret = settings, connect, place, secret
         self._wait, self._pool = wait, ThreadPoolExecutor(AT_ONCE, "tidegate-control-inbox")
-        self._reached: Library | None = None
+        self._reached: SnapshotRepository | None = None
         self._listed: deque[Entry] = deque()
         """What was listed and not delivered yet."""
         self._held: frozenset[str] = frozenset()
@@ -89,7 +89,7 @@ class StorageChannel:
         with self._faults():
             self._reached = self._connect()
             self._following = {name: at for name, at in consumed.items() if name.startswith(WRITERS)}
-            self._look()
+            self._check()
         return Delivery()
 
     def receive(self, seconds: float) -> Delivery:
@@ -102,13 +102,13 @@ class StorageChannel:
                 if pause > seconds:
                     return Delivery()
                 self._sweep_some()
-                self._look()
+                self._check()
             return self._read(self._some())
 
     def taken(self, delivery: Delivery) -> None:
         """Remove the objects of everything that was delivered so far: it is in the log."""
         with self._faults():
-            self._library.store.delete(self._delivered)
+            self._repository.store.delete(self._delivered)
             self._delivered.clear()
 
     def answer(self, replies: Sequence[Reply]) -> None:
@@ -128,16 +128,16 @@ class StorageChannel:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     @property
-    def _library(self) -> Library:
+    def _repository(self) -> SnapshotRepository:
         assert self._reached is not None, "the channel is not open"
         return self._reached
 
     # --- looking ---
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         began = time.monotonic()
-        prefix = self._library.key(INBOX_PREFIX) + "/"
-        found = list(itertools.islice(self._library.store.list(prefix), MOST_LISTED))
+        prefix = self._repository.key(INBOX_PREFIX) + "/"
+        found = list(itertools.islice(self._repository.store.list(prefix), MOST_LISTED))
         self._due = began + (self._settings.poll_seconds if len(found) < MOST_LISTED else 0.0)
         found = [entry for entry in found if entry.key not in self._delivered]
         held: set[str] = set()
@@ -200,16 +200,16 @@ class StorageChannel:
         name = self._name(entry)
         if entry.size > inbox.LARGEST_OBJECT:
             return (inbox.too_large(name, entry.size),)
-        body = self._library.store.get(entry.key)
+        body = self._repository.store.get(entry.key)
         return inbox.messages_in(name, body[0]) if body is not None else None
 
     def _name(self, entry: Entry) -> str:
-        return self._library.below(entry.key)[len(INBOX_PREFIX) + 1 :]
+        return self._repository.below(entry.key)[len(INBOX_PREFIX) + 1 :]
 
     # --- replies ---
 
     def _put_replies(self, name: str, replies: Sequence[bytes]) -> None:
-        store, key = self._library.store, self._library.key(name)
+        store, key = self._repository.store, self._repository.key(name)
         for _ in range(ATTEMPTS):
             before = store.get(key)
             body, etag = before if before is not None else (None, None)
@@ -223,10 +223,10 @@ class StorageChannel:
         if self._sweep is None:
             if now < self._sweep_due:
                 return
-            self._sweep = self._library.store.list(self._library.key(REPLIES_PREFIX) + "/")
+            self._sweep = self._repository.store.list(self._repository.key(REPLIES_PREFIX) + "/")
         seen = list(itertools.islice(self._sweep, SWEPT_AT_ONCE))
         oldest = now - self._settings.keep_replies_seconds
-        self._library.store.delete([entry.key for entry in seen if entry.modified < oldest])
+        self._repository.store.delete([entry.key for entry in seen if entry.modified < oldest])
         if len(seen) < SWEPT_AT_ONCE:
             self._sweep, self._sweep_due = None, now + SWEEP_SECONDS
 

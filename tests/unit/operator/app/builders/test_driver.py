@@ -348,9 +348,9 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "words"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_spec_no_pod_can_be_built_from_is_an_error_that_names_the_field(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(SpecError, match=words):
+@pytest.mark.parametrize(("change", "message"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_spec_no_pod_can_be_built_from_is_an_error_that_names_the_field(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
         build_driver_pod(app(change), 1, 1, PLATFORM)
 
 

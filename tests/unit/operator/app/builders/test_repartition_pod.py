@@ -87,9 +87,9 @@ def test_without_an_attempt_there_is_no_pod() -> None:
 @pytest.mark.parametrize("stored", ["{", "[]", '{"application.image": 7}'])
 def test_by_a_version_that_can_not_be_read_no_state_is_divided(stored: str) -> None:
     """As a newer operator left it: which Spark wrote the state is not guessed."""
-    dividing = app()
-    assert dividing.status.last_stable is not None
-    newer = msgspec.structs.replace(dividing.status.last_stable, spec=stored)
-    status = msgspec.structs.replace(dividing.status, last_stable=newer)
+    repartitioning = app()
+    assert repartitioning.status.last_stable is not None
+    newer = msgspec.structs.replace(repartitioning.status.last_stable, spec=stored)
+    status = msgspec.structs.replace(repartitioning.status, last_stable=newer)
     with pytest.raises(SpecError, match=r"status\.lastStable\.spec: cannot be read by this operator"):
-        build_repartition_pod(msgspec.structs.replace(dividing, status=status), PLATFORM)
+        build_repartition_pod(msgspec.structs.replace(repartitioning, status=status), PLATFORM)

@@ -11,7 +11,7 @@ from tidegate.app.reconcile import Reconciler
 from tidegate.cache.index import Index
 from tidegate.engine.resource_key import Key
 from tidegate.kube.failures import Invalid
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_testing.dictionary_server import ApiServer
 from tidegate_testing.observations import NOW, PLATFORM, running_driver
 from tidegate_testing.plans import acts
@@ -42,12 +42,14 @@ async def test_a_misspelt_field_of_a_template_stops_nothing_and_is_named(role: s
     index, api, watcher = Index(), ApiServer(), Watcher()
     double: Any = watcher
     client: Any = api
-    reconciler = Reconciler(index, PLATFORM, double, double, Figures(), double, lambda: NOW)
-    reconciler.trials = PodDryRun(client)
+    reconciler = Reconciler(index, PLATFORM, double, double, OperatorMetrics(), double, lambda: NOW)
+    reconciler.pod_dry_run = PodDryRun(client)
     index.put_pod(running_driver(old_app(), ready=True))
     index.put_app(edited(old_app(), {IMAGE: B, f"{role}.podTemplate": {"spec": {"tolerationz": []}}}))
     name = {"driver": "orders-driver", "executor": "orders-e2-exec-1"}[role]
-    api.refusing[f"/api/v1/namespaces/shop/pods/{name}"] = Invalid(WRONG["unknown field"].words, in_itself=True)
+    api.refusing[f"/api/v1/namespaces/shop/pods/{name}"] = Invalid(
+        WRONG["unknown field"].server_message, in_itself=True
+    )
     await reconciler.reconcile(KEY)
     (plan,) = watcher.plans
     assert not acts(plan, DeleteDriver)

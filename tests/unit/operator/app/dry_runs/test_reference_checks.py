@@ -46,20 +46,20 @@ class World:
         for path in paths:
             self.api.put(path, AN_OBJECT)
 
-    async def look(self, change: dict[str, Any]) -> CheckedReferences:
-        return await self.checks.look(observe(edited(old_app(), change)))
+    async def check(self, change: dict[str, Any]) -> CheckedReferences:
+        return await self.checks.check(observe(edited(old_app(), change)))
 
     async def missing(self, change: dict[str, Any]) -> list[str]:
-        return [each.what for each in (await self.look(change)).missing]
+        return [each.what for each in (await self.check(change)).missing]
 
     async def unchecked(self, change: dict[str, Any]) -> list[str]:
-        return [each.what for each in (await self.look(change)).unchecked]
+        return [each.what for each in (await self.check(change)).unchecked]
 
 
 async def test_what_does_not_exist_is_missing_and_what_exists_is_not() -> None:
     world = World()
     assert await world.missing(ALL) == ["ConfigMap rules", "PersistentVolumeClaim data", "Secret tls"]
-    assert await World(RULES, DATA, TLS).look(ALL) == CheckedReferences()
+    assert await World(RULES, DATA, TLS).check(ALL) == CheckedReferences()
 
 
 async def test_of_a_config_map_the_key_is_looked_for_and_else_its_metadata_read_alone() -> None:
@@ -85,8 +85,8 @@ async def test_a_secret_is_never_read_and_nothing_is_made_of_one_that_is_missing
 
 async def test_which_keys_a_secret_has_is_not_asked_and_of_no_edit_said() -> None:
     world = World(TLS)
-    assert await world.look(template(OF_TLS)) == CheckedReferences()
-    assert await world.look(template(OF_ITS_KEY)) == CheckedReferences()
+    assert await world.check(template(OF_TLS)) == CheckedReferences()
+    assert await world.check(template(OF_ITS_KEY)) == CheckedReferences()
     assert world.api.read == []
 
 
@@ -102,7 +102,7 @@ async def test_what_may_not_be_known_is_unchecked_and_never_missing(answer: Fail
     world.api.unreadable, world.api.refusing = {RULES: answer, DATA: answer}, {f"{SHOP}/secrets": answer}
     assert await world.missing(ALL) == []
     assert await world.unchecked(ALL) == ["ConfigMap rules", "PersistentVolumeClaim data", "Secret tls"]
-    assert not (await world.look(ALL)).unanswered
+    assert not (await world.check(ALL)).unanswered
 
 
 @pytest.mark.parametrize("answer", [Unavailable("no answer"), Throttled("later", 1.0)])
@@ -117,7 +117,7 @@ async def test_what_was_missing_stays_so_while_nobody_answers(answer: Failure) -
 async def test_who_does_not_answer_is_asked_a_few_times_and_for_nothing_else() -> None:
     world = World()
     world.api.unreadable = {RULES: Unavailable("no answer")}
-    checked = await world.look(ALL)
+    checked = await world.check(ALL)
     assert (checked.missing, checked.unanswered, len(checked.unchecked)) == ((), True, 3)
     assert [path for path, _ in world.api.read] == [RULES] * 3
     assert world.api.tried == []
@@ -156,13 +156,13 @@ async def test_another_edit_asks_anew() -> None:
 )
 async def test_nothing_is_asked_where_nothing_is_to_be_stopped(app: StreamingApp) -> None:
     world = World()
-    assert await world.checks.look(observe(app)) == CheckedReferences()
+    assert await world.checks.check(observe(app)) == CheckedReferences()
     assert (world.api.read, world.api.tried) == ([], [])
 
 
 async def test_more_objects_than_anybody_names_are_not_asked_for() -> None:
     world = World()
-    checked = await world.look(template(*({"configMap": {"name": f"m{n}"}} for n in range(MOST_OBJECTS + 2))))
+    checked = await world.check(template(*({"configMap": {"name": f"m{n}"}} for n in range(MOST_OBJECTS + 2))))
     assert len(checked.missing) == len(world.api.read) == MOST_OBJECTS
     assert [each.name for each in checked.unchecked] == [f"m{MOST_OBJECTS}", f"m{MOST_OBJECTS + 1}"]
 
@@ -172,4 +172,4 @@ async def test_a_pull_secret_holds_up_the_edit_that_brings_it_in_and_no_later_on
     secret = {"application.imagePullSecrets": [{"name": "registry"}]}
     assert await world.missing({IMAGE: B, **secret}) == ["Secret registry"]
     runs = stable(edited(old_app(), secret))
-    assert await world.checks.look(observe(edited(runs, {IMAGE: B, **secret}))) == CheckedReferences()
+    assert await world.checks.check(observe(edited(runs, {IMAGE: B, **secret}))) == CheckedReferences()

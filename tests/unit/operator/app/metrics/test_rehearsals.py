@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tidegate.api.streaming_app import RehearsalStatus, StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradeStatus
-from tidegate.app.metrics.rehearsals import RehearsalFigures
+from tidegate.app.metrics.rehearsals import RehearsalMetrics
 
 APP = ("shop", "orders")
 LABELS = {"namespace": "shop", "app": "orders"}
@@ -31,13 +31,13 @@ def status(result: str = "", seconds: float = 0, started: bool = True, number: i
     return StreamingAppStatus(upgrade=upgrade)
 
 
-def shown(*course: StreamingAppStatus) -> tuple[CollectorRegistry, RehearsalFigures]:
+def shown(*course: StreamingAppStatus) -> tuple[CollectorRegistry, RehearsalMetrics]:
     registry = CollectorRegistry()
-    figures, before = RehearsalFigures(registry), StreamingAppStatus()
+    metrics, before = RehearsalMetrics(registry), StreamingAppStatus()
     for each in course:
-        figures.show(APP, before, each)
+        metrics.show(APP, before, each)
         before = each
-    return registry, figures
+    return registry, metrics
 
 
 def ended(registry: CollectorRegistry, outcome: str) -> float | None:
@@ -64,6 +64,6 @@ def test_the_next_upgrades_is_another_one() -> None:
 
 
 def test_an_application_that_is_gone_leaves_nothing() -> None:
-    registry, figures = shown(status("Passed", 5))
-    figures.forget(APP)
+    registry, metrics = shown(status("Passed", 5))
+    metrics.forget(APP)
     assert ended(registry, "Passed") is None

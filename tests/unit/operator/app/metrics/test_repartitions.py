@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tidegate.api.streaming_app import RepartitionStatus, StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradeStatus
-from tidegate.app.metrics.repartitions import RepartitionFigures
+from tidegate.app.metrics.repartitions import RepartitionMetrics
 
 APP = ("shop", "orders")
 LABELS = {"namespace": "shop", "app": "orders"}
@@ -32,13 +32,13 @@ def status(
     return StreamingAppStatus(upgrade=upgrade)
 
 
-def shown(*course: StreamingAppStatus) -> tuple[CollectorRegistry, RepartitionFigures]:
+def shown(*course: StreamingAppStatus) -> tuple[CollectorRegistry, RepartitionMetrics]:
     registry = CollectorRegistry()
-    figures, before = RepartitionFigures(registry), StreamingAppStatus()
+    metrics, before = RepartitionMetrics(registry), StreamingAppStatus()
     for each in course:
-        figures.show(APP, before, each)
+        metrics.show(APP, before, each)
         before = each
-    return registry, figures
+    return registry, metrics
 
 
 def ended(registry: CollectorRegistry, outcome: str) -> float | None:
@@ -75,6 +75,6 @@ def test_the_next_upgrades_is_another_one() -> None:
 
 
 def test_an_application_that_is_gone_leaves_nothing() -> None:
-    registry, figures = shown(status(epoch=2), status("Completed", epoch=2))
-    figures.forget(APP)
+    registry, metrics = shown(status(epoch=2), status("Completed", epoch=2))
+    metrics.forget(APP)
     assert (ended(registry, "Completed"), attempts(registry)) == (None, None)

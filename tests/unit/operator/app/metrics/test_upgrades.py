@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from tidegate.api.streaming_app import DriverStatus, Phase, StreamingAppStatus, UpgradeMode, UpgradePhase, UpgradeStatus
 from tidegate.app.metrics.lifecycle import Restart, restarts_between
-from tidegate.app.metrics.upgrades import ENDS, UpgradeFigures
+from tidegate.app.metrics.upgrades import ENDS, UpgradeMetrics
 
 APP = ("shop", "orders")
 LABELS = {"namespace": "shop", "app": "orders"}
@@ -31,9 +31,9 @@ def status(phase: UpgradePhase, seconds: float = 0, number: int = 1) -> Streamin
 
 def shown(*course: StreamingAppStatus) -> CollectorRegistry:
     registry = CollectorRegistry()
-    figures, before = UpgradeFigures(registry), NOTHING
+    metrics, before = UpgradeMetrics(registry), NOTHING
     for each in course:
-        figures.show(APP, before, each)
+        metrics.show(APP, before, each)
         before = each
     return registry
 
@@ -96,9 +96,9 @@ def test_the_duration_of_a_rollback_by_hand_is_observed_whenever_it_is() -> None
 
 def test_an_application_that_is_gone_has_no_series() -> None:
     registry = CollectorRegistry()
-    figures = UpgradeFigures(registry)
-    figures.show(APP, NOTHING, status(UpgradePhase.COMPLETED))
-    figures.forget(APP)
+    metrics = UpgradeMetrics(registry)
+    metrics.show(APP, NOTHING, status(UpgradePhase.COMPLETED))
+    metrics.forget(APP)
     assert [s for family in registry.collect() for s in family.samples if s.labels.get("app")] == []
 
 

@@ -19,7 +19,7 @@ from tidegate.autoscaling.algorithm.samples import KEPT_SECONDS
 from tidegate.autoscaling.algorithm.settings import ExcludedPeriod, Mode, Settings
 from tidegate.autoscaling.rules.inputs import past_of, settings_of
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.protocol import DriverConfig, from_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import measured
@@ -42,9 +42,9 @@ def advice(step: Reason = Reason.SCALE_UP, *, mode: Mode = Mode.ACTIVE, target: 
     return Advice(mode, Evaluation(step, 2, target, up, past, 5.6), WORDS, measured(400.0), NOW - 1)
 
 
-def plan_of(app: StreamingApp, *, told: int = 2, **fields: Any) -> tuple[Any, ...]:
+def plan_of(app: StreamingApp, *, reported: int = 2, **fields: Any) -> tuple[Any, ...]:
     driver = running_driver(app, ready=True)
-    report = report_of(driver, executors_wanted=told, executors_running=told)
+    report = report_of(driver, executors_wanted=reported, executors_running=reported)
     return decide(observe(app, driver=driver, agent=report, **fields), NOW).actions
 
 
@@ -86,9 +86,9 @@ def test_the_status_explains_itself_with_its_numbers() -> None:
 def test_a_change_is_told_once_with_its_reason() -> None:
     app = scaled_app()
     first = plan_of(app, advice=advice())
-    told = [event for event in of_kind(first, PublishEvent) if event.reason in {"Autoscaled", "Rescaled"}]
-    assert [(event.reason, event.message) for event in told] == [("Autoscaled", WORDS)]
-    later = plan_of(stored(app, first), told=6, advice=advice())
+    events = [event for event in of_kind(first, PublishEvent) if event.reason in {"Autoscaled", "Rescaled"}]
+    assert [(event.reason, event.message) for event in events] == [("Autoscaled", WORDS)]
+    later = plan_of(stored(app, first), reported=6, advice=advice())
     assert of_kind(later, PublishEvent) == []
 
 
@@ -97,7 +97,7 @@ def test_the_last_change_stays_in_the_status_when_something_else_is_said() -> No
     first = stored(app, plan_of(app, advice=advice()))
     past = advice().evaluation.past
     now = Advice(Mode.ACTIVE, Evaluation(Reason.STEADY, 6, 6, False, past), "6 executors are right.", None, NOW)
-    status = written(plan_of(first, told=6, advice=now))
+    status = written(plan_of(first, reported=6, advice=now))
     assert status.reason == "Steady"
     assert first.status.autoscaling is not None
     assert status.last_scale == first.status.autoscaling.last_scale
@@ -120,8 +120,8 @@ def test_what_keeps_executors_away_is_told_once_when_it_begins() -> None:
 
 def test_a_new_process_of_the_operator_goes_on_with_the_target_in_the_status() -> None:
     app = scaled_app(autoscaling=AutoscalingStatus(mode="Active", target=6))
-    assert of_kind(plan_of(app, told=6), SetExecutors) == []
-    assert of_kind(plan_of(app, told=2), SetExecutors)[0].instances == 6
+    assert of_kind(plan_of(app, reported=6), SetExecutors) == []
+    assert of_kind(plan_of(app, reported=2), SetExecutors)[0].instances == 6
 
 
 def test_a_driver_that_is_launched_begins_with_the_target() -> None:
@@ -136,7 +136,7 @@ def test_a_driver_that_is_launched_begins_with_the_target() -> None:
 
 def test_a_number_to_begin_with_that_is_out_of_bounds_is_not_begun_with() -> None:
     app = app_with({"autoscaling.mode": "Active", "autoscaling.maxExecutors": 3, "executor.instances": 20})
-    assert of_kind(plan_of(launched(app, phase=Phase.RUNNING), told=20), SetExecutors)[0].instances == 3
+    assert of_kind(plan_of(launched(app, phase=Phase.RUNNING), reported=20), SetExecutors)[0].instances == 3
 
 
 def test_a_window_is_no_longer_than_metrics_are_retained() -> None:
@@ -146,7 +146,7 @@ def test_a_window_is_no_longer_than_metrics_are_retained() -> None:
 @pytest.mark.parametrize("mode", ["Off", "Advise"])
 def test_switched_off_the_spec_holds_again(mode: str) -> None:
     app = scaled_app(mode, autoscaling=AutoscalingStatus(mode="Active", target=6))
-    assert of_kind(plan_of(app, told=6), SetExecutors)[0].instances == 2
+    assert of_kind(plan_of(app, reported=6), SetExecutors)[0].instances == 2
 
 
 def test_while_it_is_off_nothing_is_said_of_it() -> None:
@@ -190,8 +190,8 @@ def test_the_metric_shows_the_rate_that_was_used_as_the_status_does() -> None:
     large = LargeBatches(40.0, 3400.0, (0.75, 0.25))
     small = measured(35.0, rate=5.0, busy=1.0, back_to_back=True, rows_per_batch=60.0, shares=(0.75, 0.25))
     with_pauses = dataclasses.replace(small, back_to_back=False)
-    for past, figures, used in ((Past(6, large=large), small, 40.0), (Past(6, large=large), with_pauses, 5.0)):
-        shown, advised = Figures(), Advice(Mode.ACTIVE, steady(past), "", figures, NOW)
+    for past, metrics, used in ((Past(6, large=large), small, 40.0), (Past(6, large=large), with_pauses, 5.0)):
+        shown, advised = OperatorMetrics(), Advice(Mode.ACTIVE, steady(past), "", metrics, NOW)
         shown.autoscaling.show(("shop", "orders"), advised)
         rate = shown.registry.get_sample_value(
             "tidegate_autoscaling_executor_rows_per_second", {"namespace": "shop", "app": "orders"}
@@ -207,13 +207,13 @@ def steady(past: Past) -> Evaluation:
 
 def test_what_keeps_executors_away_is_the_same_event_each_time_it_begins_within_the_hour() -> None:
     limited = dataclasses.replace(advice(Reason.AT_MAXIMUM), summary="More than 6 executors would be needed.")
-    told = [
+    reported = [
         of_kind(
             plan_of(scaled_app(), advice=dataclasses.replace(limited, message=f"{rows} rows/s arrive.")), PublishEvent
         )
         for rows in (700, 800)
     ]
-    first, second = ([event for event in events if event.reason == "AtMaximum"] for events in told)
+    first, second = ([event for event in events if event.reason == "AtMaximum"] for events in reported)
     assert len(first) == 1
     assert first == second
 

@@ -28,8 +28,8 @@ def seen(
 ) -> Observation:
     app = launched(app_with(KAFKA if channel is None else channel), **status)
     driver = running_driver(app)
-    told = report_of(driver, control=ControlReport(channel=report))
-    return observe(app, driver=driver, agent=told if asked else None)
+    reported = report_of(driver, control=ControlReport(channel=report))
+    return observe(app, driver=driver, agent=reported if asked else None)
 
 
 def said(o: Observation, verdict: Verdict = RUNNING) -> tuple[str, str]:

@@ -88,8 +88,8 @@ def test_a_purge_that_can_not_start_says_so_and_names_the_way_out() -> None:
 
 
 def test_a_purge_waits_for_those_who_need_a_snapshot_and_names_them() -> None:
-    told = Termination(Reason.HELD, "Others need snapshots in s3://streams: snapshot a by import-u-9.", 1)
-    waiting = purge_pod(phase="Running", ended=Exit(75, "Error", to_json(told), NOW - 5))
+    reported = Termination(Reason.HELD, "Others need snapshots in s3://streams: snapshot a by import-u-9.", 1)
+    waiting = purge_pod(phase="Running", ended=Exit(75, "Error", to_json(reported), NOW - 5))
     plan = decide(observe(EMPTIED, purge=waiting), NOW)
     assert plan.reason is Reason.HELD
     assert "snapshot a by import-u-9." in plan.message
@@ -138,8 +138,8 @@ def test_a_namespace_that_is_being_deleted_keeps_the_storage_and_lets_the_resour
     refusal = Refusal("orders-purge", "", 1, Reason.NAMESPACE_TERMINATING, "takes no pod", NOW - 1, 1)
     plan = decide(observe(EMPTIED, memory=ProcessState(refusal=refusal)), NOW)
     assert destructive(plan) == [DeleteLaunchSecrets, RemoveFinalizer]
-    (told,) = [action for action in plan.actions if isinstance(action, PublishEvent)]
-    assert (told.reason, told.warning, "s3://streams/apps/shop/orders" in told.message) == (
+    (events,) = [action for action in plan.actions if isinstance(action, PublishEvent)]
+    assert (events.reason, events.warning, "s3://streams/apps/shop/orders" in events.message) == (
         "StorageRetained",
         True,
         True,
@@ -171,14 +171,18 @@ def test_what_runs_of_an_unreadable_application_is_stopped_in_the_usual_order() 
 
 
 def test_an_unreadable_application_keeps_its_storage_and_says_so() -> None:
-    (told,) = [action for action in of_unreadable().actions if isinstance(action, PublishEvent)]
-    assert (told.reason, told.warning, "spec.application.runtime" in told.message) == ("StorageRetained", True, True)
+    (events,) = [action for action in of_unreadable().actions if isinstance(action, PublishEvent)]
+    assert (events.reason, events.warning, "spec.application.runtime" in events.message) == (
+        "StorageRetained",
+        True,
+        True,
+    )
 
 
 def test_storage_that_was_removed_before_the_application_became_unreadable_is_not_said_to_be_kept() -> None:
     done = purge_pod(phase="Succeeded", ended=ended_with(Reason.COMPLETED, 0))
-    told = [a.reason for a in of_unreadable(purge=done).actions if isinstance(a, PublishEvent)]
-    assert told == ["StoragePurged"]
+    events = [a.reason for a in of_unreadable(purge=done).actions if isinstance(a, PublishEvent)]
+    assert events == ["StoragePurged"]
 
 
 def test_an_unreadable_application_without_our_finalizer_is_left_alone() -> None:
@@ -186,15 +190,15 @@ def test_an_unreadable_application_without_our_finalizer_is_left_alone() -> None
     assert release_unreadable(observe(others), "spec", NOW).actions == ()
 
 
-def told_at_the_end(ended: Exit | None) -> list[tuple[str, bool]]:
+def reported_at_the_end(ended: Exit | None) -> list[tuple[str, bool]]:
     plan = decide(observe(EMPTIED, purge=purge_pod(phase="Succeeded", ended=ended)), NOW)
     return [(action.reason, action.warning) for action in plan.actions if isinstance(action, PublishEvent)]
 
 
 def test_only_a_purge_that_says_it_is_done_has_removed_the_storage() -> None:
-    assert told_at_the_end(ended_with(Reason.COMPLETED, 0)) == [("StoragePurged", False)]
-    assert told_at_the_end(ended_with(Reason.STORAGE_OWNED, 0)) == [("StorageRetained", True)]
-    assert told_at_the_end(None) == [("StorageRetained", True)]
+    assert reported_at_the_end(ended_with(Reason.COMPLETED, 0)) == [("StoragePurged", False)]
+    assert reported_at_the_end(ended_with(Reason.STORAGE_OWNED, 0)) == [("StorageRetained", True)]
+    assert reported_at_the_end(None) == [("StorageRetained", True)]
 
 
 def test_a_purge_has_its_service_account_made_again_that_somebody_removed() -> None:

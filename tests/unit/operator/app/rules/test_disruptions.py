@@ -118,7 +118,7 @@ def test_a_driver_that_its_kubelet_ended_says_why_although_it_stopped_at_a_bound
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
+    ("status", "message"),
     [
         (BY_SCHEDULER, "Executor pod orders-e1-exec-1 on node node0 was preempted by a pod of a higher priority."),
         (BY_KUBELET, "was ended by its kubelet (Preempting). Preempted in order to admit critical pod."),
@@ -126,16 +126,16 @@ def test_a_driver_that_its_kubelet_ended_says_why_although_it_stopped_at_a_bound
     ],
     ids=["by the scheduler", "for a critical pod", "for want of disk"],
 )
-def test_an_executor_that_the_cluster_ends_says_by_what(status: dict[str, Any], words: str) -> None:
+def test_an_executor_that_the_cluster_ends_says_by_what(status: dict[str, Any], message: str) -> None:
     problem = name_executor_end(executor(status, 143))
     assert problem is not None
-    assert (problem.reason, words in problem.message) == ("ExecutorsLost", True), problem.message
+    assert (problem.reason, message in problem.message) == ("ExecutorsLost", True), problem.message
     assert "spec.podTemplate.spec.priorityClassName" in problem.message
 
 
 def test_a_full_disk_is_named_by_the_driver_s_own_last_words_and_by_an_executor_s_last_lines() -> None:
-    told = to_json(Termination(Reason.DISK_FULL, "No space left on device", 1, "java.io.IOException"))
-    plan = decide(observe(APP, driver=driver({"phase": "Running"}, EXIT_DEPENDENCY, told)), NOW)
+    reported = to_json(Termination(Reason.DISK_FULL, "No space left on device", 1, "java.io.IOException"))
+    plan = decide(observe(APP, driver=driver({"phase": "Running"}, EXIT_DEPENDENCY, reported)), NOW)
     assert plan.reason == "DiskFull"
     assert "ephemeral-storage" in plan.message
     problem = name_executor_end(executor({}, 50, "java.io.IOException: No space left on device"))

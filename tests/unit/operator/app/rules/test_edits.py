@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.api.change_classes import CHANGE_CLASSES, ChangeClass, fields_of
 from tidegate.api.streaming_app import Phase
-from tidegate.app.actions import DeleteDriver, RememberTold, SetExecutors, WriteStatus
+from tidegate.app.actions import DeleteDriver, RememberReported, SetExecutors, WriteStatus
 from tidegate.app.rules.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
@@ -126,7 +126,7 @@ LIVE: dict[str, set[type[Any]]] = {
     "suspend": {DeleteDriver},
     "upgrade.rollbackTo": {DeleteDriver},
 }
-_TOLD = (WriteStatus, PublishEvent, RememberTold)
+_TOLD = (WriteStatus, PublishEvent, RememberReported)
 
 
 def before_edit_of(path: str) -> dict[str, Any]:

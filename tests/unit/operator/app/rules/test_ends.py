@@ -92,8 +92,8 @@ def test_a_crash_stays_named_while_the_next_process_starts_and_is_cleared_when_i
 
 
 def test_a_crash_is_told_as_a_warning_even_if_the_driver_is_on_its_way_back() -> None:
-    (told,) = [a for a in decide(crashed(ran(), 0, NOW), NOW).actions if isinstance(a, PublishEvent)]
-    assert told.warning
+    (events,) = [a for a in decide(crashed(ran(), 0, NOW), NOW).actions if isinstance(a, PublishEvent)]
+    assert events.warning
 
 
 def test_a_driver_that_was_stopped_from_outside_is_started_again_and_not_anew() -> None:

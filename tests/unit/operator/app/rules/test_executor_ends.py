@@ -81,7 +81,7 @@ def test_only_the_end_of_a_long_output_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason", "words"),
+    ("fields", "reason", "text"),
     [
         ({"disruption": "PreemptionByScheduler"}, "ExecutorsLost", "preempted by a pod of a higher priority"),
         ({"disruption": "DeletionByTaintManager"}, "ExecutorsLost", "its node was tainted"),
@@ -92,9 +92,9 @@ def test_only_the_end_of_a_long_output_is_shown() -> None:
         ({"ended": Exit(255, "Unknown", "", NOW)}, "ExecutorsLost", "its node node0 restarted"),
     ],
 )
-def test_what_the_cluster_ends_is_the_clusters_fault(fields: dict[str, Any], reason: str, words: str) -> None:
-    told, message = named(ended(code=143, **fields))
-    assert (told, words in message) == (reason, True), message
+def test_what_the_cluster_ends_is_the_clusters_fault(fields: dict[str, Any], reason: str, text: str) -> None:
+    reported, message = named(ended(code=143, **fields))
+    assert (reported, text in message) == (reason, True), message
 
 
 def test_a_limit_of_local_storage_is_the_versions_and_the_field_is_named() -> None:

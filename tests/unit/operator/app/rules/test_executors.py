@@ -299,14 +299,14 @@ def test_an_older_runtime_does_not_tell_and_nothing_is_made_up() -> None:
     assert decide(observe(EIGHT, driver=driver, agent=report), NOW).reason == "Running"
 
 
-@pytest.mark.parametrize(("phase", "told"), [(UpgradePhase.STOPPING, []), (UpgradePhase.GATE, [6])])
-def test_a_driver_that_is_to_stop_gets_no_other_number(phase: UpgradePhase, told: list[int]) -> None:
+@pytest.mark.parametrize(("phase", "reported"), [(UpgradePhase.STOPPING, []), (UpgradePhase.GATE, [6])])
+def test_a_driver_that_is_to_stop_gets_no_other_number(phase: UpgradePhase, reported: list[int]) -> None:
     app = autoscaled(phase)
     seen = runs_with(app, executors_wanted=2, executors_running=2)
     if phase is UpgradePhase.STOPPING:
         seen["driver"] = dataclasses.replace(seen["driver"], spec_hash="of the previous version")
     plan = decide(observe(app, **seen), NOW)
-    assert [action.instances for action in plan.actions if isinstance(action, SetExecutors)] == told
+    assert [action.instances for action in plan.actions if isinstance(action, SetExecutors)] == reported
 
 
 def test_the_new_lineage_is_begun_with_as_many_executors_as_the_old_one_had() -> None:

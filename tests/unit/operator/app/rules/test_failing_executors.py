@@ -128,9 +128,9 @@ def test_a_version_that_is_not_to_be_rolled_back_says_why_it_failed() -> None:
     driver = running_driver(app, start_time=NOW - 600)
     ends = tuple(end_of(app, number, born) for number, born in enumerate((40, 40, 20, 20), 1))
     agent = report_of(driver, executors_wanted=2, executors_ended=4, ready=False)
-    told = record(decide(observe(app, driver=driver, agent=agent, executor_ends=ends), NOW))
-    assert (told.phase, told.reason) == (UpgradePhase.FAILED, "ExecutorsFailing")
-    assert "Unrecognized VM option" in told.message
+    reported = record(decide(observe(app, driver=driver, agent=agent, executor_ends=ends), NOW))
+    assert (reported.phase, reported.reason) == (UpgradePhase.FAILED, "ExecutorsFailing")
+    assert "Unrecognized VM option" in reported.message
 
 
 # --- whose fault an end is -------------------------------------------------------------------------------------------
@@ -160,8 +160,8 @@ def test_another_driver_that_took_the_storage_and_a_fault_of_the_surroundings_ar
 
 @pytest.mark.parametrize(("code", "blamed"), [(0, True), (1, True), (75, False), (143, False)])
 def test_a_word_of_a_newer_runtime_is_judged_by_its_exit_code(code: int, blamed: bool) -> None:
-    told = to_json(Termination(Reason.STALLED, "because", 1)).replace("Stalled", "SomethingNew")
-    assert blames_version(driver_of(under_test(), ended=Exit(code, "Error", told, NOW - 5))) is blamed
+    reported = to_json(Termination(Reason.STALLED, "because", 1)).replace("Stalled", "SomethingNew")
+    assert blames_version(driver_of(under_test(), ended=Exit(code, "Error", reported, NOW - 5))) is blamed
 
 
 def test_at_the_gate_the_end_of_executors_is_told_beside_the_upgrade() -> None:

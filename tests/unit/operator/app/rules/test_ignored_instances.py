@@ -31,7 +31,7 @@ class World:
         self.app: StreamingApp = launched(app_with(self.spec), phase=Phase.RUNNING, autoscaling=known)
         self.events: dict[tuple[str, str, str], PublishEvent] = {}
         self.writes = 0
-        self.look()
+        self.check()
         self.writes = 0
 
     def edit(self, after: float = 0.0, **fields: Any) -> None:
@@ -40,9 +40,9 @@ class World:
         edited = app_with(self.spec, status=self.app.status)
         metadata = msgspec.structs.replace(edited.metadata, generation=self.generation)
         self.app = msgspec.structs.replace(edited, metadata=metadata)
-        self.look()
+        self.check()
 
-    def look(self) -> Sequence[Action]:
+    def check(self) -> Sequence[Action]:
         driver = running_driver(self.app, ready=True)
         report = report_of(driver, executors_wanted=3, executors_running=3)
         actions = decide(observe(self.app, driver=driver, agent=report), self.now).actions
@@ -76,7 +76,7 @@ def test_a_number_that_somebody_sets_while_the_autoscaler_decides_is_answered_wi
     (event,) = world.events.values()
     assert event.warning
     assert "Off or Advise" in event.message
-    assert [a for a in world.look() if isinstance(a, SetExecutors)] == [], "the driver is left as it is"
+    assert [a for a in world.check() if isinstance(a, SetExecutors)] == [], "the driver is left as it is"
 
 
 def test_the_application_is_as_ready_as_it_was() -> None:
@@ -92,7 +92,7 @@ def test_what_has_been_said_is_not_said_again() -> None:
     world.edit(executor__instances=6)
     world.writes = 0
     for _ in range(3):
-        assert [a for a in world.look() if isinstance(a, PublishEvent | WriteStatus)] == []
+        assert [a for a in world.check() if isinstance(a, PublishEvent | WriteStatus)] == []
 
 
 def test_a_scaler_that_writes_again_and_again_makes_one_event_an_hour_and_one_write_an_edit() -> None:
@@ -127,7 +127,7 @@ def test_each_remedy_ends_it(remedy: dict[str, Any]) -> None:
     world.edit(executor__instances=6)
     world.edit(**remedy)
     assert world.condition is None
-    world.look()
+    world.check()
     assert world.condition is None
 
 

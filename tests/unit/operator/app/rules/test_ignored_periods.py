@@ -39,9 +39,9 @@ class World:
         edited = app_with(asked, status=self.app.status)
         metadata = msgspec.structs.replace(edited.metadata, generation=self.generation)
         self.app = msgspec.structs.replace(edited, metadata=metadata)
-        self.look()
+        self.check()
 
-    def look(self, seconds: float = 0.0) -> None:
+    def check(self, seconds: float = 0.0) -> None:
         driver = running_driver(self.app, ready=True)
         for action in decide(observe(self.app, driver=driver, agent=report_of(driver)), NOW + seconds).actions:
             if isinstance(action, WriteStatus):
@@ -78,7 +78,7 @@ def test_of_several_each_is_named() -> None:
 def test_it_is_told_once_however_often_it_is_looked() -> None:
     world = World(NEVER, mode="Advise")
     for seconds in range(0, 7200, 600):
-        world.look(float(seconds))
+        world.check(float(seconds))
     assert len(world.said) == 1
 
 

@@ -66,9 +66,9 @@ def test_the_application_goes_when_it_is_complete() -> None:
 def test_one_that_failed_is_told_and_does_not_keep_the_application() -> None:
     ready = Condition(type="Ready", status="False", reason="x", message="No batch.", last_transition_time=TIME)
     plan = decide(observe(doomed(), snapshots=(last(phase=SnapshotPhase.FAILED, conditions=(ready,)),)), NOW)
-    told = [action for action in plan.actions if isinstance(action, PublishEvent)]
-    assert [event.reason for event in told] == ["FinalSnapshotMissing"]
-    assert "No batch." in told[0].message
+    events = [action for action in plan.actions if isinstance(action, PublishEvent)]
+    assert [event.reason for event in events] == ["FinalSnapshotMissing"]
+    assert "No batch." in events[0].message
     assert "RemoveFinalizer" in [type(action).__name__ for action in plan.actions]
 
 

@@ -70,11 +70,11 @@ def test_a_driver_lost_again_and_again_is_replaced_after_a_pause() -> None:
 
 
 def test_a_pod_that_the_api_server_could_not_create_is_not_called_lost() -> None:
-    words = "Internal error occurred: failed calling webhook"
-    memory = ProcessState(launched_at=NOW - 5, quick_relaunches=2, not_created=words)
+    message = "Internal error occurred: failed calling webhook"
+    memory = ProcessState(launched_at=NOW - 5, quick_relaunches=2, not_created=message)
     plan = decide(observe(launched(app_with()), memory=memory), NOW)
     assert (verdict_of(plan), plan.wake_after) == ((Phase.PENDING, "Stalled", "LaunchRefused"), 15.0)
-    assert words in plan.message
+    assert message in plan.message
 
 
 def test_a_launch_somebody_asked_for_does_not_pause() -> None:

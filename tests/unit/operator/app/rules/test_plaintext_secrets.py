@@ -86,8 +86,8 @@ def everything_said(plan: Plan) -> str:
 
 
 def events_of(plan: Plan) -> list[PublishEvent]:
-    told = [action for action in plan.actions if isinstance(action, PublishEvent)]
-    return [event for event in told if event.reason == Reason.PLAINTEXT_SECRET]
+    events = [action for action in plan.actions if isinstance(action, PublishEvent)]
+    return [event for event in events if event.reason == Reason.PLAINTEXT_SECRET]
 
 
 def running(change: dict[str, Any]) -> Observation:

@@ -109,7 +109,7 @@ def test_a_pod_of_a_snapshot_that_cannot_begin_says_why(delay: StartDelay, reaso
 def test_a_new_version_whose_pod_cannot_begin_is_rolled_back_after_the_patience_and_not_at_its_timeout(
     kind: str, seconds: float
 ) -> None:
-    delay, reason, _, words = DELAYS[kind]
+    delay, reason, _, message = DELAYS[kind]
     new = under_test()
     plan = decide(observe(new, driver=stuck(new, delay)), NOW + seconds)
     taken_back = kind in PERSISTS and seconds > 120
@@ -117,7 +117,7 @@ def test_a_new_version_whose_pod_cannot_begin_is_rolled_back_after_the_patience_
     if taken_back:
         assert record(plan).reason == reason
         assert acts(plan, do.DeleteDriver)
-        assert [word for word in words if word not in record(plan).message] == []
+        assert [word for word in message if word not in record(plan).message] == []
 
 
 @pytest.mark.parametrize(("timeout", "taken_back"), [(60, True), (600, False)])

@@ -34,18 +34,25 @@ from tidegate_testing.upgrades import (
 
 TYPO: dict[str, Any] = {IMAGE: B, "driver.podTemplate": {"spec": {"tolerationz": []}}}
 TYPO_OF_EXECUTORS: dict[str, Any] = {IMAGE: B, "executor.podTemplate": {"spec": {"tolerationz": []}}}
-WORDS = WRONG["unknown field"].words
+WORDS = WRONG["unknown field"].server_message
 
 
-def unfit(role: str) -> PodRejection:
+def rejection(role: str) -> PodRejection:
     return PodRejection(role, WORDS)
 
 
-def refused(o: Observation, words: str = WORDS, **fields: Any) -> Observation:
+def refused(o: Observation, server_message: str = WORDS, **fields: Any) -> Observation:
     """Return the observation with the driver's pod refused a moment ago."""
-    told = f"The API server refuses pod orders-driver: {words}. Correct what it names; Tidegate retries."
+    reported = f"The API server refuses pod orders-driver: {server_message}. Correct what it names; Tidegate retries."
     known = Refusal(
-        "orders-driver", o.spec_hash, o.app.status.epoch, Reason.LAUNCH_REFUSED, told, NOW - 1, 1, words=words
+        "orders-driver",
+        o.spec_hash,
+        o.app.status.epoch,
+        Reason.LAUNCH_REFUSED,
+        reported,
+        NOW - 1,
+        1,
+        server_message=server_message,
     )
     return dataclasses.replace(o, memory=ProcessState(refusal=dataclasses.replace(known, **fields)))
 
@@ -63,7 +70,7 @@ def test_an_upgrade_to_a_pod_that_would_be_refused_stops_nothing_and_names_the_f
     change: dict[str, Any], role: str
 ) -> None:
     bad = edited(old_app(), change)
-    plan = decide(observe(bad, unfit=unfit(role), **runs(old_app())), NOW)
+    plan = decide(observe(bad, rejection=rejection(role), **runs(old_app())), NOW)
     assert not acts(plan, do.DeleteDriver)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
     assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "UpgradeRefused")
@@ -76,8 +83,8 @@ def test_an_upgrade_to_a_pod_that_would_be_refused_stops_nothing_and_names_the_f
 def test_a_pod_whose_list_has_an_item_without_a_name_is_refused_like_any_other() -> None:
     proxy = {"name": "proxy", "image": "x", "ports": [{"name": "http"}]}
     bad = edited(old_app(), {IMAGE: B, "driver.podTemplate": {"spec": {"containers": [proxy]}}})
-    words = 'Pod "orders-driver" is invalid: spec.containers[1].ports[0].containerPort: Required value'
-    plan = decide(observe(bad, unfit=PodRejection("driver", words), **runs(old_app())), NOW)
+    server_message = 'Pod "orders-driver" is invalid: spec.containers[1].ports[0].containerPort: Required value'
+    plan = decide(observe(bad, rejection=PodRejection("driver", server_message), **runs(old_app())), NOW)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
     assert "spec.driver.podTemplate.spec.containers[0].ports[0].containerPort: Required value" in record(plan).message
 
@@ -85,7 +92,7 @@ def test_a_pod_whose_list_has_an_item_without_a_name_is_refused_like_any_other()
 def test_without_a_stable_version_the_driver_is_left_as_it_is() -> None:
     first = launched(app_with({IMAGE: A}), phase=Phase.RUNNING)
     bad = edited(first, TYPO)
-    plan = decide(observe(bad, unfit=unfit("driver"), driver=running_driver(first, ready=True)), NOW)
+    plan = decide(observe(bad, rejection=rejection("driver"), driver=running_driver(first, ready=True)), NOW)
     assert (acts(plan, do.DeleteDriver), plan.reason) == (False, "InvalidSpec")
     assert "spec.driver.podTemplate.spec.tolerationz" in plan.message
 
@@ -94,7 +101,7 @@ def test_without_a_stable_version_the_driver_is_left_as_it_is() -> None:
 def test_a_version_under_test_is_not_stopped_for_it(phase: UpgradePhase) -> None:
     tested = new_app(phase, epoch=2)
     bad = edited(tested, TYPO)
-    plan = decide(observe(bad, unfit=unfit("driver"), driver=running_driver(tested, ready=True)), NOW)
+    plan = decide(observe(bad, rejection=rejection("driver"), driver=running_driver(tested, ready=True)), NOW)
     # What was still being stopped for it runs already.
     then = UpgradePhase.GATE if phase is UpgradePhase.STOPPING else phase
     assert (acts(plan, do.DeleteDriver), record(plan).phase, plan.reason) == (False, then, "InvalidSpec")
@@ -103,7 +110,7 @@ def test_a_version_under_test_is_not_stopped_for_it(phase: UpgradePhase) -> None
 @pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING])
 def test_what_turns_out_to_be_wrong_before_the_stop_is_refused_and_stops_nothing(phase: UpgradePhase) -> None:
     begun = new_app(phase, rehearsal=RehearsalStatus(start_time=BEGUN))
-    bad = observe(begun, unfit=unfit("driver"))
+    bad = observe(begun, rejection=rejection("driver"))
     plan = decide(dataclasses.replace(bad, **runs(old_app())), NOW)
     assert (acts(plan, do.DeleteDriver), plan.reason) == (False, "UpgradeRefused")
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
@@ -115,13 +122,13 @@ def test_what_turns_out_to_be_wrong_before_the_stop_is_refused_and_stops_nothing
 
 def test_where_nothing_runs_the_stable_version_goes_on_at_once() -> None:
     bad = edited(of_earlier_operator(new_app(UpgradePhase.STOPPING)), TYPO)
-    plan = decide(observe(bad, unfit=unfit("driver")), NOW)
+    plan = decide(observe(bad, rejection=rejection("driver")), NOW)
     assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.REFUSED, spec_hash(old_app()))
     assert "spec.driver.podTemplate.spec.tolerationz" in record(plan).message
 
 
 def test_a_new_application_is_not_launched_with_executors_that_would_be_refused() -> None:
-    plan = decide(observe(app_with(TYPO_OF_EXECUTORS, finalizers=[]), unfit=unfit("executor")), NOW)
+    plan = decide(observe(app_with(TYPO_OF_EXECUTORS, finalizers=[]), rejection=rejection("executor")), NOW)
     assert (acts(plan, do.CreateDriver), status_of(plan).epoch) == (False, 0)
     assert verdict_of(plan) == (Phase.PENDING, "Stalled", "InvalidSpec")
     assert "spec.executor.podTemplate.spec.tolerationz" in plan.message
@@ -164,7 +171,7 @@ def test_a_launch_that_is_refused_names_the_field_and_the_remedy() -> None:
 
 
 def test_what_is_not_about_the_pod_itself_is_said_as_the_api_server_says_it() -> None:
-    plan = decide(refused(observe(launched(app_with(TYPO))), words="", message="exceeded quota."), NOW)
+    plan = decide(refused(observe(launched(app_with(TYPO))), server_message="", message="exceeded quota."), NOW)
     assert (plan.reason, plan.message) == ("LaunchRefused", "exceeded quota.")
 
 

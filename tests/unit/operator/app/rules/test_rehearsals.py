@@ -28,7 +28,7 @@ from tidegate_testing.rehearsals import (
     old_runs,
     pod_of,
     rehearsing,
-    words,
+    texts,
 )
 from tidegate_testing.upgrades import (
     COPY,
@@ -140,7 +140,7 @@ def test_a_version_that_takes_the_place_of_one_under_test_is_not_rehearsed() -> 
 
 def test_a_version_that_passed_takes_over() -> None:
     app = rehearsing()
-    pod = ended_pod(app, words(PASSED, Reason.COMPLETED, message="3 batches"), 0)
+    pod = ended_pod(app, texts(PASSED, Reason.COMPLETED, message="3 batches"), 0)
     plan = decide(observe(app, **old_runs(), rehearsals=(pod,)), NOW)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.STOPPING, "RehearsalPassed")
     assert (rehearsal(plan).result, rehearsal(plan).batches[0].committed) == ("Passed", 3)
@@ -151,7 +151,7 @@ def test_a_version_that_passed_takes_over() -> None:
 
 def test_a_version_that_failed_is_refused_and_the_old_one_runs_on() -> None:
     app = rehearsing()
-    pod = ended_pod(app, words(FAILED, exception="org.Incompatible", message="value schema"))
+    pod = ended_pod(app, texts(FAILED, exception="org.Incompatible", message="value schema"))
     o = observe(app, **old_runs(), rehearsals=(pod,))
     plan = decide(o, NOW)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "RehearsalFailed")
@@ -263,7 +263,7 @@ TOLD: dict[str, tuple[RehearsalEnd | None, Reason, str, str]] = {
 @pytest.mark.parametrize(("end", "reason", "result", "what"), TOLD.values(), ids=TOLD.keys())
 def test_its_last_words_are_believed(end: RehearsalEnd | None, reason: Reason, result: str, what: str) -> None:
     app = rehearsing()
-    plan = decide(observe(app, **old_runs(), rehearsals=(ended_pod(app, words(end, reason)),)), NOW)
+    plan = decide(observe(app, **old_runs(), rehearsals=(ended_pod(app, texts(end, reason)),)), NOW)
     assert (rehearsal(plan).result, rehearsal(plan).cause) == (result, what)
     follows = UpgradePhase.REFUSED if result == "Failed" else UpgradePhase.STOPPING
     assert record(plan).phase is follows
@@ -289,7 +289,7 @@ def test_an_end_without_words_is_named_by_the_kubelets(end: dict[str, Any], resu
 
 
 def silent_ends(app: StreamingApp) -> dict[str, PodRecord]:
-    stopped = words(RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.STOPPED), Reason.STOPPED)
+    stopped = texts(RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.STOPPED), Reason.STOPPED)
     return {
         "evicted": pod_of(app, phase="Failed", running=False, reason="Evicted"),
         "killed": ended_pod(app, "", 137),

@@ -74,7 +74,7 @@ def between(phase: UpgradePhase, repartition: RepartitionStatus = WANTED, **fiel
     return in_four(under_test(phase, EIGHT, repartition=repartition, epoch=0, **fields))
 
 
-def dividing(batch: int | None = None, **fields: Any) -> StreamingApp:
+def repartitioning(batch: int | None = None, **fields: Any) -> StreamingApp:
     return in_four(between(UpgradePhase.REPARTITIONING, BEGUN_ATTEMPT, last_lineage=2, **fields), batch=batch)
 
 
@@ -84,10 +84,10 @@ def pod_of(app: StreamingApp, **fields: Any) -> PodRecord:
 
 
 def ended(app: StreamingApp, end: RepartitionEnd, reason: Reason = Reason.APPLICATION_FAILED) -> PodRecord:
-    words = to_json(Termination(reason, "Spark says no.", 2, repartition=end))
+    termination = to_json(Termination(reason, "Spark says no.", 2, repartition=end))
     code = 0 if reason is Reason.COMPLETED else 1
     phase = "Failed" if code else "Succeeded"
-    return pod_of(app, phase=phase, running=False, ended=Exit(code, "Error", words, NOW - 1))
+    return pod_of(app, phase=phase, running=False, ended=Exit(code, "Error", termination, NOW - 1))
 
 
 def copied(app: StreamingApp, state: StateFacts | None, spark: str = "4.2.1") -> Plan:
@@ -211,7 +211,7 @@ def test_when_the_old_driver_is_gone_an_attempt_is_recorded_with_an_epoch_and_a_
 
 
 def test_nothing_is_launched_while_the_pod_works() -> None:
-    app = dividing()
+    app = repartitioning()
     plan = decide(observe(app, repartitions=(pod_of(app),)), NOW)
     assert not any(isinstance(action, do.CreateDriver | do.CreateRepartition) for action in plan.actions)
     assert condition(plan, "Reconciling").reason == "UpgradeRepartitioning"
@@ -219,7 +219,7 @@ def test_nothing_is_launched_while_the_pod_works() -> None:
 
 
 def test_the_phase_says_that_state_is_divided_from_when_the_driver_is_gone_until_the_next_one_is_made() -> None:
-    stopped, app = between(UpgradePhase.STOPPING), dividing()
+    stopped, app = between(UpgradePhase.STOPPING), repartitioning()
     assert [status_of(decide(o, NOW)).phase for o in (observe(stopped), observe(app, repartitions=(pod_of(app),)))] == [
         Phase.REPARTITIONING,
         Phase.REPARTITIONING,
@@ -230,7 +230,7 @@ def test_the_phase_says_that_state_is_divided_from_when_the_driver_is_gone_until
 
 
 def test_the_old_version_that_goes_on_after_it_was_not_lost() -> None:
-    app = dividing()
+    app = repartitioning()
     waiting = written(observe(app, repartitions=(pod_of(app),)))
     assert waiting.status.phase is Phase.REPARTITIONING
     old = msgspec.structs.replace(waiting.status, applied_spec_hash=spec_hash(app_with({IMAGE: A})))
@@ -242,15 +242,15 @@ def test_the_old_version_that_goes_on_after_it_was_not_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "rows", "words"),
+    ("files", "rows", "message"),
     [(3, 0, "3 of 9 files are copied"), (9, 0, "9 files are copied (pod"), (9, 70, "70 rows")],
 )
-def test_how_far_the_pod_is_stands_in_the_condition(files: int, rows: int, words: str) -> None:
-    app = dividing()
+def test_how_far_the_pod_is_stands_in_the_condition(files: int, rows: int, message: str) -> None:
+    app = repartitioning()
     report = SnapshotReport(PIN, SnapshotState.COPYING, files=files, of_files=9, rows=rows)
-    memory = ProcessState(dividing=PodProgress("r-1/0", report))
+    memory = ProcessState(repartitioning=PodProgress("r-1/0", report))
     plan = decide(observe(app, repartitions=(pod_of(app),), memory=memory), NOW)
-    assert words in condition(plan, "Reconciling").message
+    assert message in condition(plan, "Reconciling").message
 
 
 @pytest.mark.parametrize(("written", "due"), [(NOW - 61, True), (NOW - 10, False)])
@@ -260,7 +260,7 @@ def test_how_far_the_pod_is_is_written_to_the_record_once_a_minute(written: floa
     pod = pod_of(app)
     first = status_of(decide(observe(app, repartitions=(pod,)), NOW))
     seen = msgspec.structs.replace(app, status=first)
-    memory = ProcessState(dividing=PodProgress("r-1/0", report), status_written_at=written)
+    memory = ProcessState(repartitioning=PodProgress("r-1/0", report), status_written_at=written)
     plan = decide(observe(seen, repartitions=(pod,), memory=memory), NOW)
     assert any(isinstance(action, do.WriteStatus) for action in plan.actions) is due
     if not due:
@@ -284,7 +284,7 @@ def test_progress_goes_with_its_attempt() -> None:
 
 
 def test_a_lineage_that_is_whole_is_launched_on_and_the_pin_stays_for_a_rollback() -> None:
-    app = dividing()
+    app = repartitioning()
     end = RepartitionEnd(lineage=2, rows=1000, queries={"main": RepartitionedQuery(9, 1000, 4)})
     done = decide(observe(app, repartitions=(ended(app, end, Reason.COMPLETED),)), NOW)
     status, upgrade = status_of(done), record(done)
@@ -297,9 +297,9 @@ def test_a_lineage_that_is_whole_is_launched_on_and_the_pin_stays_for_a_rollback
     assert upgrade.obsolete == (COPY,)
     config = launch_of(done)
     assert (config.lineage, config.epoch, config.state_partitions, config.pin) == (2, 3, 8, None)
-    told = [each.reason for each in done.actions if isinstance(each, PublishEvent)]
-    assert "UpgradeRepartitioned" in told
-    assert "UpgradeStopping" not in told, "the previous version was told to stop long before"
+    reported = [each.reason for each in done.actions if isinstance(each, PublishEvent)]
+    assert "UpgradeRepartitioned" in reported
+    assert "UpgradeStopping" not in reported, "the previous version was told to stop long before"
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_a_lineage_that_is_whole_is_launched_on_and_the_pin_stays_for_a_rollback
 def test_the_last_batch_that_is_shown_goes_on_where_the_lineage_was_made(
     queries: dict[str, RepartitionedQuery], batch: int
 ) -> None:
-    app = dividing(batch=9)
+    app = repartitioning(batch=9)
     done = observe(app, repartitions=(ended(app, RepartitionEnd(lineage=2, queries=queries), Reason.COMPLETED),))
     status = status_of(decide(done, NOW))
     assert (status.lineage, status.batch) == (2, batch)
@@ -323,7 +323,7 @@ def test_the_last_batch_that_is_shown_goes_on_where_the_lineage_was_made(
 
 
 def test_what_was_seen_of_the_old_lineage_is_in_the_new_one_also_if_the_pods_words_had_no_room_for_it() -> None:
-    app = dividing(batch=30)
+    app = repartitioning(batch=30)
     end = RepartitionEnd(lineage=2, queries={"main": RepartitionedQuery(9, 1000, 4)}, left_out=1)
     done = decide(observe(app, repartitions=(ended(app, end, Reason.COMPLETED),)), NOW)
     assert status_of(done).batch == 30
@@ -334,7 +334,7 @@ def test_what_was_seen_of_the_old_lineage_is_in_the_new_one_also_if_the_pods_wor
     [Reason.SPARK_FAILED, Reason.STATE_DIFFERS, Reason.UNSUPPORTED_PROVIDER],
 )
 def test_on_a_failure_the_old_version_is_launched_on_the_old_lineage_at_once(what: Reason) -> None:
-    app = dividing()
+    app = repartitioning()
     plan = decide(observe(app, repartitions=(ended(app, RepartitionEnd(what)),)), NOW)
     upgrade, config = record(plan), launch_of(plan)
     assert (upgrade.phase, upgrade.reason) == (UpgradePhase.REFUSED, what.value)
@@ -344,7 +344,7 @@ def test_on_a_failure_the_old_version_is_launched_on_the_old_lineage_at_once(wha
 
 
 def test_the_secrets_of_the_last_driver_go_although_the_attempt_took_an_epoch_after_it() -> None:
-    app = dividing()
+    app = repartitioning()
     plan = decide(observe(app, repartitions=(ended(app, RepartitionEnd(Reason.SPARK_FAILED)),)), NOW)
     removed = [action.epoch for action in plan.actions if isinstance(action, do.DeleteLaunchSecrets)]
     assert (app.status.epoch, removed) == (2, [1, 2])
@@ -365,7 +365,7 @@ def test_a_pod_that_was_lost_is_followed_by_another_lineage_but_not_for_ever(att
 
 
 def test_a_pod_that_is_being_removed_on_a_node_that_does_not_answer_is_not_waited_for() -> None:
-    app = dividing()
+    app = repartitioning()
     going = pod_of(app, delete_by=NOW + 30)
     plan = decide(observe(app, repartitions=(going,)), NOW)
     upgrade = record(plan)
@@ -376,13 +376,13 @@ def test_a_pod_that_is_being_removed_on_a_node_that_does_not_answer_is_not_waite
         2,
     )
     assert created(plan).lineage == 3
-    (told,) = [each for each in plan.actions if isinstance(each, PublishEvent)]
-    assert told.reason == "UpgradeRepartitioning"
-    assert told.message == f"Pod {going.name} was deleted. Attempt 2 of 3 follows, in another pod."
+    (reported,) = [each for each in plan.actions if isinstance(each, PublishEvent)]
+    assert reported.reason == "UpgradeRepartitioning"
+    assert reported.message == f"Pod {going.name} was deleted. Attempt 2 of 3 follows, in another pod."
 
 
 def test_which_pod_an_attempt_has_is_recorded_when_it_is_seen_first() -> None:
-    app = dividing()
+    app = repartitioning()
     upgrade = record(decide(observe(app, repartitions=(pod_of(app, phase="Pending", running=False),)), NOW))
     assert upgrade.repartition == msgspec.structs.replace(BEGUN_ATTEMPT, pod_uid="r-1")
     assert (upgrade.phase, upgrade.phase_start_time) == (UpgradePhase.REPARTITIONING, BEGUN)
@@ -419,7 +419,7 @@ def test_a_pod_of_the_attempts_name_that_is_not_the_one_it_had_is_removed() -> N
 
 @pytest.mark.parametrize(("deciding", "ends"), [(1000.0, True), (299.0, False), (5.0, False)])
 def test_a_pod_that_never_came_is_waited_for_as_long_as_an_operator_could_make_one(deciding: float, ends: bool) -> None:
-    app = dividing()
+    app = repartitioning()
     plan = decide(observe(app, deciding_since=NOW + 400 - deciding), NOW + 400)
     if ends:
         assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "NoRoom")
@@ -431,7 +431,7 @@ def test_a_pod_that_never_came_is_waited_for_as_long_as_an_operator_could_make_o
 
 
 def test_queries_that_had_no_room_in_the_last_words_are_counted_and_their_rows_are_not_lost() -> None:
-    app = dividing()
+    app = repartitioning()
     end = RepartitionEnd(lineage=2, rows=7000, queries={"main": RepartitionedQuery(9, 1000, 4)}, left_out=60)
     upgrade = record(decide(observe(app, repartitions=(ended(app, end, Reason.COMPLETED),)), NOW))
     assert upgrade.repartition is not None
@@ -440,21 +440,21 @@ def test_queries_that_had_no_room_in_the_last_words_are_counted_and_their_rows_a
 
 
 def test_words_about_another_lineage_are_not_believed() -> None:
-    app = dividing()
+    app = repartitioning()
     end = RepartitionEnd(lineage=7, rows=1000, queries={"main": RepartitionedQuery(9, 1000, 4)})
     plan = decide(observe(app, repartitions=(ended(app, end, Reason.COMPLETED),)), NOW)
     assert record(plan).phase is UpgradePhase.REFUSED
 
 
 def test_a_time_that_is_over_ends_it() -> None:
-    app = dividing()
+    app = repartitioning()
     plan = decide(observe(app, repartitions=(pod_of(app),)), NOW + 3601)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "DeadlineExceeded")
     assert any(isinstance(action, do.DeleteRepartition) for action in plan.actions)
 
 
 def test_a_suspended_application_has_no_pod_and_begins_anew_when_it_goes_on() -> None:
-    app = dividing()
+    app = repartitioning()
     suspended = msgspec.structs.replace(app, spec=msgspec.structs.replace(app.spec, suspend=True))
     plan = decide(observe(suspended, repartitions=(pod_of(app),)), NOW)
     upgrade = record(plan)
@@ -464,7 +464,7 @@ def test_a_suspended_application_has_no_pod_and_begins_anew_when_it_goes_on() ->
 
 
 def test_a_spec_that_is_changed_back_has_the_old_version_launched_where_it_stopped() -> None:
-    app = dividing()
+    app = repartitioning()
     back = app_with({"application.image": "shop/orders:1"}, status=app.status)
     plan = decide(observe(back, repartitions=(pod_of(app),)), NOW)
     assert record(plan).phase is UpgradePhase.WITHDRAWN
@@ -480,7 +480,7 @@ NO_POD: dict[str, Any] = {**EIGHT, "sparkConf": {"spark.executor.memory": "100g"
 def test_an_edit_of_which_no_driver_can_be_made_has_the_old_version_go_on_in_the_old_lineage(
     phase: UpgradePhase,
 ) -> None:
-    app = dividing() if phase is UpgradePhase.REPARTITIONING else between(phase)
+    app = repartitioning() if phase is UpgradePhase.REPARTITIONING else between(phase)
     bad = of_earlier_operator(app_with(NO_POD, status=app.status))
     working = (pod_of(app),) if phase is UpgradePhase.REPARTITIONING else ()
     plan = decide(observe(bad, repartitions=working), NOW)
@@ -499,7 +499,7 @@ def test_an_edit_of_which_no_driver_can_be_made_has_the_old_version_go_on_in_the
 
 
 def test_beside_such_an_edit_the_state_of_the_recorded_version_is_repartitioned_on() -> None:
-    app = dividing()
+    app = repartitioning()
     plan = decide(observe(app_with(NO_POD, status=app.status), repartitions=(pod_of(app),)), NOW)
     assert (record(plan).phase, plan.reason) == (UpgradePhase.REPARTITIONING, "UpgradeRepartitioning")
     assert "spark.executor.memory" in plan.message
@@ -511,7 +511,7 @@ def test_beside_such_an_edit_the_state_of_the_recorded_version_is_repartitioned_
 def test_if_nothing_can_be_made_of_the_old_version_either_it_is_stalled_and_the_field_is_named(
     phase: UpgradePhase, known: bool
 ) -> None:
-    app = dividing() if phase is UpgradePhase.REPARTITIONING else between(phase)
+    app = repartitioning() if phase is UpgradePhase.REPARTITIONING else between(phase)
     old = stable_of(app_with(OF_NO_USE))
     before = old if known else msgspec.structs.replace(old, spec="{")
     bad = of_earlier_operator(app_with(NO_POD, status=msgspec.structs.replace(app.status, last_stable=before)))
@@ -523,17 +523,17 @@ def test_if_nothing_can_be_made_of_the_old_version_either_it_is_stalled_and_the_
 
 
 def test_one_that_is_suspended_with_such_an_edit_begins_anew_as_well_when_the_spec_is_mended() -> None:
-    app = dividing()
+    app = repartitioning()
     bad = app_with({**NO_POD, "suspend": True}, status=app.status)
     plan = decide(observe(bad, repartitions=(pod_of(app),)), NOW)
     later = record(plan)
     assert later.repartition is not None
     assert (later.phase, later.repartition.attempts, later.repartition.start_time) == (UpgradePhase.STOPPING, 0, None)
     assert any(isinstance(action, do.DeleteRepartition) for action in plan.actions)
-    mended = app_with(
+    fixed = app_with(
         {"application.image": "shop/orders:2", **EIGHT}, status=msgspec.structs.replace(app.status, upgrade=later)
     )
-    hours = decide(observe(mended), NOW + 7200)
+    hours = decide(observe(fixed), NOW + 7200)
     again = record(hours).repartition
     assert again is not None
     assert (record(hours).phase, again.attempts) == (UpgradePhase.REPARTITIONING, 1)
@@ -541,14 +541,14 @@ def test_one_that_is_suspended_with_such_an_edit_begins_anew_as_well_when_the_sp
 
 
 def test_the_old_version_that_goes_on_is_stalled_until_the_spec_is_mended_and_the_upgrade_begins_anew_then() -> None:
-    refused = record(decide(observe(of_earlier_operator(app_with(NO_POD, status=dividing().status))), NOW))
+    refused = record(decide(observe(of_earlier_operator(app_with(NO_POD, status=repartitioning().status))), NOW))
     status = msgspec.structs.replace(old_app().status, state_partitions=4, upgrade=refused)
     running = runs(old_app())
     plan = decide(observe(app_with(NO_POD, status=status), **running), NOW)
     assert condition(plan, "Stalled").reason == "UpgradeRefused"
     assert "spark.executor.memory" in condition(plan, "Stalled").message
-    mended = record(decide(observe(app_with(EIGHT, status=status), **running), NOW))
-    assert (mended.phase, mended.number, mended.repartition) == (UpgradePhase.COPYING, 2, WANTED)
+    fixed = record(decide(observe(app_with(EIGHT, status=status), **running), NOW))
+    assert (fixed.phase, fixed.number, fixed.repartition) == (UpgradePhase.COPYING, 2, WANTED)
 
 
 def test_a_rollback_never_takes_the_number_of_a_lineage_that_an_attempt_had() -> None:

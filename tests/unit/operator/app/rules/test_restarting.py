@@ -12,7 +12,7 @@ from tidegate.api.streaming_app import DriverStatus, LastExit, Phase, RestartsSt
 from tidegate.app.actions import CreateDriver, DeleteDriver, Plan, RecordLaunch, WriteStatus
 from tidegate.app.metrics.lifecycle import Restart, restarts_between
 from tidegate.app.observation import Observation
-from tidegate.app.rules.live.restarting import tell_cut_batch
+from tidegate.app.rules.live.restarting import cut_batch_event
 from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import ProcessState
 from tidegate.engine.rules.actions import PublishEvent
@@ -37,8 +37,8 @@ FAILED = {"phase": "Failed", "running": False}
 
 
 def ended(reason: Reason, exit_code: int = 0, **fields: Any) -> Exit:
-    told = Termination(reason, "because of this", 1, **fields)
-    return Exit(exit_code, "Completed" if exit_code == 0 else "Error", to_json(told), NOW - 5)
+    reported = Termination(reason, "because of this", 1, **fields)
+    return Exit(exit_code, "Completed" if exit_code == 0 else "Error", to_json(reported), NOW - 5)
 
 
 def config_of(plan: Plan) -> DriverConfig:
@@ -105,9 +105,9 @@ def test_what_ended_for_good_stays_so_while_its_pod_goes_and_afterwards(end: str
 def test_a_late_watch_does_not_bring_back_what_ended_for_good(end: str) -> None:
     spec, fields, (phase, reason) = ENDS_FOR_GOOD[end]
     app = launched(app_with(spec), phase=Phase.RUNNING)
-    told = written(observe(app, driver=driver_of(app, **fields)))
-    plan = decide(observe(told, driver=running_driver(told, ready=True)), NOW)
-    assert (told.status.phase, plan.reason, plan.rule) == (phase, reason, "disbelieve_old_news")
+    reported = written(observe(app, driver=driver_of(app, **fields)))
+    plan = decide(observe(reported, driver=running_driver(reported, ready=True)), NOW)
+    assert (reported.status.phase, plan.reason, plan.rule) == (phase, reason, "ignore_stale_pod")
     assert not acts(plan, WriteStatus)
 
 
@@ -116,8 +116,8 @@ def test_a_late_watch_does_not_bring_back_what_ended_for_good(end: str) -> None:
 def test_a_pod_of_an_earlier_version_does_not_bring_back_what_ended_for_good(end: str, going: dict[str, Any]) -> None:
     spec, fields, (_, reason) = ENDS_FOR_GOOD[end]
     app = launched(app_with(spec), phase=Phase.RUNNING, epoch=3)
-    told = written(observe(app, driver=driver_of(app, **fields)))
-    late = observe(told, driver=running_driver(told, epoch=2, spec_hash="an earlier one", **going))
+    reported = written(observe(app, driver=driver_of(app, **fields)))
+    late = observe(reported, driver=running_driver(reported, epoch=2, spec_hash="an earlier one", **going))
     plan = decide(late, NOW)
     assert (plan.reason, plan.rule, acts(plan, DeleteDriver)) == (reason, "clear_earlier_driver", not going)
     gone = decide(observe(written(late)), NOW)
@@ -129,9 +129,9 @@ def test_a_driver_that_ran_because_its_successor_was_never_made_stays_to_be_look
     spec, fields, (phase, reason) = ENDS_FOR_GOOD[end]
     app = launched(app_with(spec), phase=Phase.RUNNING, epoch=3)
     driver = driver_of(app, **fields, epoch=2)
-    told = written(observe(app, driver=driver))
-    plan = decide(observe(told, driver=driver), NOW)
-    assert (told.status.phase, plan.reason, acts(plan, DeleteDriver)) == (phase, reason, False)
+    reported = written(observe(app, driver=driver))
+    plan = decide(observe(reported, driver=driver), NOW)
+    assert (reported.status.phase, plan.reason, acts(plan, DeleteDriver)) == (phase, reason, False)
 
 
 @pytest.mark.parametrize(
@@ -214,9 +214,9 @@ def test_an_application_that_failed_under_policy_never_is_started_again_under_an
     never = launched(app_with({"restart.policy": "Never"}), phase=Phase.RUNNING)
     driver = driver_of(never, **FAILED, ended=ended_with(Reason.APPLICATION_FAILED, 1))
     failed = written(observe(never, driver=driver))
-    mended = app_with({"restart.policy": "OnFailure"}, status=failed.status)
-    assert acts(decide(observe(mended, driver=driver), NOW), DeleteDriver)
-    assert acts(decide(observe(mended), NOW), CreateDriver)
+    fixed = app_with({"restart.policy": "OnFailure"}, status=failed.status)
+    assert acts(decide(observe(fixed, driver=driver), NOW), DeleteDriver)
+    assert acts(decide(observe(fixed), NOW), CreateDriver)
 
 
 def test_under_policy_always_a_finished_application_is_started_again() -> None:
@@ -240,14 +240,14 @@ def test_a_driver_that_lost_the_fence_is_not_started_again() -> None:
 
 def test_a_lost_status_is_taken_from_what_the_storage_knows_before_the_next_launch() -> None:
     app = launched(app_with(), epoch=1)
-    told = ended(Reason.FENCED, adopt_epoch=7, adopt_lineage=2)
-    seen = observe(app, driver=driver_of(app, **ENDED, ended=told))
+    reported = ended(Reason.FENCED, adopt_epoch=7, adopt_lineage=2)
+    seen = observe(app, driver=driver_of(app, **ENDED, ended=reported))
     plan = decide(seen, NOW)
     assert [type(a) for a in plan.actions] == [PublishEvent, WriteStatus, DeleteDriver]
     assert (status_of(plan).epoch, status_of(plan).lineage) == (7, 2)
     after = written(seen)
     # The pod is still there, as after a crash between the two: it is only removed.
-    again = decide(observe(after, driver=driver_of(app, **ENDED, ended=told)), NOW)
+    again = decide(observe(after, driver=driver_of(app, **ENDED, ended=reported)), NOW)
     assert acts(again, DeleteDriver)
     assert not acts(again, RecordLaunch)
     config = config_of(decide(observe(after), NOW + 3600))
@@ -350,26 +350,26 @@ def test_a_batch_that_was_cut_off_is_told_once() -> None:
     driver = driver_of(app, running=False, phase="Running", delete_by=NOW, ended=ended(Reason.STOPPED, 143))
     whole = observe(app, driver=driver)
     cut = observe(app, driver=replace(driver, ended=ended(Reason.STOPPED, 143, boundary=False)))
-    told = [
+    events = [
         [a.reason for a in decide(o, NOW).actions if isinstance(a, PublishEvent) and a.reason == "GracePeriodExceeded"]
         for o in (whole, cut, replace(cut, app=written(cut)))
     ]
-    assert told == [[], ["GracePeriodExceeded"], []]
+    assert events == [[], ["GracePeriodExceeded"], []]
 
 
 def test_a_batch_for_which_no_executor_was_left_is_not_put_down_to_the_grace_period() -> None:
     app = launched(app_with(), phase=Phase.RUNNING)
     end = ended(Reason.STOPPED, 143, boundary=False, given_up=True)
     driver = driver_of(app, running=False, phase="Running", delete_by=NOW, ended=end)
-    (told,) = tell_cut_batch(observe(app, driver=driver), NOW)
-    assert (told.reason, told.warning, "no executor was left" in told.message) == ("BatchGivenUp", True, True)
+    (events,) = cut_batch_event(observe(app, driver=driver), NOW)
+    assert (events.reason, events.warning, "no executor was left" in events.message) == ("BatchGivenUp", True, True)
 
 
 def test_a_batch_that_failed_as_the_driver_stopped_is_not_put_down_to_the_grace_period() -> None:
     app = launched(app_with(), phase=Phase.RUNNING)
     end = ended(Reason.STOPPED, 143, boundary=False, batch_failed=True)
     driver = driver_of(app, running=False, phase="Running", delete_by=NOW, ended=end)
-    assert tell_cut_batch(observe(app, driver=driver), NOW) == ()
+    assert cut_batch_event(observe(app, driver=driver), NOW) == ()
 
 
 @pytest.mark.parametrize("boundary", [True, False])
@@ -380,8 +380,8 @@ def test_what_only_this_look_can_tell_is_told_before_the_status_says_that_it_was
         observe(app, driver=driver_of(app, **FAILED, reason="Evicted", disruption="TerminationByKubelet", ended=end)),
         NOW,
     )
-    told = ["PublishEvent"] if boundary else ["PublishEvent", "PublishEvent"]
-    assert [type(action).__name__ for action in plan.actions] == [*told, "WriteStatus", "DeleteDriver"]
+    events = ["PublishEvent"] if boundary else ["PublishEvent", "PublishEvent"]
+    assert [type(action).__name__ for action in plan.actions] == [*events, "WriteStatus", "DeleteDriver"]
 
 
 def test_what_is_decided_again_because_it_was_not_written_has_the_same_event_and_what_recurs_another() -> None:

@@ -383,7 +383,7 @@ def test_a_pin_that_is_not_complete_is_completed_after_a_refusal_too(phase: Upgr
     assert launch_of(decide(observe(app), NOW)).pin == Pin(PIN, image=A)
 
 
-def told_of(plan: do.Plan, reason: str) -> list[PublishEvent]:
+def reported_of(plan: do.Plan, reason: str) -> list[PublishEvent]:
     return [each for each in plan.actions if isinstance(each, PublishEvent) and each.reason == reason]
 
 
@@ -392,24 +392,24 @@ def test_naming_another_pin_does_nothing_and_is_told_once() -> None:
     plan = decide(observe(mistyped, **seen), NOW)
     assert record(plan).phase is UpgradePhase.COMPLETED
     assert not acts(plan, do.DeleteDriver)
-    (told,) = told_of(plan, "RollbackIgnored")
-    assert told.warning
-    assert "spec.upgrade.rollbackTo names up-u1-0-0" in told.message
-    assert PIN in told.message
+    (reported,) = reported_of(plan, "RollbackIgnored")
+    assert reported.warning
+    assert "spec.upgrade.rollbackTo names up-u1-0-0" in reported.message
+    assert PIN in reported.message
     knows = msgspec.structs.replace(mistyped, status=status_of(plan))
     for seconds in (1, 86400):
-        assert not told_of(decide(observe(knows, **seen), NOW + seconds), "RollbackIgnored")
+        assert not reported_of(decide(observe(knows, **seen), NOW + seconds), "RollbackIgnored")
     other = asked(knows, "up-u1-0-1")
-    assert told_of(decide(observe(other, **seen), NOW), "RollbackIgnored")
+    assert reported_of(decide(observe(other, **seen), NOW), "RollbackIgnored")
 
 
 def test_naming_a_pin_before_there_was_an_upgrade_is_told_once() -> None:
     app = asked(stable(launched(app_with({IMAGE: A}), phase=Phase.RUNNING)))
     plan = decide(observe(app, **runs(app)), NOW)
-    (told,) = told_of(plan, "RollbackIgnored")
-    assert "but there is nothing to roll back" in told.message
+    (reported,) = reported_of(plan, "RollbackIgnored")
+    assert "but there is nothing to roll back" in reported.message
     knows = msgspec.structs.replace(app, status=status_of(plan))
-    assert not told_of(decide(observe(knows, **runs(app)), NOW), "RollbackIgnored")
+    assert not reported_of(decide(observe(knows, **runs(app)), NOW), "RollbackIgnored")
     begun = decide(observe(asked(edited(knows, {IMAGE: B})), **runs(app)), NOW)
     assert record(begun).rollback_to == PIN
 
@@ -420,8 +420,8 @@ def test_naming_the_pin_of_an_upgrade_that_was_not_launched_is_told(phase: Upgra
     app = upgrading(launched(app_with({IMAGE: B})), version(A, 1), phase, epoch=0, rollback_snapshot=pin)
     app = edited(app, {IMAGE: A}) if phase is UpgradePhase.WITHDRAWN else app
     plan = decide(observe(asked(app), **runs(version(A, 1))), NOW)
-    (told,) = told_of(plan, "RollbackIgnored")
-    assert "but there is nothing to roll back" in told.message
+    (reported,) = reported_of(plan, "RollbackIgnored")
+    assert "but there is nothing to roll back" in reported.message
 
 
 def test_a_wish_that_was_fulfilled_and_stays_in_the_spec_is_not_told_of_at_the_next_upgrade() -> None:
@@ -433,8 +433,8 @@ def test_a_wish_that_was_fulfilled_and_stays_in_the_spec_is_not_told_of_at_the_n
     assert record(begun).phase is UpgradePhase.COPYING
     on_its_way = msgspec.structs.replace(next_one, status=status_of(begun))
     after = decide(observe(on_its_way, **runs(version(A, 3))), NOW)
-    assert not told_of(begun, "RollbackIgnored")
-    assert not told_of(after, "RollbackIgnored")
+    assert not reported_of(begun, "RollbackIgnored")
+    assert not reported_of(after, "RollbackIgnored")
 
 
 @pytest.mark.parametrize("phase", [UpgradePhase.GATE, UpgradePhase.COMPLETED, UpgradePhase.FAILED])
@@ -452,9 +452,9 @@ def test_a_pin_that_is_named_and_lost_is_said_as_long_as_it_is_named(phase: Upgr
     assert "spec.upgrade.rollbackTo" in condition.message
     assert "A file is gone." in condition.message
     assert not acts(plan, do.DeleteDriver)
-    assert len(told_of(plan, "RollbackSnapshotLost")) == 1
+    assert len(reported_of(plan, "RollbackSnapshotLost")) == 1
     knows = msgspec.structs.replace(app, status=status_of(plan))
-    assert not told_of(decide(observe(asked(knows), **runs(version(B, 2), 1)), NOW), "RollbackSnapshotLost")
+    assert not reported_of(decide(observe(asked(knows), **runs(version(B, 2), 1)), NOW), "RollbackSnapshotLost")
     gave_up = status_of(decide(observe(knows, **runs(version(B, 2), 1)), NOW)).condition("Stalled")
     assert gave_up is not None
     assert gave_up.status == "False"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tidegate.api.streaming_app import Phase, StreamingApp
-from tidegate.app.actions import DeleteDriver, DeleteExecutor, EnsureLaunchSecrets, RememberTold, SetExecutors
+from tidegate.app.actions import DeleteDriver, DeleteExecutor, EnsureLaunchSecrets, RememberReported, SetExecutors
 from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import ProcessState
 from tidegate.engine.rules.actions import PublishEvent
@@ -273,13 +273,13 @@ def test_a_driver_of_another_key_is_stopped_when_somebody_asks_for_it(change: di
 def test_a_notice_of_the_agent_is_told_once() -> None:
     driver = running_driver(APP)
     notices = (Notice(1, "Renamed", "old"), Notice(2, "CheckpointRedirected", "new", warning=True))
-    told = settled(
-        observe(APP, driver=driver, agent=report_of(driver, notices=notices), memory=ProcessState(told=(1, 1)))
+    reported = settled(
+        observe(APP, driver=driver, agent=report_of(driver, notices=notices), memory=ProcessState(reported=(1, 1)))
     )
-    plan = decide(told, NOW)
+    plan = decide(reported, NOW)
     assert plan.actions == (
         PublishEvent(Reason.CHECKPOINT_REDIRECTED, "new", True, "1/2"),
-        RememberTold(1, 2),
+        RememberReported(1, 2),
     )
 
 
@@ -289,7 +289,7 @@ def test_of_thousands_of_notices_no_more_are_told_than_a_runtime_ever_has() -> N
     notices = tuple(Notice(number, "Renamed", f"old {number}") for number in range(1, 8_001))
     plan = decide(settled(observe(APP, driver=driver, agent=report_of(driver, notices=notices))), NOW)
     assert sum(isinstance(action, PublishEvent) for action in plan.actions) == MOST_NOTICES
-    assert RememberTold(1, MOST_NOTICES) in plan.actions
+    assert RememberReported(1, MOST_NOTICES) in plan.actions
 
 
 def test_a_driver_that_ran_and_is_not_heard_of_is_not_called_starting() -> None:
@@ -306,8 +306,8 @@ def test_a_driver_that_has_just_become_ready_is_called_running_once_its_agent_ha
     early = decide(silent, NOW + 1)
     assert (early.reason, early.actions, early.wake_after) == ("DriverStarting", (), 9.0)
     assert verdict_of(decide(silent, NOW + 10))[0] is Phase.RUNNING
-    told = dataclasses.replace(silent, agent=report_of(driver))
-    assert verdict_of(decide(told, NOW + 1))[0] is Phase.RUNNING
+    reported = dataclasses.replace(silent, agent=report_of(driver))
+    assert verdict_of(decide(reported, NOW + 1))[0] is Phase.RUNNING
 
 
 def test_the_clock_of_a_node_keeps_nobody_waiting() -> None:
@@ -335,7 +335,7 @@ STUCK_EXECUTORS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", STUCK_EXECUTORS)
 @pytest.mark.parametrize(("running", "health"), [(0, "Stalled"), (1, "Ready")])
 def test_executors_that_can_not_start_are_named_while_the_driver_runs(name: str, running: int, health: str) -> None:
-    fields, words = STUCK_EXECUTORS[name]
+    fields, message = STUCK_EXECUTORS[name]
     app = launched(app_with({"executor.instances": 2}))
     driver = running_driver(app)
     stuck = executor_of(app, 2, phase="Pending", running=False, **fields)
@@ -345,7 +345,7 @@ def test_executors_that_can_not_start_are_named_while_the_driver_runs(name: str,
     (event,) = [a for a in plan.actions if isinstance(a, PublishEvent)]
     assert event.warning
     assert f"with {running} of 2 executors" in event.message
-    assert words in event.message
+    assert message in event.message
 
 
 def test_a_script_whose_queries_do_not_run_yet_is_starting() -> None:

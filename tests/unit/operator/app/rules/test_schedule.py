@@ -14,7 +14,7 @@ from tidegate.api.values.times import Interval, Schedule, ScheduleError, next_ti
 from tidegate.app.actions import CreateSnapshot, SetExecutors
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.app.rules.schedule import look_at_schedule
+from tidegate.app.rules.schedule import evaluate_schedule
 from tidegate.cache.process_state import ProcessState, SnapshotRefusal
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate_spark.contract.protocol import QueryReport
@@ -49,7 +49,7 @@ def scheduled(slot: float, *, uid: str = "u-1", status: StreamSnapshotStatus | N
 
 
 def created(o: Observation, now: float = NOW) -> list[dict[str, Any]]:
-    return [a.manifest for a in look_at_schedule(o, now).actions if isinstance(a, CreateSnapshot)]
+    return [a.manifest for a in evaluate_schedule(o, now).actions if isinstance(a, CreateSnapshot)]
 
 
 def names(o: Observation, now: float = NOW) -> list[str]:
@@ -57,7 +57,7 @@ def names(o: Observation, now: float = NOW) -> list[str]:
 
 
 def status_after(o: Observation, now: float = NOW) -> ScheduleStatus:
-    status = look_at_schedule(o, now).status
+    status = evaluate_schedule(o, now).status
     assert status is not None
     return status
 
@@ -79,9 +79,9 @@ def test_it_waits_for_a_launch_and_not_for_an_agent_that_does_not_take_another_n
 
 def test_a_new_schedule_begins_with_its_next_time() -> None:
     o = observe(launched(app_with({"snapshots": HOURLY}), phase=Phase.RUNNING))
-    look = look_at_schedule(o, NOW + 60)
-    assert (look.actions, look.wake_after) == ((), HOUR - 60)
-    assert look.status == ScheduleStatus(
+    check = evaluate_schedule(o, NOW + 60)
+    assert (check.actions, check.wake_after) == ((), HOUR - 60)
+    assert check.status == ScheduleStatus(
         schedule="0 * * * *", start_time=at(NOW + 60), next_schedule_time=at(NOW + HOUR)
     )
     changed = app({"intervalSeconds": 21600}, snapshots=ScheduleStatus(schedule="0 * * * *", start_time=at(NOW - 9e6)))
@@ -125,10 +125,10 @@ def test_what_would_be_the_same_as_the_newest_is_not_taken() -> None:
     newest = ready_snapshot()  # after batch 7 of main, in lineage 1
     suspended = app(queries=(QueryStatus(name="main", batch_id=7),))
     o = observe(suspended, last_snapshot=newest)
-    look = look_at_schedule(o, NOW)
-    assert look.actions == ()
-    assert look.status is not None
-    assert (look.status.last_schedule_time, look.status.message) == (
+    check = evaluate_schedule(o, NOW)
+    assert check.actions == ()
+    assert check.status is not None
+    assert (check.status.last_schedule_time, check.status.message) == (
         at(NOW),
         "No snapshot was taken: the newest one has all batches.",
     )
@@ -155,8 +155,8 @@ def test_a_query_that_no_snapshot_holds_makes_none_of_its_own(beside: QueryStatu
 
 def test_the_agent_says_as_well_which_query_starts_empty() -> None:
     running = app(queries=(QueryStatus(name="main", batch_id=7),))
-    told = (QueryReport("main", batch_id=7), QueryReport("newest", batch_id=5, starts_empty=True))
-    o = observe(running, agent=report_of(running_driver(running), queries=told), last_snapshot=ready_snapshot())
+    reported = (QueryReport("main", batch_id=7), QueryReport("newest", batch_id=5, starts_empty=True))
+    o = observe(running, agent=report_of(running_driver(running), queries=reported), last_snapshot=ready_snapshot())
     assert names(o) == []
 
 
@@ -186,8 +186,8 @@ def test_of_more_queries_than_a_status_holds_the_first_ones_are_compared() -> No
     status = msgspec.structs.replace(newest.status, queries=kept)
     running = app()
     queries = tuple(QueryReport(name, batch_id=7) for name in (*every, "x" * 300))
-    told = report_of(running_driver(running), queries=queries)
-    o = observe(running, agent=told, last_snapshot=msgspec.structs.replace(newest, status=status))
+    reported = report_of(running_driver(running), queries=queries)
+    o = observe(running, agent=reported, last_snapshot=msgspec.structs.replace(newest, status=status))
     assert names(o) == []
 
 
@@ -202,8 +202,8 @@ def test_a_newest_that_is_damaged_keeps_no_snapshot_from_being_taken() -> None:
 
 def test_the_agent_knows_better_than_the_status_what_is_committed() -> None:
     running = app(queries=(QueryStatus(name="main", batch_id=7),))
-    told = report_of(running_driver(running), queries=(QueryReport("main", batch_id=8),))
-    o = observe(running, agent=told, last_snapshot=ready_snapshot())
+    reported = report_of(running_driver(running), queries=(QueryReport("main", batch_id=8),))
+    o = observe(running, agent=reported, last_snapshot=ready_snapshot())
     assert names(o) == ["orders-20270115-0800"]
 
 
@@ -217,43 +217,43 @@ def test_of_an_application_that_never_ran_there_is_nothing() -> None:
 @pytest.mark.parametrize("spec", [None, {"suspend": True, **HOURLY}, {"retention": {"maxCount": 3}}])
 def test_without_a_schedule_nothing_is_said(spec: dict[str, Any] | None) -> None:
     quiet = app_with({"snapshots": spec} if spec is not None else None)
-    look = look_at_schedule(observe(launched(quiet)), NOW)
-    assert (look.status, look.actions, look.wake_after) == (None, (), None)
+    check = evaluate_schedule(observe(launched(quiet)), NOW)
+    assert (check.status, check.actions, check.wake_after) == (None, (), None)
 
 
 def test_an_application_that_is_deleted_has_no_schedule() -> None:
-    assert look_at_schedule(observe(deleted(app())), NOW).status is None
+    assert evaluate_schedule(observe(deleted(app())), NOW).status is None
 
 
 def test_a_schedule_that_says_nothing_is_told_once_and_harms_nothing() -> None:
     o = observe(app({"schedule": "5-3 * * * *"}))
-    look = look_at_schedule(o, NOW)
-    (told,) = look.actions
-    assert isinstance(told, PublishEvent)
-    assert (told.reason, told.warning) == ("ScheduleInvalid", True)
-    assert told.message == (
+    check = evaluate_schedule(o, NOW)
+    (reported,) = check.actions
+    assert isinstance(reported, PublishEvent)
+    assert (reported.reason, reported.warning) == ("ScheduleInvalid", True)
+    assert reported.message == (
         "spec.snapshots.schedule: '5-3 * * * *' is no schedule (Bad minute). A range starts with the smaller one, such "
         "as 8-17 or MON-FRI. No snapshots are taken until it is corrected."
     )
-    known = app({"schedule": "5-3 * * * *"}, snapshots=look.status)
-    assert look_at_schedule(observe(known), NOW).actions == ()
+    known = app({"schedule": "5-3 * * * *"}, snapshots=check.status)
+    assert evaluate_schedule(observe(known), NOW).actions == ()
 
 
 def test_a_schedule_of_a_day_that_never_comes_is_told_to_be_that() -> None:
-    look = look_at_schedule(observe(app({"schedule": "0 8 31 2 *"})), NOW)
-    (told,) = look.actions
-    assert isinstance(told, PublishEvent)
-    assert told.message.startswith("spec.snapshots.schedule: '0 8 31 2 *' never occurs: none of its months has")
-    assert (look.status is not None, look.wake_after) == (True, None)
+    check = evaluate_schedule(observe(app({"schedule": "0 8 31 2 *"})), NOW)
+    (reported,) = check.actions
+    assert isinstance(reported, PublishEvent)
+    assert reported.message.startswith("spec.snapshots.schedule: '0 8 31 2 *' never occurs: none of its months has")
+    assert (check.status is not None, check.wake_after) == (True, None)
 
 
 def test_what_the_api_server_refuses_is_tried_again_later() -> None:
     refusal = SnapshotRefusal("orders-20270115-0800", Reason.SNAPSHOT_REFUSED, "quota", NOW)
     o = observe(app(), memory=ProcessState(snapshot_refusal=refusal))
-    look = look_at_schedule(o, NOW + 60)
-    assert (look.actions, look.wake_after) == ((), 240.0)
-    assert look.status is not None
-    assert look.status.message == "quota"
+    check = evaluate_schedule(o, NOW + 60)
+    assert (check.actions, check.wake_after) == ((), 240.0)
+    assert check.status is not None
+    assert check.status.message == "quota"
     assert names(o, NOW + 300) == ["orders-20270115-0800"]
 
 

@@ -86,16 +86,16 @@ def test_figures_that_are_none_keep_nothing_from_being_decided(value: float) -> 
 def test_the_column_says_how_many_executors_run_of_how_many_are_wanted(running: int, leaving: int, shown: str) -> None:
     driver = running_driver(APP)
     agent = report_of(driver, executors_wanted=8, executors_running=running, executors_leaving=leaving)
-    told = status_of(decide(observe(APP, driver=driver, agent=agent), NOW)).executors
-    assert told is not None
-    assert (told.wanted, told.running, told.summary) == (8, running, shown)
+    reports = status_of(decide(observe(APP, driver=driver, agent=agent), NOW)).executors
+    assert reports is not None
+    assert (reports.wanted, reports.running, reports.summary) == (8, running, shown)
 
 
 def test_of_an_application_that_does_not_run_the_column_says_what_it_will_have() -> None:
     suspended = launched(app_with({"suspend": True, "executor.instances": 4}))
-    told = status_of(decide(observe(suspended), NOW)).executors
-    assert told is not None
-    assert told.summary == "0/4"
+    reports = status_of(decide(observe(suspended), NOW)).executors
+    assert reports is not None
+    assert reports.summary == "0/4"
 
 
 def test_a_lost_status_names_the_store_again_of_a_driver_that_has_the_version_of_the_spec() -> None:
@@ -141,18 +141,18 @@ def test_the_last_batch_stays_while_the_driver_is_launched_anew() -> None:
 def test_the_last_batch_stays_until_the_new_process_commits_one() -> None:
     app = knowing(318)
     driver = running_driver(app)
-    told = [
+    reports = [
         batch_of(observe(app, driver=driver, agent=report_of(driver, queries=committed(main=n)))) for n in (-1, 319)
     ]
-    assert told == [318, 319]
+    assert reports == [318, 319]
 
 
 def test_the_highest_batch_stays_as_long_as_one_of_the_queries_has_committed_none() -> None:
     app = knowing(318)
     driver = running_driver(app)
     some, all_of_them = committed(slow=-1, quick=7), committed(slow=41, quick=8)
-    told = [batch_of(observe(app, driver=driver, agent=report_of(driver, queries=q))) for q in (some, all_of_them)]
-    assert told == [318, 41]
+    reports = [batch_of(observe(app, driver=driver, agent=report_of(driver, queries=q))) for q in (some, all_of_them)]
+    assert reports == [318, 41]
 
 
 def test_what_a_driver_says_at_its_end_is_the_last_that_was_seen_of_it() -> None:

@@ -39,10 +39,10 @@ from tidegate_testing.upgrades import COPY, IMAGE, PIN, B, old_app, runs, under_
 BEGAN = StartedFrom(snapshot_name=PIN, id=PIN, app_uid=UID, lineage=3, uri="s3://streams/apps/shop/orders")
 
 
-def fenced(**told: Any) -> dict[str, Any]:
+def fenced(**reported: Any) -> dict[str, Any]:
     """Return the fields of a driver's pod that was not to run."""
-    words = to_json(Termination(Reason.FENCED, "because", 1, **told))
-    return {"phase": "Succeeded", "running": False, "ended": Exit(0, "Completed", words, NOW - 5)}
+    termination = to_json(Termination(Reason.FENCED, "because", 1, **reported))
+    return {"phase": "Succeeded", "running": False, "ended": Exit(0, "Completed", termination, NOW - 5)}
 
 
 def with_status(app: StreamingApp, **fields: Any) -> StreamingApp:
@@ -62,8 +62,8 @@ def test_a_lineage_that_the_status_has_not_is_taken_over_although_it_knows_the_e
     plan = decide(seen, NOW)
     assert plan.reason == Reason.EPOCH_ADOPTED
     assert acts(plan, DeleteDriver)
-    told = status_of(plan)
-    assert (told.epoch, told.lineage, told.batch) == (10, 2, None)
+    reported = status_of(plan)
+    assert (reported.epoch, reported.lineage, reported.batch) == (10, 2, None)
     again = launch_of(written(seen))
     assert (again.epoch, again.lineage, again.opening) == (11, 2, OPENS_NOTHING)
 
@@ -81,9 +81,9 @@ def test_an_upgrade_under_way_in_a_lineage_that_is_not_the_applications_is_begun
     assert stable is not None
     version = {"spec_hash": stable.spec_hash} if phase is UpgradePhase.ROLLING_BACK else {}
     driver = driver_of(app, **version, **fenced(adopt_epoch=7, adopt_lineage=3))
-    told = status_of(decide(observe(app, driver=driver), NOW))
-    assert (told.epoch, told.lineage, told.upgrade, told.start_from) == (7, 3, None, None)
-    assert told.last_stable == stable
+    reported = status_of(decide(observe(app, driver=driver), NOW))
+    assert (reported.epoch, reported.lineage, reported.upgrade, reported.start_from) == (7, 3, None, None)
+    assert reported.last_stable == stable
 
 
 def test_a_record_of_an_upgrade_that_is_over_stays() -> None:
@@ -95,12 +95,12 @@ def test_a_record_of_an_upgrade_that_is_over_stays() -> None:
 def test_a_lineage_that_began_with_something_else_is_gone_on_with_and_the_order_for_it_is_void() -> None:
     app = with_status(launched(app_with(), epoch=10, lineage=3), start_from=BEGAN)
     assert launch_of(app).opening == OPENS_FROM_SNAPSHOT
-    told = fenced(adopt_epoch=9, adopt_lineage=3, adopt_opening=True)
-    seen = observe(app, driver=driver_of(app, **told))
+    reported = fenced(adopt_epoch=9, adopt_lineage=3, adopt_opening=True)
+    seen = observe(app, driver=driver_of(app, **reported))
     after = written(seen)
     assert (after.status.lineage, after.status.start_from) == (3, None)
     # The pod that told so is still there: it goes, and nothing is told again.
-    plan = decide(observe(after, driver=driver_of(after, **told)), NOW)
+    plan = decide(observe(after, driver=driver_of(after, **reported)), NOW)
     assert (acts(plan, DeleteDriver), status_of(plan).lineage) == (True, 3)
     assert (launch_of(after).lineage, launch_of(after).opening) == (3, OPENS_NOTHING)
 
@@ -126,16 +126,16 @@ def running(app: StreamingApp, epoch: int, lineage: int, state: DriverState = Dr
 def test_a_driver_that_runs_gives_a_status_that_was_lost_its_epoch_and_lineage() -> None:
     app = app_with(status=StreamingAppStatus())
     plan = decide(observe(app, **running(app, 9, 2)), NOW)
-    told = status_of(plan)
-    assert (told.epoch, told.lineage, told.phase) == (9, 2, Phase.RUNNING)
+    reported = status_of(plan)
+    assert (reported.epoch, reported.lineage, reported.phase) == (9, 2, Phase.RUNNING)
     assert Reason.EPOCH_ADOPTED in [it.reason for it in plan.actions if isinstance(it, PublishEvent)]
     assert not acts(plan, DeleteDriver, RecordLaunch)
 
 
 def test_a_driver_whose_agent_was_not_heard_yet_gives_it_no_lineage() -> None:
     app = app_with(status=StreamingAppStatus())
-    told = status_of(decide(observe(app, driver=running_driver(app, epoch=9, ready=True)), NOW))
-    assert (told.epoch, told.lineage) == (9, 0)
+    reported = status_of(decide(observe(app, driver=running_driver(app, epoch=9, ready=True)), NOW))
+    assert (reported.epoch, reported.lineage) == (9, 0)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_who_has_not_the_storage_or_is_of_an_earlier_epoch_changes_nothing(
 
 def test_an_older_status_forgets_what_it_meant_to_do_when_the_driver_tells_where_it_is() -> None:
     app = under_test(UpgradePhase.STOPPING, epoch=2)
-    told = status_of(decide(observe(app, **running(app, 9, 3)), NOW))
-    assert (told.epoch, told.lineage, told.upgrade) == (9, 3, None)
+    reported = status_of(decide(observe(app, **running(app, 9, 3)), NOW))
+    assert (reported.epoch, reported.lineage, reported.upgrade) == (9, 3, None)
 
 
 # --- what a launch may open ---

@@ -160,8 +160,8 @@ def test_a_version_without_input_that_dropped_a_query_is_neither_taken_back_nor_
 def test_a_script_that_has_finished_with_batches_is_stable_whatever_queries_it_started() -> None:
     new = under_test(queries=("a", "b"))
     ended = ended_with(Reason.COMPLETED, 0)
-    told = ended.message.replace('"batches":{}', '"batches":{"a":3}')
-    driver = driver_of(new, phase="Succeeded", ended=dataclasses.replace(ended, message=told))
+    reported = ended.message.replace('"batches":{}', '"batches":{"a":3}')
+    driver = driver_of(new, phase="Succeeded", ended=dataclasses.replace(ended, message=reported))
     assert record(decide(observe(new, driver=driver), NOW)).phase is UpgradePhase.COMPLETED
 
 
@@ -240,8 +240,10 @@ def test_records_that_a_source_has_lost_are_named_with_the_ways_on_while_the_gat
 
 def lost_after(committed: int = 0, **batches: int) -> Exit:
     """Return the end of a process that lacks records of a source, after it has committed so much."""
-    told = Termination(Reason.SOURCE_DATA_LOST, "topic 'b' has no offset 7", 2, batches=batches, committed=committed)
-    return Exit(1, "Error", to_json(told), NOW - 5)
+    reported = Termination(
+        Reason.SOURCE_DATA_LOST, "topic 'b' has no offset 7", 2, batches=batches, committed=committed
+    )
+    return Exit(1, "Error", to_json(reported), NOW - 5)
 
 
 KEPT_BEFORE = RollbackSnapshot(id="up-1", lineage=1, batches=(SnapshotBatch(name="main", batch_id=41),))
@@ -277,7 +279,9 @@ def test_a_version_that_lacks_records_is_rolled_back_if_that_undoes_nothing(
     if taken_back and step is not None:
         assert (step.reason, "topic 'b' has no offset 7" in step.message) == ("SourceDataLost", True)
         # The version that these are for is not in force any more.
-        assert not any(words in step.message for words in ("spec.restartNonce", "continues by itself", "spec.suspend"))
+        assert not any(
+            message in step.message for message in ("spec.restartNonce", "continues by itself", "spec.suspend")
+        )
         assert "Before you change the spec again, restore the records" in step.message
 
 
@@ -394,15 +398,15 @@ KEPT: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "fields", "words"), KEPT.values(), ids=KEPT.keys())
+@pytest.mark.parametrize(("change", "fields", "message"), KEPT.values(), ids=KEPT.keys())
 def test_when_a_version_that_failed_is_not_taken_back(
-    change: dict[str, Any], fields: dict[str, Any], words: str
+    change: dict[str, Any], fields: dict[str, Any], message: str
 ) -> None:
     new = under_test(change=change, **fields)
     driver = running_driver(new, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1, "ValueError"))
     plan = decide(observe(new, driver=driver), NOW)
     assert record(plan).phase is UpgradePhase.FAILED
-    assert words in record(plan).message
+    assert message in record(plan).message
     assert not acts(plan, do.DeleteDriver)
 
 
@@ -418,8 +422,8 @@ def test_without_a_pin_a_version_is_taken_back_if_it_certainly_committed_nothing
 ) -> None:
     new = under_test(mode=UpgradeMode.LAST_STATE, rollback_snapshot=None)
     ended = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
-    told = ended.message.replace('"committed":-1', f'"committed":{committed}')
-    driver = running_driver(new, restarts=1, ended=dataclasses.replace(ended, message=told))
+    reported = ended.message.replace('"committed":-1', f'"committed":{committed}')
+    driver = running_driver(new, restarts=1, ended=dataclasses.replace(ended, message=reported))
     plan = decide(observe(new, driver=driver), NOW)
     assert (record(plan).phase, record(plan).lineage) == (phase, 1)
 
@@ -428,10 +432,10 @@ def after_its_first_failure(restarts: int, running: bool, second: int | None) ->
     """The phase of an upgrade without a pin whose first process committed nothing."""
     new = under_test(mode=UpgradeMode.LAST_STATE, rollback_snapshot=None)
     ended = ended_with(Reason.APPLICATION_FAILED, 1, "ValueError")
-    told = ended.message.replace('"committed":-1', '"committed":0')
+    reported = ended.message.replace('"committed":-1', '"committed":0')
     world = runs(new, second) if second is not None else {"driver": running_driver(new)}
     driver = dataclasses.replace(
-        world["driver"], restarts=restarts, running=running, ended=dataclasses.replace(ended, message=told)
+        world["driver"], restarts=restarts, running=running, ended=dataclasses.replace(ended, message=reported)
     )
     return record(decide(observe(new, **{**world, "driver": driver}), NOW)).phase
 

@@ -87,8 +87,8 @@ def test_a_version_is_not_stable_before_each_query_that_runs_is_ready() -> None:
 def test_a_script_that_has_finished_with_batches_is_stable() -> None:
     app = launched(app_with(), phase=Phase.RUNNING)
     ended = ended_with(Reason.COMPLETED, 0)
-    told = ended.message.replace('"batches":{}', '"batches":{"main":3}')
-    driver = driver_of(app, phase="Succeeded", ended=dataclasses.replace(ended, message=told))
+    reported = ended.message.replace('"batches":{}', '"batches":{"main":3}')
+    driver = driver_of(app, phase="Succeeded", ended=dataclasses.replace(ended, message=reported))
     assert status_of(decide(observe(app, driver=driver), NOW)).last_stable is not None
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate_spark.contract.control_protocol import LONGEST_ASKED, MOST_ASKED
 from tidegate_spark.control.channels.admission import of_allowed_types, within_limit
-from tidegate_spark.control.channels.cluster_requests import asked_id, has_part
+from tidegate_spark.control.channels.cluster_requests import asked_id, involves_cluster
 from tidegate_spark.control_log.entries import Entry, Kind
 
 
@@ -56,9 +56,9 @@ def test_what_is_in_the_log_already_or_comes_twice_takes_no_place() -> None:
 
 
 def test_a_message_that_is_a_resource_is_none_of_a_channels() -> None:
-    assert has_part(draft("1"))
-    assert not has_part(draft("1", origin=""))
-    assert not has_part(replace(draft("1"), kind=Kind.REJECTED))
+    assert involves_cluster(draft("1"))
+    assert not involves_cluster(draft("1", origin=""))
+    assert not involves_cluster(replace(draft("1"), kind=Kind.REJECTED))
 
 
 def test_an_event_that_comes_again_when_it_is_forgotten_is_known_by_another_id() -> None:

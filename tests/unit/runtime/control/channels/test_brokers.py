@@ -61,20 +61,20 @@ def test_what_the_kubelet_keeps_beside_a_secret_is_none_of_it(tmp_path: Path) ->
 
 def test_a_user_and_a_password_become_what_kafka_takes(tmp_path: Path) -> None:
     options = {"sasl.mechanism": "SCRAM-SHA-512", "security.protocol": "SASL_SSL"}
-    told = client_settings(
+    reported = client_settings(
         KafkaSettings("b:1", "t", options=options), secret(tmp_path, username="ann", password='a"b\\c', ca__crt="PEM")
     )
-    assert told["sasl.jaas.config"] == (
+    assert reported["sasl.jaas.config"] == (
         'org.apache.kafka.common.security.scram.ScramLoginModule required username="ann" password="a\\"b\\\\c";'
     )
-    assert (told["ssl.truststore.type"], told["ssl.truststore.location"]) == ("PEM", str(tmp_path / "ca.crt"))
-    assert told["bootstrap.servers"] == "b:1"
+    assert (reported["ssl.truststore.type"], reported["ssl.truststore.location"]) == ("PEM", str(tmp_path / "ca.crt"))
+    assert reported["bootstrap.servers"] == "b:1"
 
 
 def test_settings_that_are_secrets_may_be_in_the_secret_as_they_are(tmp_path: Path) -> None:
-    told = client_settings(TOPIC, secret(tmp_path, sasl__jaas__config="mine;", username="ann", password="x"))
-    assert told["sasl.jaas.config"] == "mine;"
-    assert "username" not in told
+    reported = client_settings(TOPIC, secret(tmp_path, sasl__jaas__config="mine;", username="ann", password="x"))
+    assert reported["sasl.jaas.config"] == "mine;"
+    assert "username" not in reported
 
 
 CONFIG, AUTHENTICATION = "org.apache.kafka.common.config.ConfigException", f"{KAFKA_ERRORS}AuthenticationException"
@@ -122,13 +122,13 @@ class FakeTopic:
     """The JVM's side of a topic."""
 
     def __init__(self, bounds: str, polls: list[bytes] | None = None) -> None:
-        self.told, self.polls, self.assigned = bounds, polls or [], ""
+        self.reported, self.polls, self.assigned = bounds, polls or [], ""
 
     def identity(self) -> str:
         return "id"
 
     def bounds(self) -> str:
-        return self.told
+        return self.reported
 
     def assign(self, positions: str) -> None:
         self.assigned = positions
@@ -171,7 +171,7 @@ def test_latest_is_where_the_topic_ended_when_it_was_looked_at_first() -> None:
     topic = FakeTopic("0:3:9 1:0:0")
     channel = channel_of(topic, KafkaSettings("b:1", "control", from_latest=True))
     assert channel.open({}).positions == {PART: 9, "kafka:control:id/1": 0}
-    topic.told = "0:3:12 1:0:0"
+    topic.reported = "0:3:12 1:0:0"
     assert channel.open({PART: 9, "kafka:control:id/1": 0}).positions == {}
     assert (topic.assigned, channel.waiting()) == ("0:9 1:0", 3)
 
@@ -189,7 +189,7 @@ def test_records_come_with_the_place_to_read_on_from_and_new_parts_are_found() -
     channel.open({})
     delivery = channel.receive(1.0)
     assert ([message.body for message in delivery.messages], delivery.positions) == ([b"a", b"b"], {PART: 2})
-    now[0], topic.told = 60.0, "0:0:9 1:0:4"
+    now[0], topic.reported = 60.0, "0:0:9 1:0:4"
     channel.receive(1.0)
     assert (topic.assigned, channel.waiting()) == ("0:2 1:0", 11)
 
@@ -218,11 +218,11 @@ def test_without_our_jar_it_is_said_that_it_is_missing() -> None:
 
 
 def test_an_address_says_where_and_the_secret_who(tmp_path: Path) -> None:
-    told = parameters(
+    reported = parameters(
         RabbitSettings("amqp://broker:5673/a%2Fb", "q"), secret(tmp_path, username="ann", password="x"), "tidegate"
     )
-    assert (told.host, told.port, told.virtual_host) == ("broker", 5673, "a/b")
-    assert (told.credentials.username, told.credentials.password) == ("ann", "x")
+    assert (reported.host, reported.port, reported.virtual_host) == ("broker", 5673, "a/b")
+    assert (reported.credentials.username, reported.credentials.password) == ("ann", "x")
     plain = parameters(RabbitSettings("amqp://broker", "q"), ChannelSecret(), "tidegate")
     assert (plain.port, plain.virtual_host, plain.ssl_options) == (5672, "/", None)
     assert parameters(RabbitSettings("amqps://broker", "q"), ChannelSecret(), "tidegate").port == 5671

@@ -18,10 +18,10 @@ from tidegate_spark.contract.json_form import from_json, to_json
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.control.channels.cluster_requests import asked_id
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import Entry
 from tidegate_spark.process.redaction import Secrets, clean_report
-from tidegate_testing.control_log import Clock, library_in
+from tidegate_testing.control_log import Clock, repository_in
 from tidegate_testing.control_works import FakeWorks
 from tidegate_testing.memory_store import Buckets
 
@@ -40,28 +40,30 @@ class Office:
         self.restart()
 
     def restart(self) -> None:
-        self.desk = ControlDesk(lambda: library_in(self.buckets), self.works, Declared(), self.clock, answers=True)
+        self.service = MessageService(
+            lambda: repository_in(self.buckets), self.works, Declared(), self.clock, answers=True
+        )
 
     def take_in(self, *drafts: Entry) -> None:
-        self.desk.look()
-        self.desk.take_in(drafts)
-        self.desk.look()
+        self.service.check()
+        self.service.take_in(drafts)
+        self.service.check()
 
     @property
     def asked(self) -> tuple[AskedMessage, ...]:
-        asked = self.desk.report().asked
+        asked = self.service.report().asked
         assert asked is not None
         return asked
 
     def end(self, *ends: MessageEnd) -> None:
-        self.desk.give(ControlOrders(ended=ends))
-        self.desk.look()
+        self.service.give(ControlOrders(ended=ends))
+        self.service.check()
 
 
 def test_before_a_process_has_looked_it_does_not_say_that_nothing_is_asked() -> None:
     office = Office()
-    assert office.desk.report().asked is None
-    office.desk.look()
+    assert office.service.report().asked is None
+    office.service.check()
     assert office.asked == ()
 
 
@@ -73,16 +75,16 @@ def test_the_operator_is_told_of_it_from_the_log_on_until_it_says_what_came_of_i
     assert (asked.origin, asked.source, asked.event) == ("rabbitmq:control", "/test", "1")
     assert (asked.report.state, asked.report.sequence) == (MessageState.LOGGED, 1)
     office.works.undone = False
-    office.desk.look()
+    office.service.check()
     assert office.asked[0].report.state is MessageState.DONE
     assert office.asked[0].report.id == asked.report.id
     office.restart()
-    office.desk.look()
+    office.service.check()
     assert office.asked[0].report.id == asked.report.id
     office.end(MessageEnd(asked.report.id, MessageState.DONE, results={"uri": "s3://b/m"}))
     assert office.asked == ()
-    told = {each.report.id: each.report for each in office.desk.answers()}
-    assert told["/test#1"].results == {"uri": "s3://b/m"}
+    reported = {each.report.id: each.report for each in office.service.answers()}
+    assert reported["/test#1"].results == {"uri": "s3://b/m"}
 
 
 def test_an_end_of_another_message_changes_nothing() -> None:
@@ -96,7 +98,7 @@ def test_so_many_are_taken_at_a_time_and_more_when_those_are_done() -> None:
     office = Office()
     office.take_in(*(asking(str(number)) for number in range(MOST_ASKED + 1)))
     assert len(office.asked) == MOST_ASKED
-    (rejected,) = [each.report for each in office.desk.answers()]
+    (rejected,) = [each.report for each in office.service.answers()]
     assert (rejected.id, rejected.reason) == (f"/test#{MOST_ASKED}", "TooManyOpen")
     office.end(MessageEnd(office.asked[0].report.id, MessageState.DONE))
     office.take_in(asking("again"))
@@ -117,8 +119,8 @@ def test_what_is_asked_can_be_told(asked: tuple[AskedMessage, ...] | None) -> No
 
 
 def test_nothing_that_is_told_has_a_secret_in_it() -> None:
-    told = MessageReport("a", MessageState.FAILED, 1, message="The password is swordfish1.")
-    control = ControlReport(asked=(AskedMessage(told, "snapshot"),))
+    reported = MessageReport("a", MessageState.FAILED, 1, message="The password is swordfish1.")
+    control = ControlReport(asked=(AskedMessage(reported, "snapshot"),))
     report = AgentReport("orders", "u", 1, DriverState.RUNNING, ready=True, control=control)
     (asked,) = clean_report(report, Secrets(["swordfish1"])).control.asked or ()
     assert "swordfish1" not in asked.report.message

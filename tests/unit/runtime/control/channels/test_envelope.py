@@ -46,8 +46,8 @@ def test_an_event_without_data_has_none() -> None:
 
 
 def test_data_in_base64_is_json_too() -> None:
-    told = base64.b64encode(b'{"limit": 3}').decode()
-    assert read(event(data_base64=told)).payload == '{"limit":3}'
+    reported = base64.b64encode(b'{"limit": 3}').decode()
+    assert read(event(data_base64=reported)).payload == '{"limit":3}'
 
 
 def test_ids_of_two_sources_are_apart() -> None:
@@ -73,7 +73,7 @@ def test_an_event_may_say_until_when_it_is_worth_something(moment: str, seconds:
 
 
 @pytest.mark.parametrize(
-    ("body", "reason", "words"),
+    ("body", "reason", "message"),
     [
         (b"", "InvalidEvent", "no 'specversion'"),
         (b"hello", "InvalidEvent", "it is neither JSON (Expecting value: line 1 column 1 (char 0)) nor an event"),
@@ -100,10 +100,10 @@ def test_an_event_may_say_until_when_it_is_worth_something(moment: str, seconds:
     ],
     ids=range(22),
 )
-def test_what_is_no_event_is_rejected_and_it_is_said_why(body: bytes, reason: str, words: str) -> None:
+def test_what_is_no_event_is_rejected_and_it_is_said_why(body: bytes, reason: str, message: str) -> None:
     entry = read(body)
     assert (entry.kind, entry.reason, entry.payload) == (Kind.REJECTED, reason, "null")
-    assert words in entry.message
+    assert message in entry.message
 
 
 def test_another_content_type_is_rejected() -> None:

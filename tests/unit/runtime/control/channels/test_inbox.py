@@ -67,7 +67,7 @@ def test_an_event_that_is_none_costs_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         (b"", "no batch"),
         (event(), "no batch"),
@@ -79,10 +79,10 @@ def test_an_event_that_is_none_costs_no_other() -> None:
         (body_of([event()] * 3), "it has 3 events, and 2 by its name"),
     ],
 )
-def test_an_object_that_is_none_is_one_rejected_message_at_its_place(body: bytes, words: str) -> None:
+def test_an_object_that_is_none_is_one_rejected_message_at_its_place(body: bytes, message: str) -> None:
     (found,) = entries(NAME, body)
     assert (found.kind, found.reason, found.offset) == (Kind.REJECTED, "InvalidEvent", 7)
-    assert words in found.message
+    assert message in found.message
 
 
 def test_whoever_can_copy_a_file_can_send_a_message() -> None:
@@ -125,8 +125,8 @@ def test_replies_to_messages_of_a_writer_are_where_their_number_says() -> None:
 
 
 def reply(sequence: int, name: str, state: str = "Done") -> bytes:
-    told = {"id": name, "source": "/test", "state": state}
-    return json.dumps({"specversion": "1.0", "id": str(sequence), "data": told}).encode()
+    reported = {"id": name, "source": "/test", "state": state}
+    return json.dumps({"specversion": "1.0", "id": str(sequence), "data": reported}).encode()
 
 
 def test_replies_are_added_to_those_that_are_there_and_one_that_is_told_again_replaces_itself() -> None:

@@ -18,7 +18,7 @@ from tidegate_testing.control_log import Clock
 
 
 @dataclass
-class FakeDesk:
+class FakeService:
     """Takes everything, unless it is out of order."""
 
     taken: list[Entry] = field(default_factory=list)
@@ -63,7 +63,7 @@ class OnceChannel(MemoryChannel):
 @dataclass
 class Scene:
     broker: MemoryBroker
-    desk: FakeDesk = field(default_factory=FakeDesk)
+    service: FakeService = field(default_factory=FakeService)
     clock: Clock = field(default_factory=Clock)
     notices: list[tuple[str, str]] = field(default_factory=list)
     types: tuple[str, ...] = ()
@@ -74,13 +74,13 @@ class Scene:
         def make() -> MemoryChannel:
             return OnceChannel(self.broker, intake.stop)
 
-        def told(ended: Ended) -> Reply:
+        def reported(ended: Ended) -> Reply:
             return reply_of(ended, "shop", "orders")
 
         def notice(reason: str, message: str, warning: bool) -> None:
             self.notices.append((reason, message))
 
-        intake = Intake(Broker("Kafka", make, told, self.types), self.desk, notice, self.clock)
+        intake = Intake(Broker("Kafka", make, reported, self.types), self.service, notice, self.clock)
         intake.attend()
         return intake
 
@@ -95,9 +95,9 @@ def test_messages_are_taken_with_the_place_up_to_which_they_were_read() -> None:
     for number in range(6):
         scene.broker.send(event(str(number)))
     scene.attend()
-    ids = [entry.id for entry in scene.desk.taken if entry.kind is Kind.MESSAGE]
+    ids = [entry.id for entry in scene.service.taken if entry.kind is Kind.MESSAGE]
     assert ids == [f"/test#{number}" for number in range(6)]
-    assert scene.desk.consumed() == {"kafka:control/0": 6}
+    assert scene.service.consumed() == {"kafka:control/0": 6}
 
 
 def test_what_may_not_be_sent_is_logged_as_rejected_and_what_is_read_goes_on() -> None:
@@ -105,20 +105,20 @@ def test_what_may_not_be_sent_is_logged_as_rejected_and_what_is_read_goes_on() -
     for number, kind in enumerate(("pause", "ping")):
         scene.broker.send(event(str(number), kind))
     scene.attend()
-    logged = [(entry.kind, entry.reason) for entry in scene.desk.taken if entry.id]
+    logged = [(entry.kind, entry.reason) for entry in scene.service.taken if entry.id]
     assert logged == [(Kind.REJECTED, "TypeNotAllowed"), (Kind.MESSAGE, "")]
 
 
 def test_a_queue_keeps_what_could_not_be_logged() -> None:
-    scene = Scene(MemoryBroker(QUEUE), FakeDesk(is_out_of_order=True))
+    scene = Scene(MemoryBroker(QUEUE), FakeService(is_out_of_order=True))
     scene.broker.send(event())
     with pytest.raises(ChannelError, match="no storage") as raised:
         scene.attend()
     assert raised.value.reason == Reason.CONTROL_LOG_UNAVAILABLE
     assert len(scene.broker.messages) == 1
-    scene.desk.is_out_of_order = False
+    scene.service.is_out_of_order = False
     scene.attend()
-    assert (len(scene.desk.taken), scene.broker.messages) == (1, [])
+    assert (len(scene.service.taken), scene.broker.messages) == (1, [])
 
 
 def test_what_a_topic_has_removed_is_told_of_and_the_rest_is_read() -> None:
@@ -131,14 +131,14 @@ def test_what_a_topic_has_removed_is_told_of_and_the_rest_is_read() -> None:
     scene.broker.remove_oldest(4)
     scene.attend()
     assert scene.notices == [("ControlMessagesLost", "2 are gone")]
-    ids = [entry.id for entry in scene.desk.taken if entry.kind is Kind.MESSAGE]
+    ids = [entry.id for entry in scene.service.taken if entry.kind is Kind.MESSAGE]
     assert ids == ["/test#0", "/test#1", "/test#4", "/test#5"]
 
 
 def test_a_reply_says_what_came_of_a_message_and_is_the_same_event_whenever_it_is_told() -> None:
     scene = Scene(MemoryBroker(TOPIC))
     acknowledged = QueryAcknowledgement(7, 2, 5, ("1/10: ValueError: no",), 1, ("2/20: it ended",))
-    scene.desk.ended = [ended(queries={"main": acknowledged}, results={"snapshot": "s1"}, reason="", message="")]
+    scene.service.ended = [ended(queries={"main": acknowledged}, results={"snapshot": "s1"}, reason="", message="")]
     scene.attend()
     (reply,) = scene.broker.replies
     assert reply == {
@@ -171,17 +171,17 @@ def test_a_reply_says_what_came_of_a_message_and_is_the_same_event_whenever_it_i
             "offset": 9,
         },
     }
-    assert scene.desk.ended == []
+    assert scene.service.ended == []
 
 
 def test_messages_are_taken_also_while_nobody_takes_replies() -> None:
     scene = Scene(MemoryBroker(TOPIC, takes_replies=False))
     scene.broker.send(event())
-    scene.desk.ended = [ended()]
+    scene.service.ended = [ended()]
     report = scene.attend().report()
     assert (report.connected, report.reason) == (True, Reason.CONTROL_REPLIES_REFUSED)
     assert [reason for reason, _ in scene.notices] == [Reason.CONTROL_REPLIES_REFUSED]
-    assert [entry.kind for entry in scene.desk.taken][:2] == [Kind.CONSUMED, Kind.MESSAGE]
+    assert [entry.kind for entry in scene.service.taken][:2] == [Kind.CONSUMED, Kind.MESSAGE]
     scene.broker.takes_replies = True
     scene.attend()
-    assert (len(scene.broker.replies), scene.desk.ended) == (1, [])
+    assert (len(scene.broker.replies), scene.service.ended) == (1, [])

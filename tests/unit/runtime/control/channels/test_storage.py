@@ -14,7 +14,7 @@ from tidegate_spark.control.channels.ports import Delivery, Reply
 from tidegate_spark.control.channels.transports import storage
 from tidegate_spark.control.channels.transports.inbox import LARGEST_OBJECT, BatchName, body_of
 from tidegate_spark.control.channels.transports.storage import StorageChannel
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.channels import event
 from tidegate_testing.control_log import BUCKET, PREFIX
 from tidegate_testing.inbox_scene import PLACE, QUICK, MemoryInbox
@@ -48,8 +48,8 @@ def counted(inbox: MemoryInbox, settings: InboxSettings = QUICK) -> tuple[Storag
         if not call.done:
             calls.append(call.verb)
 
-    library = Library(MemoryStore(inbox.buckets, BUCKET, watch), PREFIX)
-    return StorageChannel(settings, lambda: library, PLACE, wait=lambda seconds: None), calls
+    repository = SnapshotRepository(MemoryStore(inbox.buckets, BUCKET, watch), PREFIX)
+    return StorageChannel(settings, lambda: repository, PLACE, wait=lambda seconds: None), calls
 
 
 def test_an_empty_inbox_costs_one_listing_for_each_look_and_nothing_between_two() -> None:
@@ -193,8 +193,8 @@ def test_replies_of_two_drivers_are_both_there() -> None:
             with closing(opened(inbox)) as other:
                 other.answer([reply(1, origin="storage:a.json")])
 
-    library = Library(MemoryStore(inbox.buckets, BUCKET, watch), PREFIX)
-    channel = StorageChannel(QUICK, lambda: library, PLACE)
+    repository = SnapshotRepository(MemoryStore(inbox.buckets, BUCKET, watch), PREFIX)
+    channel = StorageChannel(QUICK, lambda: repository, PLACE)
     with closing(channel):
         channel.open({})
         channel.answer([reply(2, origin="storage:a.json")])

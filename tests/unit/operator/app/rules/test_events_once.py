@@ -14,7 +14,7 @@ from tidegate_testing.upgrades import (
     IMAGE,
     B,
     edited,
-    made_unusable,
+    made_invalid,
     new_app,
     of_earlier_operator,
     old_app,
@@ -23,7 +23,7 @@ from tidegate_testing.upgrades import (
 )
 
 
-def told(plan: Plan, reason: str) -> list[tuple[str, str]]:
+def reported(plan: Plan, reason: str) -> list[tuple[str, str]]:
     """Return text and occasion of the events with a reason: two with the same ones are published once."""
     found = [action for action in plan.actions if isinstance(action, PublishEvent) and action.reason == reason]
     return [(event.message, event.occasion) for event in found]
@@ -31,17 +31,17 @@ def told(plan: Plan, reason: str) -> list[tuple[str, str]]:
 
 def lives_through(o: Observation, *worlds: dict[str, object]) -> list[tuple[str, str]]:
     """Return what is told of a refused upgrade while the driver of the stable version is in one world after another."""
-    events = told(decide(o, NOW), "UpgradeRefused")
+    events = reported(decide(o, NOW), "UpgradeRefused")
     app = written(o)
     for number, world in enumerate(worlds, 1):
         seen = observe(app, **world)
-        events += told(decide(seen, NOW + number), "UpgradeRefused")
+        events += reported(decide(seen, NOW + number), "UpgradeRefused")
         app = written(seen, NOW + number)
     return events
 
 
 def refused_where_nothing_runs() -> tuple[Observation, StreamingApp]:
-    bad = made_unusable(of_earlier_operator(new_app(UpgradePhase.STOPPING)))
+    bad = made_invalid(of_earlier_operator(new_app(UpgradePhase.STOPPING)))
     return observe(bad), old_app()
 
 
@@ -54,7 +54,7 @@ def test_a_refusal_is_not_told_again_when_the_version_before_has_started() -> No
 def test_a_refusal_is_not_told_again_after_the_version_before_failed_and_came_round() -> None:
     old = old_app()
     crashed = running_driver(old, running=False, restarts=1, ended=ended_with(Reason.APPLICATION_FAILED, 1))
-    events = lives_through(observe(made_unusable(old), **runs(old)), {"driver": crashed}, runs(old))
+    events = lives_through(observe(made_invalid(old), **runs(old)), {"driver": crashed}, runs(old))
     assert len(events) == 1
 
 
@@ -63,18 +63,18 @@ def test_a_step_that_is_decided_again_because_its_status_was_not_written_is_told
     refused: bool,
 ) -> None:
     old = old_app()
-    seen = observe(made_unusable(old) if refused else edited(old, {IMAGE: B}), **runs(old))
+    seen = observe(made_invalid(old) if refused else edited(old, {IMAGE: B}), **runs(old))
     first, second = decide(seen, NOW), decide(seen, NOW + 7)
     reason = f"Upgrade{record(first).phase.value}"
     assert record(second).phase_start_time != record(first).phase_start_time
-    assert told(second, reason) == told(first, reason)
-    assert len(told(first, reason)) == 1
+    assert reported(second, reason) == reported(first, reason)
+    assert len(reported(first, reason)) == 1
 
 
 def test_another_edit_that_is_refused_is_told_again() -> None:
     old = old_app()
-    bad = written(observe(made_unusable(old), **runs(old)))
+    bad = written(observe(made_invalid(old), **runs(old)))
     another = edited(bad, {IMAGE: B, "driver.podTemplate": {"spec": {"containers": "none"}}})
-    events = told(decide(observe(another, **runs(old)), NOW + 60), "UpgradeRefused")
+    events = reported(decide(observe(another, **runs(old)), NOW + 60), "UpgradeRefused")
     assert len(events) == 1
-    assert events != told(decide(observe(made_unusable(old), **runs(old)), NOW), "UpgradeRefused")
+    assert events != reported(decide(observe(made_invalid(old), **runs(old)), NOW), "UpgradeRefused")

@@ -26,7 +26,7 @@ def quiet(*, for_good: bool = False) -> None:
 def show_log(note: Callable[[float, str, str], None]) -> None:
     """Have the operator's log told with its process's name."""
 
-    def tell(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+    def report(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
         if method == "debug":
             raise structlog.DropEvent
         text = str(event.pop("event"))
@@ -34,10 +34,10 @@ def show_log(note: Callable[[float, str, str], None]) -> None:
         note(asyncio.get_running_loop().time(), PROCESS.get(), f"{text} ({details})")
         raise structlog.DropEvent
 
-    structlog.configure(processors=[tell], cache_logger_on_first_use=False)
+    structlog.configure(processors=[report], cache_logger_on_first_use=False)
 
 
-class Telling:
+class Reporting:
     """Progress: a bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self, schedules: int) -> None:
@@ -49,7 +49,7 @@ class Telling:
         self._began = time.monotonic()
         self._done, self._schedules, self._said = 0, schedules, 0.0
 
-    def __enter__(self) -> "Telling":
+    def __enter__(self) -> "Reporting":
         """Begin."""
         if self._console.is_terminal:
             self._progress.start()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tidegate_spark.inspect.figures import LastProgress, batch_of, operators_of, sources_of, watermark_of
+from tidegate_spark.inspect.last_progress import LastProgress, batch_of, operators_of, sources_of, watermark_of
 
 EVENT: dict[str, Any] = {
     "batchId": 17,

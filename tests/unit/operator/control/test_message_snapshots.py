@@ -44,15 +44,15 @@ def asking(kind: str = "dump-state", payload: Any = None) -> ControlMessage:
 
 def taken(of: ControlMessage, **fields: Any) -> ControlObservation:
     results = {"snapshot": f"control-{of.metadata.uid}", "manifest": "s3://b/p"}
-    told = report(of, MessageState.DONE, 12, (2, 2), results=results)
-    found: ControlObservation = observe_running(of, reports=(told,), **fields)
+    reported = report(of, MessageState.DONE, 12, (2, 2), results=results)
+    found: ControlObservation = observe_running(of, reports=(reported,), **fields)
     return found
 
 
-def made(of: ControlMessage, phase: SnapshotPhase | None = None, words: str = "So it is.", **status: Any) -> Any:
+def made(of: ControlMessage, phase: SnapshotPhase | None = None, text: str = "So it is.", **status: Any) -> Any:
     built = build_message_snapshot(of, APP)
     ready = Condition(
-        type="Ready", status="True", reason="Why", message=words, observed_generation=1, last_transition_time=TIME
+        type="Ready", status="True", reason="Why", message=text, observed_generation=1, last_transition_time=TIME
     )
     metadata = Metadata(
         name=built["metadata"]["name"], namespace="shop", uid="s-1", annotations=built["metadata"]["annotations"]
@@ -115,8 +115,8 @@ def test_the_resource_is_made_once_the_driver_has_taken_it_and_the_message_is_no
 
 def test_a_driver_that_took_something_else_is_not_believed() -> None:
     of = asking()
-    told = report(of, MessageState.DONE, 12, results={"snapshot": "nightly-0f8fad5b"})
-    o = observe_running(of, reports=(told,))
+    reported = report(of, MessageState.DONE, 12, results={"snapshot": "nightly-0f8fad5b"})
+    o = observe_running(of, reports=(reported,))
     assert said(o, name="look")[:3] == ("Failed", "Stalled", "SnapshotFailed")
 
 
@@ -172,6 +172,6 @@ def test_somebody_elses_resource_of_that_name_is_not_taken_for_it() -> None:
 
 def test_a_resource_that_the_api_server_refuses_fails_the_message() -> None:
     o = taken(asking(), memory=ControlMemory(refused={ID: "spec.export.cores: 0"}))
-    phase, _, reason, words = said(o, name="look")
+    phase, _, reason, text = said(o, name="look")
     assert (phase, reason) == ("Failed", "SnapshotRefused")
-    assert "spec.export.cores: 0" in words
+    assert "spec.export.cores: 0" in text

@@ -57,7 +57,7 @@ def test_the_first_commit_after_a_moment_is_awaited(tmp_path: Path) -> None:
 
 def test_commits_are_remembered_when_spark_has_removed_them(tmp_path: Path) -> None:
     watch = CommitWatch(checkpoint(tmp_path, planned={}, committed={0: 10.0, 1: 11.0}))
-    watch.look()
+    watch.check()
     (tmp_path / "commits" / "0").unlink()
     assert watch.commits() == [Batch(0, 10.0), Batch(1, 11.0)]
     assert watch.rewritten == set()
@@ -65,9 +65,9 @@ def test_commits_are_remembered_when_spark_has_removed_them(tmp_path: Path) -> N
 
 def test_a_batch_that_is_committed_a_second_time_is_noticed(tmp_path: Path) -> None:
     watch = CommitWatch(checkpoint(tmp_path, planned={}, committed={0: 10.0, 1: 11.0}))
-    watch.look()
+    watch.check()
     write(tmp_path / "commits" / "1", 15.0)
-    watch.look()
+    watch.check()
     assert watch.rewritten == {1}
 
 

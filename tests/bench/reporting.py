@@ -14,7 +14,7 @@ def since_now() -> Callable[[str], None]:
     """Return what prints a line with the seconds since this call."""
     began = time.monotonic()
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         print(f"[{time.monotonic() - began:6.1f} s] {text}", flush=True)
 
-    return tell
+    return report

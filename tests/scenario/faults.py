@@ -33,7 +33,7 @@ Pair = tuple[str, str, Crash]
 
 
 @dataclass
-class Weather:
+class FaultInjection:
     """Probabilities; all zero is fair weather."""
 
     rng: random.Random

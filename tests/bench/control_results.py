@@ -179,15 +179,15 @@ def latencies(
 
 def latency(found: Sequence[Latency], interval: float, batch_seconds: float) -> dict[str, float]:
     """Return percentiles in intervals of the trigger; the storage channel's have no name of a channel."""
-    figures = {"latency_batch_intervals": batch_seconds / interval}
+    results = {"latency_batch_intervals": batch_seconds / interval}
     for channel in CHANNELS:
         used = [each.used / interval for each in found if each.channel == channel]
         committed = [each.committed / interval for each in found if each.channel == channel]
         name = "" if channel == STORAGE else f"_{channel}"
-        figures[f"latency_p50_intervals{name}"] = percentile(used, 50)
-        figures[f"latency_p99_intervals{name}"] = percentile(used, 99)
-        figures[f"latency_p99_intervals_committed{name}"] = percentile(committed, 99)
-    return figures
+        results[f"latency_p50_intervals{name}"] = percentile(used, 50)
+        results[f"latency_p99_intervals{name}"] = percentile(used, 99)
+        results[f"latency_p99_intervals_committed{name}"] = percentile(committed, 99)
+    return results
 
 
 # --- bursts ---

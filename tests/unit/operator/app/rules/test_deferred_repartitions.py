@@ -35,7 +35,7 @@ IN_BATCH = "Query 'main' was ended inside batch 10. The previous version runs it
 ONCE_MORE = "(deferral {} of 2)"
 
 
-def dividing(deferrals: int = 0) -> StreamingApp:
+def repartitioning(deferrals: int = 0) -> StreamingApp:
     known = RepartitionStatus(
         partitions=8,
         previous_partitions=4,
@@ -52,15 +52,15 @@ def dividing(deferrals: int = 0) -> StreamingApp:
 
 def ended(app: StreamingApp, what: Reason = Reason.BATCH_UNCOMMITTED) -> Plan:
     """Return what is decided when the attempt's pod has said so."""
-    words = to_json(Termination(Reason.APPLICATION_FAILED, IN_BATCH, 2, repartition=RepartitionEnd(what)))
-    at = {"phase": "Failed", "running": False, "ended": Exit(1, "Error", words, NOW - 1)}
+    termination = to_json(Termination(Reason.APPLICATION_FAILED, IN_BATCH, 2, repartition=RepartitionEnd(what)))
+    at = {"phase": "Failed", "running": False, "ended": Exit(1, "Error", termination, NOW - 1)}
     pod = driver_of(app, name="orders-repartition-2", role="repartition", uid="r-1", epoch=2, **at)
     return decide(observe(app, repartitions=(pod,)), NOW)
 
 
 def deferrals(number: int = 1) -> StreamingApp:
     """Return the application after that, with the previous version launched."""
-    app = dividing(number - 1)
+    app = repartitioning(number - 1)
     return msgspec.structs.replace(app, status=status_of(ended(app)))
 
 
@@ -70,7 +70,7 @@ def goes_on(app: StreamingApp, *queries: QueryReport, **fields: Any) -> Plan:
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_the_version_before_goes_on_and_the_upgrade_is_put_off_twice_at_most(before: int) -> None:
-    plan = ended(dividing(before))
+    plan = ended(repartitioning(before))
     upgrade = record(plan)
     assert upgrade.repartition is not None
     assert (upgrade.phase, upgrade.reason) == (UpgradePhase.REFUSED, "StatePartitionsKept")
@@ -82,10 +82,10 @@ def test_the_version_before_goes_on_and_the_upgrade_is_put_off_twice_at_most(bef
 
 
 def test_after_that_it_is_refused_until_somebody_says_more() -> None:
-    plan = ended(dividing(2))
+    plan = ended(repartitioning(2))
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "BatchUncommitted")
     assert "To try again, change spec.restartNonce" in record(plan).message
-    refused = msgspec.structs.replace(dividing(), status=status_of(plan))
+    refused = msgspec.structs.replace(repartitioning(), status=status_of(plan))
     later = goes_on(refused, QueryReport("main", batch_id=99, committed=99))
     assert (verdict_of(later)[1:], record(later).phase) == (("Stalled", "UpgradeRefused"), UpgradePhase.REFUSED)
 
@@ -160,4 +160,4 @@ def test_the_number_set_back_withdraws_it() -> None:
 
 
 def test_what_else_an_attempt_comes_to_is_not_put_off() -> None:
-    assert record(ended(dividing(), Reason.SPARK_FAILED)).reason == "SparkFailed"
+    assert record(ended(repartitioning(), Reason.SPARK_FAILED)).reason == "SparkFailed"

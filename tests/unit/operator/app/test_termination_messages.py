@@ -25,10 +25,10 @@ DRIVER = DriverStatus(pod_name="orders-driver", start_time=time_from_seconds(NOW
 APP = launched(app_with(), 4, phase=Phase.RUNNING, driver=DRIVER)
 
 
-def final(reason: Reason = Reason.STOPPED, exit_code: int = 143, **told: Any) -> PodRecord:
+def final(reason: Reason = Reason.STOPPED, exit_code: int = 143, **reported: Any) -> PodRecord:
     """Return the driver's pod as the news of its deletion show it."""
-    words = to_json(Termination(reason, "because", 4, **told))
-    ended = Exit(exit_code, "Error", words, NOW - 5)
+    termination = to_json(Termination(reason, "because", 4, **reported))
+    ended = Exit(exit_code, "Error", termination, NOW - 5)
     return driver_of(APP, phase="Failed", ended=ended, delete_by=NOW + 9, resource_version="11")
 
 
@@ -41,7 +41,7 @@ def after_its_end(app: StreamingApp, pod: PodRecord) -> Index:
     return index
 
 
-def look(index: Index) -> Observation:
+def check(index: Index) -> Observation:
     seen = observe(index, KEY, PLATFORM, NOW)
     assert seen is not None
     return seen
@@ -49,10 +49,10 @@ def look(index: Index) -> Observation:
 
 def test_the_end_is_told_and_counted_and_only_then_is_the_driver_gone() -> None:
     index = after_its_end(APP, final(boundary=False, failures=(NOW - 9,)))
-    seen = look(index)
+    seen = check(index)
     plan = decide(seen, NOW)
-    told, status = [a.reason for a in plan.actions if isinstance(a, PublishEvent)], status_of(plan)
-    assert ("GracePeriodExceeded" in told, acts(plan, CreateDriver)) == (True, False)
+    events, status = [a.reason for a in plan.actions if isinstance(a, PublishEvent)], status_of(plan)
+    assert ("GracePeriodExceeded" in events, acts(plan, CreateDriver)) == (True, False)
     assert status.last_exit is not None
     assert status.restarts is not None
     assert (status.last_exit.reason, status.restarts.total, len(status.restarts.recent_failure_times)) == (
@@ -61,7 +61,7 @@ def test_the_end_is_told_and_counted_and_only_then_is_the_driver_gone() -> None:
         1,
     )
     index.replace_app(written(seen))
-    again = look(index)
+    again = check(index)
     following = decide(again, NOW)
     assert (again.driver, acts(following, CreateDriver), status_of(following).restarts) == (None, True, status.restarts)
 
@@ -72,13 +72,13 @@ def test_the_end_is_told_and_counted_and_only_then_is_the_driver_gone() -> None:
 def test_what_ended_for_good_is_not_started_again(reason: Reason, phase: Phase) -> None:
     pod = dataclasses.replace(final(reason, 0), phase="Succeeded")
     index = after_its_end(APP, pod)
-    index.replace_app(written(look(index)))
-    plan = decide(look(index), NOW)
+    index.replace_app(written(check(index)))
+    plan = decide(check(index), NOW)
     assert (known_phase(index), acts(plan, CreateDriver)) == (phase, False)
 
 
 def known_phase(index: Index) -> Phase | None:
-    return look(index).app.status.phase
+    return check(index).app.status.phase
 
 
 OTHERWISE: dict[str, StreamingApp] = {
@@ -95,8 +95,8 @@ OTHERWISE: dict[str, StreamingApp] = {
 
 @pytest.mark.parametrize("case", OTHERWISE)
 def test_a_driver_that_is_gone_is_not_shown(case: str) -> None:
-    assert look(after_its_end(OTHERWISE[case], final())).driver is None
+    assert check(after_its_end(OTHERWISE[case], final())).driver is None
 
 
 def test_nor_is_one_whose_end_nobody_saw() -> None:
-    assert look(after_its_end(APP, running_driver(APP, resource_version="11"))).driver is None
+    assert check(after_its_end(APP, running_driver(APP, resource_version="11"))).driver is None

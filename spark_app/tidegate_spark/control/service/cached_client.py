@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 
 KEPT_SECONDS = 300.0
 """Credentials may be renewed; to make a client costs some hundredths of a second."""
@@ -15,12 +15,12 @@ KEPT_SECONDS = 300.0
 class Reached:
     """The application's storage. Thread safe."""
 
-    def __init__(self, connect: Callable[[], Library], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, connect: Callable[[], SnapshotRepository], clock: Callable[[], float] = time.monotonic) -> None:
         """Reach it by ``connect``, which may raise."""
         self._connect, self._clock, self._lock = connect, clock, threading.Lock()
-        self._kept: tuple[float, Library] | None = None
+        self._kept: tuple[float, SnapshotRepository] | None = None
 
-    def library(self) -> Library:
+    def repository(self) -> SnapshotRepository:
         """Return what reaches the storage; raises what making it raises."""
         with self._lock:
             now = self._clock()

@@ -59,10 +59,10 @@ def config_of(o: Observation) -> DriverConfig:
     return from_json(DriverConfig, env[CONFIG_VARIABLE].replace("$$", "$"))
 
 
-def ended(reason: Reason, **told: Any) -> dict[str, Any]:
+def ended(reason: Reason, **reported: Any) -> dict[str, Any]:
     """Return the fields of a driver's pod that ended for good."""
-    words = to_json(Termination(reason, "because", 1, **told))
-    return {"phase": "Succeeded", "running": False, "ended": Exit(0, "Completed", words, NOW - 5)}
+    termination = to_json(Termination(reason, "because", 1, **reported))
+    return {"phase": "Succeeded", "running": False, "ended": Exit(0, "Completed", termination, NOW - 5)}
 
 
 def asking(origin: StreamSnapshot | None = None, **driver: Any) -> Observation:
@@ -87,8 +87,8 @@ def test_a_fork_that_lost_its_status_and_its_snapshot_has_its_storage_asked(orig
 
 
 def test_it_goes_on_where_the_storage_says_whatever_there_is_of_the_snapshot_by_then() -> None:
-    told = ended(Reason.FENCED, adopt_epoch=9, adopt_lineage=1, adopt_found=True)
-    seen = asking(**told)
+    reported = ended(Reason.FENCED, adopt_epoch=9, adopt_lineage=1, adopt_found=True)
+    seen = asking(**reported)
     assert verdict_of(decide(seen, NOW)) == (Phase.STARTING, "Reconciling", Reason.EPOCH_ADOPTED)
     app = written(seen)
     assert (app.status.epoch, app.status.lineage, app.status.start_from) == (9, 1, None)

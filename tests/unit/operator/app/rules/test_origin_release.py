@@ -92,9 +92,9 @@ def test_a_storage_that_is_gone_does_not_keep_the_application() -> None:
     plan = decide(observe(doomed(), releasing=failing), NOW)
     assert (plan.reason, plan.wake_after) == ("OriginReleasing", PATIENCE)
     given_up = decide(observe(doomed(), releasing=failing), NOW + PATIENCE)
-    told = [action for action in given_up.actions if isinstance(action, PublishEvent)]
-    assert [event.reason for event in told] == ["OriginStillHeld"]
-    assert "release-holders=fork-u-9" in told[0].message
+    events = [action for action in given_up.actions if isinstance(action, PublishEvent)]
+    assert [event.reason for event in events] == ["OriginStillHeld"]
+    assert "release-holders=fork-u-9" in events[0].message
     assert any(isinstance(action, RemoveFinalizer) for action in given_up.actions)
 
 

@@ -32,7 +32,7 @@ def set_back(by: float, after: float) -> Off:
     return lambda at: -by if at >= after else 0.0
 
 
-def decided(rows: int, lag: int = 0, looks: int = 1, off: Off = lambda at: 0.0) -> list[tuple[Reason, int, int]]:
+def decided(rows: int, lag: int = 0, checks: int = 1, off: Off = lambda at: 0.0) -> list[tuple[Reason, int, int]]:
     """Return what is decided after each report, for how many executors, and how many reports that was made of.
 
     There are 16 executors to start with, and a batch and a report every ten seconds for 35 minutes.
@@ -41,10 +41,10 @@ def decided(rows: int, lag: int = 0, looks: int = 1, off: Off = lambda at: 0.0) 
     for batch in range(210):
         at, work = 10.0 * (batch + 1), work + rows / 100
         one = query(batch, NOW + 10.0 * batch, 10.0, rows, lag_rows=lag * (batch + 1))
-        told = report((one,), executors, work)
-        for number in range(looks):
+        reported = report((one,), executors, work)
+        for number in range(checks):
             later = at + 0.1 * number
-            sight = Sight(NOW + later + off(later), STEADY + later, executors, 1, "v", told, STEADY + at, "p")
+            sight = Sight(NOW + later + off(later), STEADY + later, executors, 1, "v", reported, STEADY + at, "p")
             history, advice = recommend(SETTINGS, history, past, sight)
             past = advice.evaluation.past
             if number == 0:
@@ -58,7 +58,7 @@ def decided(rows: int, lag: int = 0, looks: int = 1, off: Off = lambda at: 0.0) 
 def test_looks_at_the_same_report_change_nothing_whatever_the_clock_says(rows: int, lag: int, off: Off) -> None:
     once = decided(rows, lag)
     assert {recommended for _, recommended, _ in once} > {16}
-    assert decided(rows, lag, looks=3, off=off) == once
+    assert decided(rows, lag, checks=3, off=off) == once
 
 
 def test_a_report_has_one_time_however_often_it_is_looked_at() -> None:
@@ -126,9 +126,9 @@ def of_older_runtime(executors_running: int) -> AgentReport:
 
 def test_of_an_older_runtime_a_shortage_is_as_old_as_what_was_seen_of_it() -> None:
     """By no clock but that which tells how long something has been so: it began with the machine, and means nothing."""
-    history, past, told = History(), Past(), of_older_runtime(3)
+    history, past, reported = History(), Past(), of_older_runtime(3)
     for seconds in (0.0, 300.0):
-        sight = Sight(NOW + seconds, STEADY + seconds, 4, 1, "v", told, STEADY + seconds, "p")
+        sight = Sight(NOW + seconds, STEADY + seconds, 4, 1, "v", reported, STEADY + seconds, "p")
         history, advice = recommend(SETTINGS, history, past, sight)
         past = advice.evaluation.past
     assert "there have been too few since 2027-01-15T08:00:00Z" in advice.message

@@ -93,7 +93,7 @@ def latencies(requests: Iterable[Request], window: Window, editor: str, operator
     return found
 
 
-def figures(windows: Sequence[Window], found: Mapping[str, Sequence[float]]) -> dict[str, float]:
+def results(windows: Sequence[Window], found: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Return latencies, delays and memory of each way, and the ratios of each to the applications alone.
 
     Args:

@@ -46,8 +46,8 @@ def operators_of(event: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     ``rows`` are Spark's own count: of keys in most operators, of the rows of all state variables in a
     transformWithState, and of what both sides of a join keep.
     """
-    told = (event or {}).get("stateOperators") or []
-    return [_operator(number, each) for number, each in enumerate(told)]
+    reported = (event or {}).get("stateOperators") or []
+    return [_operator(number, each) for number, each in enumerate(reported)]
 
 
 def sources_of(event: Mapping[str, Any] | None) -> list[dict[str, Any]]:
@@ -61,32 +61,35 @@ def watermark_of(event: Mapping[str, Any] | None) -> str | None:
     return None if found is None or str(found).startswith("1970-01-01T00:00:00") else str(found)
 
 
-def _operator(number: int, told: Mapping[str, Any]) -> dict[str, Any]:
-    custom = told.get("customMetrics") or {}
+def _operator(number: int, reported: Mapping[str, Any]) -> dict[str, Any]:
+    custom = reported.get("customMetrics") or {}
     on_disk = next((custom[name] for name in _SIZES if name in custom), None)
     return {
         "operator": number,
-        "operatorName": told.get("operatorName"),
-        "rows": told.get("numRowsTotal"),
-        "rowsUpdated": told.get("numRowsUpdated"),
-        "rowsRemoved": told.get("numRowsRemoved"),
-        "rowsDroppedByWatermark": told.get("numRowsDroppedByWatermark"),
-        "bytes": on_disk if on_disk is not None else told.get("memoryUsedBytes"),
-        "memoryBytes": told.get("memoryUsedBytes"),
-        "partitions": told.get("numShufflePartitions"),
+        "operatorName": reported.get("operatorName"),
+        "rows": reported.get("numRowsTotal"),
+        "rowsUpdated": reported.get("numRowsUpdated"),
+        "rowsRemoved": reported.get("numRowsRemoved"),
+        "rowsDroppedByWatermark": reported.get("numRowsDroppedByWatermark"),
+        "bytes": on_disk if on_disk is not None else reported.get("memoryUsedBytes"),
+        "memoryBytes": reported.get("memoryUsedBytes"),
+        "partitions": reported.get("numShufflePartitions"),
     }
 
 
-def _source(number: int, told: Mapping[str, Any]) -> dict[str, Any]:
-    lag = lag_of([dict(told)])
+def _source(number: int, reported: Mapping[str, Any]) -> dict[str, Any]:
+    lag = lag_of([dict(reported)])
     return {
         "source": number,
-        "description": told.get("description"),
-        "start": told.get("startOffset"),
-        "end": told.get("endOffset"),
-        "latest": told.get("latestOffset"),
+        "description": reported.get("description"),
+        "start": reported.get("startOffset"),
+        "end": reported.get("endOffset"),
+        "latest": reported.get("latestOffset"),
         "lagRows": None if lag == UNKNOWN else lag,
-        "rows": told.get("numInputRows"),
-        "rowsPerSecond": {"input": told.get("inputRowsPerSecond"), "processed": told.get("processedRowsPerSecond")},
-        "metrics": told.get("metrics") or {},
+        "rows": reported.get("numInputRows"),
+        "rowsPerSecond": {
+            "input": reported.get("inputRowsPerSecond"),
+            "processed": reported.get("processedRowsPerSecond"),
+        },
+        "metrics": reported.get("metrics") or {},
     }

@@ -70,15 +70,15 @@ def between(phase: UpgradePhase, known: RepartitionStatus = WANTED, **change: An
     return in_four(under_test(phase, {**EIGHT, **change}, **fields))
 
 
-def refused(app: StreamingApp, words: str, seconds: float = 1.0) -> Observation:
+def refused(app: StreamingApp, text: str, seconds: float = 1.0) -> Observation:
     """Return the observation with the attempt's pod refused."""
-    message = f"The API server refuses pod {POD}: {words or 'exceeded quota'}. Correct what it names; Tidegate retries."
-    known = Refusal(POD, spec_hash(app), 2, Reason.LAUNCH_REFUSED, message, NOW - seconds, 1, words=words)
+    message = f"The API server refuses pod {POD}: {text or 'exceeded quota'}. Correct what it names; Tidegate retries."
+    known = Refusal(POD, spec_hash(app), 2, Reason.LAUNCH_REFUSED, message, NOW - seconds, 1, server_message=text)
     return dataclasses.replace(observe(app), memory=ProcessState(refusal=known))
 
 
 def test_what_a_limit_range_keeps_out_is_refused_before_anything_is_copied_or_stopped() -> None:
-    plan = decide(observe(asked_for(), unfit=UNFIT, **runs(old_app())), NOW)
+    plan = decide(observe(asked_for(), rejection=UNFIT, **runs(old_app())), NOW)
     assert not acts(plan, do.DeleteDriver, do.OrderSnapshots)
     assert (record(plan).phase, record(plan).reason) == (UpgradePhase.REFUSED, "InvalidSpec")
     assert verdict_of(plan) == (Phase.RUNNING, "Stalled", "UpgradeRefused")
@@ -94,17 +94,17 @@ def test_so_is_one_that_can_not_be_made_of_the_spec() -> None:
 
 @pytest.mark.parametrize("phase", [UpgradePhase.COPYING, UpgradePhase.REHEARSING])
 def test_what_turns_out_only_while_the_state_is_copied_or_rehearsed_stops_nothing_either(phase: UpgradePhase) -> None:
-    plan = decide(observe(between(phase), unfit=UNFIT, **runs(old_app())), NOW)
+    plan = decide(observe(between(phase), rejection=UNFIT, **runs(old_app())), NOW)
     assert (acts(plan, do.DeleteDriver), plan.reason) == (False, "UpgradeRefused")
     assert (record(plan).phase, record(plan).rehearsal) == (UpgradePhase.REFUSED, None)
     assert record(plan).message == f"{WORDS} The previous version continues."
 
 
 @pytest.mark.parametrize(
-    "words", [OVER_THE_LIMIT, 'Pod "x" is invalid: spec.containers[0].resources.requests: Invalid']
+    "message", [OVER_THE_LIMIT, 'Pod "x" is invalid: spec.containers[0].resources.requests: Invalid']
 )
-def test_what_turns_out_only_when_the_pod_is_made_has_the_old_version_go_on_at_once(words: str) -> None:
-    plan = decide(refused(between(UpgradePhase.REPARTITIONING, ATTEMPT), words), NOW)
+def test_what_turns_out_only_when_the_pod_is_made_has_the_old_version_go_on_at_once(message: str) -> None:
+    plan = decide(refused(between(UpgradePhase.REPARTITIONING, ATTEMPT), message), NOW)
     upgrade, config = record(plan), launch_of(plan)
     assert upgrade.repartition is not None
     assert (upgrade.phase, upgrade.repartition.result, upgrade.repartition.cause) == (
@@ -137,30 +137,30 @@ def test_a_quota_may_let_it_in_so_it_is_waited_for() -> None:
 def test_one_that_works_already_is_not_ended_for_an_edit_of_what_it_gets() -> None:
     app = between(UpgradePhase.REPARTITIONING, msgspec.structs.replace(ATTEMPT, pod_uid="r-1"), **TINY)
     pod = driver_of(app, name=POD, role="repartition", uid="r-1", epoch=2, phase="Running", running=True)
-    plan = decide(observe(app, repartitions=(pod,), unfit=UNFIT), NOW)
+    plan = decide(observe(app, repartitions=(pod,), rejection=UNFIT), NOW)
     assert (plan.reason, acts(plan, do.DeleteRepartition)) == ("UpgradeRepartitioning", False)
 
 
 def test_a_newer_edit_whose_state_can_not_be_divided_takes_no_version_s_place() -> None:
     app = between(UpgradePhase.REPARTITIONING, ATTEMPT)
     newer = edited(app, {IMAGE: B, "state.partitions": 16})
-    plan = decide(observe(newer, unfit=UNFIT), NOW)
+    plan = decide(observe(newer, rejection=UNFIT), NOW)
     assert (record(plan).phase, record(plan).to_spec_hash) == (UpgradePhase.REPARTITIONING, spec_hash(app))
-    unknown = decide(observe(of_earlier_operator(newer), unfit=UNFIT), NOW)
+    unknown = decide(observe(of_earlier_operator(newer), rejection=UNFIT), NOW)
     assert (record(unknown).phase, record(unknown).to_spec_hash) == (UpgradePhase.REFUSED, spec_hash(newer))
     assert launch_of(unknown).lineage == 1
 
 
 def test_where_no_state_is_to_be_divided_nothing_of_it_matters() -> None:
     for app in (edited(in_four(old_app()), {IMAGE: B, **TINY}), edited(old_app(), {IMAGE: B, **EIGHT, **TINY})):
-        plan = decide(observe(app, unfit=UNFIT, **runs(old_app())), NOW)
+        plan = decide(observe(app, rejection=UNFIT, **runs(old_app())), NOW)
         assert record(plan).phase is UpgradePhase.COPYING
 
 
 def test_after_its_launch_the_number_is_nothing_against_a_version() -> None:
     done = msgspec.structs.replace(ATTEMPT, result="Completed")
     app = in_four(under_test(UpgradePhase.GATE, {**EIGHT, **TINY}, repartition=done, lineage=2, last_lineage=2))
-    plan = decide(observe(app, unfit=UNFIT), NOW)
+    plan = decide(observe(app, rejection=UNFIT), NOW)
     assert version_launched(plan) == spec_hash(app)
 
 

@@ -20,7 +20,7 @@ from tidegate.autoscaling.reconcile import AutoscalingReconciler
 from tidegate.cache.index import Index
 from tidegate.cache.process_state import TimedReport
 from tidegate.engine.workqueue import WorkQueue
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.protocol import AgentReport
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.autoscaling import STEADY, query
@@ -54,7 +54,7 @@ class World:
     def __init__(self, mode: str = "Active", quotas: NoQuotas | None = None, **status: Any) -> None:
         app = app_with({"autoscaling.mode": mode, "autoscaling.maxExecutors": 8, **self.asked})
         self.app = launched(app, **status)
-        self.index, self.figures, self.at, self.chance = Index(), Figures(), 0.0, random.Random(1)
+        self.index, self.metrics, self.at, self.chance = Index(), OperatorMetrics(), 0.0, random.Random(1)
         self.index.put_app(self.app)
         self.driver = running_driver(self.app, ready=True)
         self.index.put_pod(self.driver)
@@ -63,7 +63,7 @@ class World:
         self.reconciler = AutoscalingReconciler(
             self.index,
             self.quotas,
-            self.figures.autoscaling,
+            self.metrics.autoscaling,
             self.woken.append,
             self.clock,
             self.steady,
@@ -87,10 +87,10 @@ class World:
             self.at += 10.0
             one = query(count, NOW + 10.0 * count, 10.0, 1000, lag_rows=lag * (count + 1))
             report = report_of(self.driver, queries=(one,), executors_running=1, task_seconds=9.0 * (count + 1))
-            again = await self.look_at(dataclasses.replace(report.report, ready=True))
+            again = await self.read_batch(dataclasses.replace(report.report, ready=True))
         return again
 
-    async def look_at(self, report: AgentReport) -> float | None:
+    async def read_batch(self, report: AgentReport) -> float | None:
         self.index.reports[KEY] = TimedReport(report, self.steady(), self.driver.uid, 0)
         for _ in range(self.looks - 1):
             await self.reconciler.reconcile(KEY)
@@ -103,12 +103,12 @@ class World:
             count, executors = int(self.at // 10), self.target or 6
             self.at += 10.0
             one = query(count, NOW + 10.0 * count, 10.0, 100)
-            told: dict[str, Any] = {
+            reported: dict[str, Any] = {
                 "executors_wanted": executors,
                 "executors_running": executors,
                 "task_seconds": 0.5 * (count + 1),
             }
-            await self.look_at(report_of(self.driver, queries=(one,), **told).report)
+            await self.read_batch(report_of(self.driver, queries=(one,), **reported).report)
             found.append((self.advice.evaluation.step, self.target))
         return found
 
@@ -124,7 +124,7 @@ class World:
         return watched.past.target if watched is not None else 0
 
     def metric(self, name: str, **labels: str) -> float | None:
-        value: float | None = self.figures.registry.get_sample_value(
+        value: float | None = self.metrics.registry.get_sample_value(
             name, {"namespace": KEY[0], "app": KEY[1], **labels}
         )
         return value
@@ -208,7 +208,7 @@ async def test_a_driver_without_any_executor_is_not_measured_for_ever() -> None:
     short: dict[str, Any] = {"executors_wanted": 4, "executors_running": 0, "executors_short_since": NOW + world.at}
     for _ in range(9):
         world.at += 10.0
-        await world.look_at(report_of(world.driver, queries=(query(12, NOW + 120.0, 10.0, 1000),), **short).report)
+        await world.read_batch(report_of(world.driver, queries=(query(12, NOW + 120.0, 10.0, 1000),), **short).report)
     watched = world.index.of(AutoscalingIndex).get(world.app)
     assert watched is not None
     assert watched.advice.evaluation.step is Reason.EXECUTORS_MISSING
@@ -217,7 +217,7 @@ async def test_a_driver_without_any_executor_is_not_measured_for_ever() -> None:
     assert world.woken[-1] == KEY
 
 
-OF_FIGURES = (
+OF_METRICS = (
     "needed_executors",
     "upper_bound_executors",
     "arriving_rows_per_second",
@@ -231,15 +231,15 @@ OF_FIGURES = (
 async def test_what_is_measured_is_shown_only_while_there_are_figures() -> None:
     world = World()
     await world.batches(12)
-    assert None not in {world.metric(f"tidegate_autoscaling_{name}") for name in OF_FIGURES}
+    assert None not in {world.metric(f"tidegate_autoscaling_{name}") for name in OF_METRICS}
     # Another number of executors: it measures again.
-    await world.look_at(report_of(world.driver, executors_wanted=2, executors_running=2).report)
+    await world.read_batch(report_of(world.driver, executors_wanted=2, executors_running=2).report)
     assert world.advice.evaluation.step is Reason.MEASURING
-    assert {world.metric(f"tidegate_autoscaling_{name}") for name in OF_FIGURES} == {None}
+    assert {world.metric(f"tidegate_autoscaling_{name}") for name in OF_METRICS} == {None}
     assert world.metric("tidegate_autoscaling_recommended_executors") == world.target
     assert world.metric("tidegate_autoscaling_scalings_total", direction="up") == 1
     await world.batches(12)
-    assert None not in {world.metric(f"tidegate_autoscaling_{name}") for name in OF_FIGURES}
+    assert None not in {world.metric(f"tidegate_autoscaling_{name}") for name in OF_METRICS}
 
 
 async def test_a_new_process_begins_with_what_the_status_says() -> None:
@@ -270,7 +270,7 @@ async def test_switched_off_nothing_is_kept_or_shown() -> None:
     world.edit(launched(app_with({"autoscaling.mode": "Off", "autoscaling.maxExecutors": 8})), "99")
     assert await world.reconciler.reconcile(KEY) is None
     assert world.index.of(AutoscalingIndex).get(world.app) is None
-    left = [s.name for m in world.figures.registry.collect() for s in m.samples if s.labels.get("app") == KEY[1]]
+    left = [s.name for m in world.metrics.registry.collect() for s in m.samples if s.labels.get("app") == KEY[1]]
     assert [name for name in left if name.startswith("tidegate_autoscaling")] == []
 
 
@@ -364,9 +364,9 @@ def test_only_applications_with_an_autoscaler_are_looked_at() -> None:
         async def work(key: tuple[str, str]) -> float | None:
             return None
 
-        part = AutoscalingController(world.index, WorkQueue(work, world.figures))
+        part = AutoscalingController(world.index, WorkQueue(work, world.metrics))
         part.wake_for(KEY)
-        assert world.figures.registry.get_sample_value("tidegate_queue_depth") == depth
+        assert world.metrics.registry.get_sample_value("tidegate_queue_depth") == depth
         assert part.complete.is_set()
 
 

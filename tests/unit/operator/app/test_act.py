@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.access.act import AccessKeeper
+from tidegate.access.act import AccessManager
 from tidegate.access.builders.access import build_access
 from tidegate.access.keys import OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
@@ -33,7 +33,7 @@ from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp
 from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.engine.events import EventPublisher
-from tidegate.engine.outcome import LookAgain, Outcome
+from tidegate.engine.outcome import ObserveAgain, Outcome
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.workqueue import RetryLaterError
@@ -45,7 +45,7 @@ from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.snapshots.builders.stream_snapshot import build_scheduled
 from tidegate.snapshots.index import SnapshotIndex
-from tidegate.wiring.metrics import Figures
+from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.reasons import ForeignReason, Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_testing.dictionary_server import ApiServer
@@ -63,14 +63,14 @@ class World:
         self.index.put_app(APP)
         self.client: Any = self.api
         client: Any = self.client
-        agents, access, self.events = AgentClient(KEYS, 1), AccessKeeper(client, self.index), EventPublisher(client)
+        agents, access, self.events = AgentClient(KEYS, 1), AccessManager(client, self.index), EventPublisher(client)
         secrets = LaunchSecrets(client, KEYS, PLATFORM)
         self.actor = ActionExecutor(
-            client, agents, self.index, access, secrets, self.events, Figures(), lambda key: None
+            client, agents, self.index, access, secrets, self.events, OperatorMetrics(), lambda key: None
         )
 
     @property
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         """Events that were published."""
         return [o["message"] for path, o in self.api.objects.items() if "/events/" in path]
 
@@ -163,7 +163,7 @@ async def test_a_namespace_that_is_being_deleted_does_not_hold_up_the_deletion_o
     world.api.refusing["/api/v1/namespaces/shop/pods"] = Forbidden("is being terminated", namespace_terminating=True)
     plan = world.shown()
     (create,) = [action for action in plan.actions if isinstance(action, CreatePurge)]
-    assert isinstance(await world.do(create), LookAgain)
+    assert isinstance(await world.do(create), ObserveAgain)
     assert RemoveFinalizer() in world.shown().actions
 
 
@@ -175,7 +175,7 @@ async def test_access_of_people_stays_and_the_resource_says_what_is_in_the_way(m
     world = World()
     foreign = {**manifest, "metadata": {**manifest["metadata"], "labels": {}}, "rules": []}
     world.api.put(path_of(manifest), foreign)
-    assert isinstance(await world.do(EnsureAccess()), LookAgain)
+    assert isinstance(await world.do(EnsureAccess()), ObserveAgain)
     plan = world.shown()
     assert (plan.reason, manifest["kind"] in plan.message) == ("AccessNameTaken", True)
     assert world.api.objects[path_of(manifest)]["rules"] == []
@@ -200,7 +200,7 @@ async def test_our_own_access_is_adopted_with_its_rules_renewed() -> None:
 async def test_what_the_api_server_refuses_before_a_launch_is_said(action: Action, path: str, failure: Failure) -> None:
     world = World()
     world.api.refusing[path] = failure
-    assert isinstance(await world.do(action), LookAgain)
+    assert isinstance(await world.do(action), ObserveAgain)
     plan = world.shown()
     assert (plan.reason, failure.message in plan.message) == ("LaunchRefused", True)
 
@@ -229,10 +229,10 @@ async def test_what_the_api_server_says_of_a_pod_it_could_not_create_is_remember
         await world.do(CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1))
     assert world.index.memory(KEY).not_created == "failed calling webhook"
     without, there = launched(APP).status, launched(APP, driver=DriverStatus(pod_name="orders-driver")).status
-    for status, words in ((without, "failed calling webhook"), (there, "")):
+    for status, message in ((without, "failed calling webhook"), (there, "")):
         world.api.keep(app, APP)
         await world.do(WriteStatus(status))
-        assert world.index.memory(KEY).not_created == words
+        assert world.index.memory(KEY).not_created == message
 
 
 async def test_what_is_told_of_a_launch_waits_and_what_is_told_of_anything_else_comes_before_what_follows() -> None:
@@ -246,10 +246,10 @@ async def test_what_is_told_of_a_launch_waits_and_what_is_told_of_anything_else_
         PublishEvent(ForeignReason("After"), "after", False, "2"),
     )
     assert "/api/v1/namespaces/shop/pods/orders-driver" in world.api.objects
-    assert world.told == ["before"], "the worker is free without it"
+    assert world.reported == ["before"], "the worker is free without it"
     world.events.stop()
     await publisher
-    assert world.told == ["before", "after"]
+    assert world.reported == ["before", "after"]
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -260,7 +260,7 @@ async def test_a_driver_is_made_with_fields_that_no_pod_has_only_if_it_ran_with_
 
 
 @pytest.mark.parametrize(
-    ("failure", "words"),
+    ("failure", "message"),
     [
         (Invalid("no such field", in_itself=True), "no such field"),
         (Forbidden("too much", limit_range=True), "too much"),
@@ -268,14 +268,16 @@ async def test_a_driver_is_made_with_fields_that_no_pod_has_only_if_it_ran_with_
         (Forbidden("quota"), ""),
     ],
 )
-async def test_a_refusal_of_the_pod_itself_is_known_from_one_that_others_decided(failure: Failure, words: str) -> None:
+async def test_a_refusal_of_the_pod_itself_is_known_from_one_that_others_decided(
+    failure: Failure, message: str
+) -> None:
     world = World()
     world.api.refusing["/api/v1/namespaces/shop/pods"] = failure
     await world.do(CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1))
     refusal = world.index.memory(KEY).refusal
     assert refusal is not None
-    assert refusal.words == words
-    if not words or isinstance(failure, Invalid):
+    assert refusal.server_message == message
+    if not message or isinstance(failure, Invalid):
         assert refusal.message == (
             f"The API server refuses pod orders-driver: {failure.message}. Correct what it names; Tidegate retries."
         )
@@ -285,8 +287,8 @@ async def test_a_pod_that_was_refused_is_no_launch() -> None:
     world = World()
     world.api.refusing["/api/v1/namespaces/shop/pods"] = Invalid("no")
     create = CreateDriver(build_driver_pod(APP, 1, 1, PLATFORM), 1)
-    assert isinstance(await world.do(create, PublishEvent(ForeignReason("After"), "after", False, "2")), LookAgain)
-    assert world.told == []
+    assert isinstance(await world.do(create, PublishEvent(ForeignReason("After"), "after", False, "2")), ObserveAgain)
+    assert world.reported == []
 
 
 def pod_of(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -315,7 +317,7 @@ async def test_one_of_the_name_that_is_not_the_schedules_is_left_alone_and_told(
     world = World()
     peoples = {**SLOT.manifest, "metadata": {"name": "orders-20270115-0800", "namespace": "shop"}}
     world.api.put(SNAPSHOT, peoples)
-    assert isinstance(await world.do(SLOT), LookAgain)
+    assert isinstance(await world.do(SLOT), ObserveAgain)
     refusal = world.index.memory(KEY).snapshot_refusal
     assert refusal is not None
     assert refusal.reason == "SnapshotNameTaken"
@@ -329,7 +331,7 @@ async def test_one_of_the_name_that_is_not_the_schedules_is_left_alone_and_told(
 async def test_a_snapshot_that_the_api_server_refuses_is_told(answer: Failure, reason: str) -> None:
     world = World()
     world.api.refusing[collection_of(SLOT.manifest)] = answer
-    assert isinstance(await world.do(SLOT), LookAgain)
+    assert isinstance(await world.do(SLOT), ObserveAgain)
     refusal = world.index.memory(KEY).snapshot_refusal
     assert refusal is not None
     assert refusal.reason == reason

@@ -29,14 +29,14 @@ class World:
         self.api: ApiServer = ApiServer()
         self.now = 1000.0
         client: Any = self.api
-        self.trials = PodDryRun(client, lambda: self.now)
+        self.pod_dry_run = PodDryRun(client, lambda: self.now)
 
     @property
     def tried(self) -> list[str]:
         return [manifest["metadata"]["name"] for manifest in self.api.tried]
 
-    async def look(self, app: StreamingApp) -> PodRejection | None:
-        return await self.trials.look(observe(app))
+    async def check(self, app: StreamingApp) -> PodRejection | None:
+        return await self.pod_dry_run.check(observe(app))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ class World:
 )
 async def test_only_pods_of_a_version_that_was_not_launched_yet_are_tried(app: StreamingApp, tried: list[str]) -> None:
     world = World()
-    assert await world.look(app) is None
+    assert await world.check(app) is None
     assert world.tried == tried
     assert world.api.objects == {}
 
@@ -81,19 +81,19 @@ async def test_what_is_wrong_with_a_pod_is_told_with_its_role() -> None:
     world = World()
     app = edited(old_app(), {IMAGE: B, **TEMPLATE})
     world.api.refusing[f"{PODS}/orders-e2-exec-1"] = TYPO
-    assert await world.look(app) == PodRejection("executor", TYPO.message)
+    assert await world.check(app) == PodRejection("executor", TYPO.message)
     world = World()
     world.api.refusing[PODS] = TYPO
-    assert await world.look(app) == PodRejection("driver", TYPO.message)
+    assert await world.check(app) == PodRejection("driver", TYPO.message)
     assert world.tried == ["orders-driver"]
 
 
 async def test_the_pod_that_runs_under_the_name_is_nothing_against_the_new_one() -> None:
     world = World()
     world.api.put(f"{PODS}/orders-driver", {"metadata": {"name": "orders-driver"}})
-    assert await world.look(edited(old_app(), {IMAGE: B})) is None
+    assert await world.check(edited(old_app(), {IMAGE: B})) is None
     world.now += UNKNOWN_LASTS
-    await world.look(edited(old_app(), {IMAGE: B}))
+    await world.check(edited(old_app(), {IMAGE: B}))
     assert len(world.tried) == 1, "it is known"
 
 
@@ -110,12 +110,12 @@ async def test_what_is_no_fault_of_the_pod_itself_is_left_to_its_creation(failur
     world = World()
     world.api.refusing[PODS] = failure
     app = edited(old_app(), {IMAGE: B})
-    assert await world.look(app) is None
-    await world.look(app)
+    assert await world.check(app) is None
+    await world.check(app)
     assert len(world.tried) == 1
     world.now += UNKNOWN_LASTS
     world.api.refusing[PODS] = TYPO
-    assert await world.look(app) == PodRejection("driver", TYPO.message)
+    assert await world.check(app) == PodRejection("driver", TYPO.message)
 
 
 MISSING = {
@@ -126,41 +126,41 @@ MISSING = {
 """What the API server's own admission says, and what is missing then."""
 
 
-def forbidden(words: str) -> Forbidden:
-    return Forbidden(f'pods "orders-driver" is forbidden: {words}')
+def forbidden(message: str) -> Forbidden:
+    return Forbidden(f'pods "orders-driver" is forbidden: {message}')
 
 
-@pytest.mark.parametrize(("words", "missing"), MISSING.items())
+@pytest.mark.parametrize(("message", "missing"), MISSING.items())
 async def test_an_account_or_class_that_does_not_exist_is_known_before_anything_is_stopped(
-    words: str, missing: str
+    message: str, missing: str
 ) -> None:
     world = World()
     app = edited(old_app(), {IMAGE: B, "serviceAccountName": "team"})
-    world.api.refusing[PODS] = forbidden(words)
-    assert await world.look(app) == PodRejection("driver", forbidden(words).message, missing)
+    world.api.refusing[PODS] = forbidden(message)
+    assert await world.check(app) == PodRejection("driver", forbidden(message).message, missing)
     del world.api.refusing[PODS]
-    assert (await world.look(app)) is not None
+    assert (await world.check(app)) is not None
     world.now += MISSING_LASTS
-    assert await world.look(app) is None, "somebody has made it"
+    assert await world.check(app) is None, "somebody has made it"
 
 
 @pytest.mark.parametrize(
-    "words",
+    "message",
     [
         f"ValidatingAdmissionPolicy 'mine' denied request: {next(iter(MISSING))}",
         f"{next(iter(MISSING))} in the register of the team",
     ],
 )
-async def test_what_a_policy_says_is_not_taken_for_what_the_api_server_knows(words: str) -> None:
+async def test_what_a_policy_says_is_not_taken_for_what_the_api_server_knows(message: str) -> None:
     world = World()
-    world.api.refusing[PODS] = forbidden(words)
-    assert await world.look(edited(old_app(), {IMAGE: B, "serviceAccountName": "team"})) is None
+    world.api.refusing[PODS] = forbidden(message)
+    assert await world.check(edited(old_app(), {IMAGE: B, "serviceAccountName": "team"})) is None
 
 
 async def test_the_account_that_tidegate_makes_itself_is_nothing_against_an_edit() -> None:
     world = World()
     world.api.refusing[PODS] = forbidden(next(iter(MISSING)))
-    assert await world.look(edited(old_app(), {IMAGE: B})) is None
+    assert await world.check(edited(old_app(), {IMAGE: B})) is None
 
 
 DIVIDING = f"{PODS}/orders-repartition-2"
@@ -177,22 +177,22 @@ async def test_a_limit_range_is_believed_of_the_pod_for_which_the_application_wo
     over = Forbidden(OVER_THE_LIMIT, limit_range=True)
     world = World()
     world.api.refusing[DIVIDING] = over
-    assert await world.look(divided()) == PodRejection("repartition", over.message)
+    assert await world.check(divided()) == PodRejection("repartition", over.message)
     assert world.tried == ["orders-driver", "orders-repartition-2"]
     world = World()
     world.api.refusing[f"{PODS}/orders-driver"] = over
-    assert await world.look(divided()) is None, "its launch is tried until a LimitRange lets it in"
+    assert await world.check(divided()) is None, "its launch is tried until a LimitRange lets it in"
     world = World()
     world.api.refusing[DIVIDING] = Forbidden("exceeded quota: what runs is counted")
-    assert await world.look(divided()) is None
+    assert await world.check(divided()) is None
 
 
 async def test_a_pod_is_tried_again_at_once_with_what_a_limit_range_demands() -> None:
     world = World()
     api = world.api = Floored()
     client: Any = api
-    world.trials = PodDryRun(client, lambda: world.now, Index())
-    assert await world.look(divided()) is None
+    world.pod_dry_run = PodDryRun(client, lambda: world.now, Index())
+    assert await world.check(divided()) is None
     assert world.tried == ["orders-driver", "orders-repartition-2"]
     for pod in api.tried:
         (init,) = pod["spec"]["initContainers"]
@@ -203,23 +203,23 @@ async def test_a_pod_is_tried_again_at_once_with_what_a_limit_range_demands() ->
 async def test_what_such_a_pod_gets_makes_no_version_and_is_tried_nevertheless_when_it_is_changed() -> None:
     world = World()
     world.api.refusing[DIVIDING] = Forbidden(OVER_THE_LIMIT, limit_range=True)
-    assert await world.look(divided()) is not None
+    assert await world.check(divided()) is not None
     del world.api.refusing[DIVIDING]
-    assert await world.look(divided("1536Mi")) is None
+    assert await world.check(divided("1536Mi")) is None
 
 
 async def test_an_answer_counts_for_a_while_and_only_for_its_version() -> None:
     world = World()
     world.api.refusing[PODS] = TYPO
-    bad, mended = edited(old_app(), {IMAGE: B}), edited(old_app(), {IMAGE: C})
-    assert await world.look(bad) == await world.look(bad) == PodRejection("driver", TYPO.message)
+    bad, fixed = edited(old_app(), {IMAGE: B}), edited(old_app(), {IMAGE: C})
+    assert await world.check(bad) == await world.check(bad) == PodRejection("driver", TYPO.message)
     assert len(world.tried) == 1
     del world.api.refusing[PODS]
-    assert await world.look(mended) is None
+    assert await world.check(fixed) is None
     world.api.refusing[PODS] = TYPO
-    assert await world.look(mended) is None
+    assert await world.check(fixed) is None
     world.now += LASTS
-    assert await world.look(mended) == PodRejection("driver", TYPO.message)
+    assert await world.check(fixed) == PodRejection("driver", TYPO.message)
 
 
 @pytest.mark.parametrize("failure", [Unavailable("TimeoutError"), Forbidden("exceeded quota")])
@@ -227,11 +227,11 @@ async def test_a_pod_that_is_wrong_stays_so_while_nothing_is_known(failure: Fail
     world = World()
     app = edited(old_app(), {IMAGE: B})
     world.api.refusing[PODS] = TYPO
-    assert await world.look(app) == PodRejection("driver", TYPO.message)
+    assert await world.check(app) == PodRejection("driver", TYPO.message)
     world.now += LASTS
     world.api.refusing[PODS] = failure
-    assert await world.look(app) == PodRejection("driver", TYPO.message)
-    assert await world.look(edited(old_app(), {IMAGE: C})) is None, "of another version nothing is known"
+    assert await world.check(app) == PodRejection("driver", TYPO.message)
+    assert await world.check(edited(old_app(), {IMAGE: C})) is None, "of another version nothing is known"
 
 
 async def test_a_pod_that_is_wrong_stays_so_whichever_application_is_looked_at_before() -> None:
@@ -239,30 +239,30 @@ async def test_a_pod_that_is_wrong_stays_so_whichever_application_is_looked_at_b
     app, other = edited(old_app(), {IMAGE: B}), edited(old_app(), {IMAGE: C})
     other = msgspec.structs.replace(other, metadata=msgspec.structs.replace(other.metadata, name="other"))
     world.api.refusing[PODS] = TYPO
-    await world.look(app)
+    await world.check(app)
     world.now += LASTS
     world.api.refusing[PODS] = Unavailable("no answer")
-    await world.look(other)
-    assert await world.look(app) == PodRejection("driver", TYPO.message)
+    await world.check(other)
+    assert await world.check(app) == PodRejection("driver", TYPO.message)
 
 
 async def test_a_pod_that_is_right_by_now_is_right() -> None:
     world, app = World(), edited(old_app(), {IMAGE: B})
     world.api.refusing[PODS] = TYPO
-    await world.look(app)
+    await world.check(app)
     world.now += LASTS
     del world.api.refusing[PODS]
-    assert await world.look(app) is None, "what is known is believed"
+    assert await world.check(app) is None, "what is known is believed"
 
 
 async def test_a_pod_that_is_right_by_now_is_so_although_nothing_is_known_of_another_one() -> None:
     world = World()
     app = edited(old_app(), {IMAGE: B, **TEMPLATE})
     world.api.refusing[f"{PODS}/orders-driver"] = TYPO
-    assert await world.look(app) == PodRejection("driver", TYPO.message)
+    assert await world.check(app) == PodRejection("driver", TYPO.message)
     world.now += LASTS
     world.api.refusing = {f"{PODS}/orders-e2-exec-1": Forbidden("exceeded quota")}
-    assert await world.look(app) is None
+    assert await world.check(app) is None
 
 
 async def test_who_does_not_answer_in_time_is_asked_once_and_not_again_at_once() -> None:
@@ -277,12 +277,12 @@ async def test_who_does_not_answer_in_time_is_asked_once_and_not_again_at_once()
 
     world.api = Slow()
     client: Any = world.api
-    world.trials.client = client
-    await world.look(app)
-    await world.look(app)
+    world.pod_dry_run.client = client
+    await world.check(app)
+    await world.check(app)
     assert world.tried == ["orders-driver"]
     world.now += UNKNOWN_LASTS
-    await world.look(app)
+    await world.check(app)
     assert world.tried == ["orders-driver"] * 2
 
 
@@ -293,7 +293,7 @@ async def test_where_there_is_never_an_answer_it_is_asked_for_more_and_more_rare
     asked_at: list[float] = []
     for _ in range(200):  # an hour and a half
         before = len(world.tried)
-        await world.look(app)
+        await world.check(app)
         asked_at += [world.now] * (len(world.tried) - before)
         world.now += UNKNOWN_LASTS
     pauses = [later - earlier for earlier, later in itertools.pairwise(asked_at)]
@@ -301,11 +301,11 @@ async def test_where_there_is_never_an_answer_it_is_asked_for_more_and_more_rare
     assert set(pauses[5:]) == {300.0}
     del world.api.refusing[PODS]
     world.now += LASTS
-    await world.look(app)
+    await world.check(app)
     world.api.refusing[PODS] = Unavailable("no answer")
     world.now += LASTS
-    await world.look(app)
+    await world.check(app)
     before = len(world.tried)
     world.now += UNKNOWN_LASTS
-    await world.look(app)
+    await world.check(app)
     assert len(world.tried) == before + 1, "from the beginning after an answer"

@@ -10,7 +10,7 @@ from tidegate.pods.records.record import PodRecord
 log = structlog.get_logger()
 
 
-class Strangers:
+class UnownedPods:
     """Tells once of each pod that has our labels and no owner that makes it ours.
 
     It counts as nobody's, and is never deleted by us. Where its name is in the way of a pod of ours, the application
@@ -19,11 +19,11 @@ class Strangers:
 
     def __init__(self) -> None:
         """Start with none."""
-        self._told = Departed()
+        self._reported = Departed()
 
     def note(self, pod: PodRecord) -> None:
         """Log a pod if it is a stranger that was not told of."""
-        if pod.role or pod.uid in self._told:
+        if pod.role or pod.uid in self._reported:
             return
-        self._told.note(pod.uid)
+        self._reported.note(pod.uid)
         log.warning("pod left out: its labels are Tidegate's, its owner is not", pod=pod.name, namespace=pod.namespace)

@@ -73,11 +73,11 @@ def test_a_fork_that_was_created_again_without_its_snapshot_continues_once_it_is
     waiting = decide(observe(NEW_FORK), NOW)
     assert waiting.reason == "SnapshotNotFound"
     assert "spec.startFrom.adopt" in waiting.message
-    told = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}, "adopt": True}}, name="variant", uid="u-9")
-    for finalizers in (told.metadata.finalizers, ()):  # launched before, or told so from the first
-        metadata = msgspec.structs.replace(told.metadata, finalizers=finalizers)
+    reported = app_with({"startFrom": {"snapshotRef": {"name": "nightly"}, "adopt": True}}, name="variant", uid="u-9")
+    for finalizers in (reported.metadata.finalizers, ()):  # launched before, or told so from the first
+        metadata = msgspec.structs.replace(reported.metadata, finalizers=finalizers)
         for origin in (None, with_phase(SnapshotPhase.FAILED), with_phase(SnapshotPhase.PENDING)):
-            found = config_of(observe(msgspec.structs.replace(told, metadata=metadata), origin=origin))
+            found = config_of(observe(msgspec.structs.replace(reported, metadata=metadata), origin=origin))
             assert (found.adopt, found.start_from, found.lineage) == (True, None, 1)
 
 
@@ -126,9 +126,9 @@ def fork_with(offsets: str) -> StreamingApp:
 def test_the_driver_is_told_of_offsets_that_take_the_place_of_the_snapshots_at_every_launch() -> None:
     first, later = fork_with(OFFSETS), launched(fork_with(OFFSETS), start_from=RECORD)
     for o in (observe(first, origin=ORIGIN), observe(later, origin=None)):
-        told = config_of(o).start_from
-        assert told is not None
-        assert told.offsets == OFFSETS
+        reported = config_of(o).start_from
+        assert reported is not None
+        assert reported.offsets == OFFSETS
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_offsets_that_say_nothing_keep_the_application_from_being_launched(offse
 
 def test_every_later_launch_begins_with_the_same_even_if_its_resource_is_gone() -> None:
     app = launched(FORK, start_from=RECORD)
-    told = config_of(observe(app, origin=None)).start_from
-    assert told is not None
-    assert (told.snapshot, told.holder) == ("nightly-aabbccdd", "fork-u-9")
+    reported = config_of(observe(app, origin=None)).start_from
+    assert reported is not None
+    assert (reported.snapshot, reported.holder) == ("nightly-aabbccdd", "fork-u-9")
     another = ready_snapshot(launched(app_with(uid="u-5")))
-    assert config_of(observe(app, origin=another)).start_from == told
+    assert config_of(observe(app, origin=another)).start_from == reported
 
 
 def test_an_application_that_begins_with_nothing_is_told_nothing() -> None:
@@ -220,11 +220,11 @@ def fork_on(partitions: int, change: dict[str, Any] | None = None, **fields: Any
     return launched(app, **{**status, **fields})
 
 
-def running(app: StreamingApp, *told: int) -> dict[str, Any]:
+def running(app: StreamingApp, *reported: int) -> dict[str, Any]:
     driver = running_driver(app, ready=True)
     queries = tuple(
         QueryReport(f"q{number}", batch_id=3, committed=9, state_partitions=partitions)
-        for number, partitions in enumerate(told)
+        for number, partitions in enumerate(reported)
     )
     return {"driver": driver, "agent": report_of(driver, queries=queries)}
 
@@ -236,13 +236,13 @@ def test_how_many_partitions_a_snapshots_state_has_is_not_known_before_its_queri
 
 
 @pytest.mark.parametrize(
-    ("known", "told", "said"), [(0, (200,), 200), (4, (200,), 200), (0, (4, 200), 200), (4, (200, 4), 4)]
+    ("known", "reported", "said"), [(0, (200,), 200), (4, (200,), 200), (0, (4, 200), 200), (4, (200, 4), 4)]
 )
 def test_its_status_has_the_number_that_the_queries_tell_whatever_the_spec_says(
-    known: int, told: tuple[int, ...], said: int
+    known: int, reported: tuple[int, ...], said: int
 ) -> None:
     app = fork_on(known)
-    assert settled(observe(app, **running(app, *told))).app.status.state_partitions == said
+    assert settled(observe(app, **running(app, *reported))).app.status.state_partitions == said
 
 
 def test_queries_that_have_not_told_yet_or_are_of_an_earlier_epoch_change_nothing() -> None:
@@ -287,9 +287,11 @@ def test_a_forks_number_that_nobody_changed_does_not_wait_for_anything(change: d
 
 def test_a_launch_on_state_in_another_number_says_what_both_are_and_how_it_is_divided_after_all() -> None:
     plan = decide(observe(fork_on(200)), NOW)
-    (told,) = [each for each in plan.actions if isinstance(each, PublishEvent) and each.reason == "StatePartitionsKept"]
-    assert "has 200 partitions, and spec.state.partitions is 4" in told.message
-    assert "set the field to 200, and to 4 when the application is stable" in told.message
+    (events,) = [
+        each for each in plan.actions if isinstance(each, PublishEvent) and each.reason == "StatePartitionsKept"
+    ]
+    assert "has 200 partitions, and spec.state.partitions is 4" in events.message
+    assert "set the field to 200, and to 4 when the application is stable" in events.message
 
 
 def test_a_fork_is_divided_by_the_two_edits_that_its_event_names() -> None:

@@ -14,11 +14,11 @@ import pytest
 from tidegate_spark.contract.control_protocol import ControlOrder, ControlOrders, MessageReport, MessageState
 from tidegate_spark.control.messages.accounts import Account
 from tidegate_spark.control.messages.handlers import Declared
-from tidegate_spark.control.service.message_service import ControlDesk
+from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control_log.entries import Entry, Kind
 from tidegate_spark.control_log.log import ControlLog
 from tidegate_spark.control_log.reducer import State
-from tidegate_spark.snapshots.repository import Library
+from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_testing.control_log import BUCKET, PREFIX, Clock, opened
 from tidegate_testing.control_works import at_work, await_work
 from tidegate_testing.examples import gate_share
@@ -56,13 +56,13 @@ class Story:
 
     def restart(self) -> None:
         """Begin another process, on the checkpoint as it is; a message has no time at all, so that none passes here."""
-        self.desk = ControlDesk(self.library, self, Declared(), self.clock, message_seconds=0.0)
+        self.service = MessageService(self.repository, self, Declared(), self.clock, message_seconds=0.0)
         if self.committed:
-            self.desk.begins("main", self.planned[self.committed - 1])
+            self.service.begins("main", self.planned[self.committed - 1])
         self.actor: Actor | None = None
 
-    def library(self) -> Library:
-        return Library(MemoryStore(self.buckets, BUCKET, self.watch), PREFIX, lambda seconds: None)
+    def repository(self) -> SnapshotRepository:
+        return SnapshotRepository(MemoryStore(self.buckets, BUCKET, self.watch), PREFIX, lambda seconds: None)
 
     def watch(self, call: Call) -> None:
         """Have whoever acts now stop at a request."""
@@ -79,12 +79,12 @@ class Story:
             return None
         free = self.free
 
-        def look() -> Entry:
+        def check() -> Entry:
             free.wait()
             self.late.append(entry.id)
             return entry
 
-        return look
+        return check
 
     def let_end(self) -> None:
         """Have all checks end that hang; later ones hang again."""
@@ -98,18 +98,18 @@ class Story:
     def pause(self, wanted: bool) -> None:
         """Nothing is held."""
 
-    def carry_out(self, library: Library, entry: Entry, account: Account, state: State) -> Account | None:
+    def carry_out(self, repository: SnapshotRepository, entry: Entry, account: Account, state: State) -> Account | None:
         self.carried.append(entry.sequence)
         return replace(account, done=True)
 
     def begin(self, state: State) -> None:
         """Nothing is from before."""
 
-    def batch_of(self, library: Library, query: str, sequence: int) -> int | None:
+    def batch_of(self, repository: SnapshotRepository, query: str, sequence: int) -> int | None:
         batches = (batch for batch in range(self.committed) if self.planned[batch] >= sequence)
         return next(batches, None)
 
-    def oldest(self, library: Library) -> int | None:
+    def oldest(self, repository: SnapshotRepository) -> int | None:
         return self.planned[0] if self.planned else None
 
     # --- what happens ---
@@ -147,7 +147,7 @@ class Story:
         elif what == 2:
             self.offer()
         elif what == 3:
-            self.act(self.desk.look)
+            self.act(self.service.check)
         else:
             self.batch()
 
@@ -159,17 +159,17 @@ class Story:
 
     def offer(self) -> None:
         """Be the operator: take down what has ended, give what has not."""
-        told = {report.id: report for report in self.desk.report().messages}
-        self.ends.update((name, report) for name, report in told.items() if report.state in ENDS)
+        reported = {report.id: report for report in self.service.report().messages}
+        self.ends.update((name, report) for name, report in reported.items() if report.state in ENDS)
         open_ones = tuple(order for name, order in self.orders.items() if name not in self.ends)
-        self.desk.give(ControlOrders(open_ones, tuple(self.ends)))
+        self.service.give(ControlOrders(open_ones, tuple(self.ends)))
 
     def batch(self, may_die: bool = True) -> None:
         """Plan a batch, unless one is begun, and commit it."""
-        if self.act(self.desk.look, may_die) is None:
+        if self.act(self.service.check, may_die) is None:
             return
         if len(self.planned) == self.committed:
-            position = self.act(self.desk.position, may_die)
+            position = self.act(self.service.position, may_die)
             if position is None:
                 return
             self.planned.append(position)
@@ -178,14 +178,14 @@ class Story:
             return
         batch, position = self.committed, self.planned[self.committed]
         self.committed += 1
-        self.desk.committed("main", batch, position)
+        self.service.committed("main", batch, position)
 
     def settle(self) -> list[str]:
         """Let everything come to its end; return what is wrong."""
         for _ in range(4):
             self.offer()
             self.batch(may_die=False)
-            self.act(self.desk.look, may_die=False)
+            self.act(self.service.check, may_die=False)
         self.offer()
         wrong = [f"{name} has not ended" for name in self.orders if name not in self.ends]
         log = opened(self.buckets, self.clock)
@@ -201,7 +201,7 @@ class Story:
                 wrong.append(f"{name} says batch {end.queries['main'].batch}, and it was {first}")
             if end.state is MessageState.DONE and is_drivers and end.sequence not in self.carried:
                 wrong.append(f"{name} was not carried out")
-        wrong += [f"{name}: {words}" for name in self.hanging() for words in self.wrong_with(name, log)]
+        wrong += [f"{name}: {message}" for name in self.hanging() for message in self.wrong_with(name, log)]
         if any(self.carried.count(sequence) > 1 + self.kills for sequence in set(self.carried)):
             wrong.append("something was carried out again without a need")
         return wrong

@@ -32,7 +32,7 @@ from .conftest import ACCESS, SECRET, StartDriver
 # --- by a driver and a pod ---
 
 
-def told(driver: DriverProcess) -> dict[int, dict[str, int]]:
+def reported(driver: DriverProcess) -> dict[int, dict[str, int]]:
     """Return what ``remembering.py`` said of each batch."""
     # The last line may be half written.
     lines = [line.partition(" ")[2] for line in driver.output.split("\n")[:-1] if line.startswith("told ")]
@@ -74,12 +74,12 @@ def test_what_a_pod_exports_is_what_another_application_begins_with(
     report = again.report()
     assert report is not None
     assert [query.state_partitions for query in report.queries] == [3]
-    assert told(again)[1] == {str(key): 4 * (batch + 1) + 8 for key in range(5)}
-    before = max(told(again))
+    assert reported(again)[1] == {str(key): 4 * (batch + 1) + 8 for key in range(5)}
+    before = max(reported(again))
     again.kill()
     again.start()
     again.await_batch(before + 2)
-    wrong = {n: c for n, c in told(again).items() if c != {str(key): 4 * (batch + n + 2) for key in range(5)}}
+    wrong = {n: c for n, c in reported(again).items() if c != {str(key): 4 * (batch + n + 2) for key in range(5)}}
     assert wrong == {}
 
 
@@ -118,7 +118,7 @@ class Sum(StatefulProcessor):
         pass
 
 
-class SumAnew(Sum):
+class OtherSum(Sum):
     kind = "STRING"
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
@@ -182,7 +182,7 @@ def test_inputs_of_kafka_are_neither_lost_nor_repeated(spark: SparkSession, brok
     assert seen["2"] == -2
 
     def anew() -> DataFrame:
-        return sums(spark, broker, offsets, SumAnew(), initial_state(spark, export=export))
+        return sums(spark, broker, offsets, OtherSum(), initial_state(spark, export=export))
 
     batches = -(-(BEFORE + BETWEEN - sum(at for at in seen.values() if at >= 0)) // 60)
     outputs = Bench(spark, {}, anew, "update").run(tmp_path / "new", batches - 1)

@@ -6,7 +6,7 @@ import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
 from tidegate.api.stream_snapshot import StreamSnapshot
-from tidegate.snapshots.metrics import SnapshotFigures
+from tidegate.snapshots.metrics import SnapshotMetrics
 from tidegate_testing.snapshot_observations import ready_snapshot
 
 APP = ("shop", "orders")
@@ -25,29 +25,29 @@ def shown(registry: CollectorRegistry) -> str:
 
 def test_exports_are_counted_by_result_until_the_last_snapshot_goes() -> None:
     registry = CollectorRegistry()
-    figures, snapshot = SnapshotFigures(registry), ready_snapshot()
-    figures.show(msgspec.structs.replace(snapshot), snapshot)
+    metrics, snapshot = SnapshotMetrics(registry), ready_snapshot()
+    metrics.show(msgspec.structs.replace(snapshot), snapshot)
     for complete in (True, True, False):
-        figures.count_exported(APP, complete)
+        metrics.count_exported(APP, complete)
     text = shown(registry)
     assert 'tidegate_snapshots_exported_total{app="orders",namespace="shop",result="complete"} 2.0' in text
     assert 'tidegate_snapshots_exported_total{app="orders",namespace="shop",result="failed"} 1.0' in text
-    figures.forget(snapshot.key)
+    metrics.forget(snapshot.key)
     assert "tidegate_snapshots_exported_total{" not in shown(registry)
 
 
 def test_what_pods_took_is_told_until_the_last_snapshot_goes() -> None:
     registry = CollectorRegistry()
-    figures, snapshot = SnapshotFigures(registry), ready_snapshot()
-    figures.show(msgspec.structs.replace(snapshot), snapshot)
-    figures.count_taken_by_pod(APP, 40.0, copied=512, shared=1536)
+    metrics, snapshot = SnapshotMetrics(registry), ready_snapshot()
+    metrics.show(msgspec.structs.replace(snapshot), snapshot)
+    metrics.count_taken_by_pod(APP, 40.0, copied=512, shared=1536)
     text = shown(registry)
     of_app = '{app="orders",namespace="shop"}'
     assert f"tidegate_snapshot_pod_seconds_count{of_app} 1.0" in text
     assert f"tidegate_snapshot_pod_seconds_sum{of_app} 40.0" in text
     assert f"tidegate_snapshot_pod_copied_bytes_total{of_app} 512.0" in text
     assert f"tidegate_snapshot_pod_shared_bytes_total{of_app} 1536.0" in text
-    figures.forget(snapshot.key)
+    metrics.forget(snapshot.key)
     assert "tidegate_snapshot_pod_seconds_count{" not in shown(registry)
     assert "tidegate_snapshot_pod_copied_bytes_total{" not in shown(registry)
     assert "tidegate_snapshot_pod_shared_bytes_total{" not in shown(registry)
@@ -55,11 +55,11 @@ def test_what_pods_took_is_told_until_the_last_snapshot_goes() -> None:
 
 def test_the_size_of_the_newest_is_told_whatever_is_larger() -> None:
     registry, of_app = CollectorRegistry(), '{app="orders",namespace="shop"}'
-    figures, first, second = SnapshotFigures(registry), complete("first", 1, 4096), complete("second", 2, 1024)
+    metrics, first, second = SnapshotMetrics(registry), complete("first", 1, 4096), complete("second", 2, 1024)
     for each in (second, first):
-        figures.show(each, each)
+        metrics.show(each, each)
     assert f"tidegate_snapshots_newest_bytes{of_app} 1024.0" in shown(registry)
-    figures.forget(second.key)
+    metrics.forget(second.key)
     assert f"tidegate_snapshots_newest_bytes{of_app} 4096.0" in shown(registry)
-    figures.forget(first.key)
+    metrics.forget(first.key)
     assert "tidegate_snapshots_newest_bytes{" not in shown(registry)

@@ -33,7 +33,7 @@ from tidegate_testing.upgrades import (
     C,
     edited,
     launch_of,
-    made_unusable,
+    made_invalid,
     new_app,
     of_earlier_operator,
     old_app,
@@ -66,7 +66,7 @@ def stands_still(plan: do.Plan) -> bool:
 
 @pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED])
 def test_a_pod_that_is_lost_after_the_time_of_the_gate_undoes_nothing(phase: UpgradePhase) -> None:
-    bad = made_unusable(of_earlier_operator(new_app(phase, epoch=2)))
+    bad = made_invalid(of_earlier_operator(new_app(phase, epoch=2)))
     plan = decide(observe(bad), NOW + DAYS)
     assert record(plan).phase is phase
     assert stands_still(plan)
@@ -74,7 +74,7 @@ def test_a_pod_that_is_lost_after_the_time_of_the_gate_undoes_nothing(phase: Upg
 
 
 def test_an_application_that_was_suspended_meanwhile_goes_back_by_nobodys_word_either() -> None:
-    bad = made_unusable(at_gate())
+    bad = made_invalid(at_gate())
     suspended = msgspec.structs.replace(bad, spec=msgspec.structs.replace(bad.spec, suspend=True))
     known = written(observe(suspended), NOW + DAYS)
     resumed = msgspec.structs.replace(known, spec=bad.spec)
@@ -96,11 +96,11 @@ def test_where_the_record_began_anew_the_time_counts_from_the_beginning_of_the_u
     app = with_status(at_gate(start_time=LONG_AGO, **{k: v for k, v in fields.items() if k == "reason"}), epoch=epoch)
     assert app.status.upgrade is not None
     upgrade = msgspec.structs.replace(app.status.upgrade, **fields)
-    assert stands_still(decide(observe(made_unusable(with_status(app, upgrade=upgrade))), NOW))
+    assert stands_still(decide(observe(made_invalid(with_status(app, upgrade=upgrade))), NOW))
 
 
 def test_a_long_copy_before_the_launch_takes_nothing_of_the_time_of_the_gate() -> None:
-    plan = decide(observe(made_unusable(at_gate(start_time=LONG_AGO))), NOW)
+    plan = decide(observe(made_invalid(at_gate(start_time=LONG_AGO))), NOW)
     assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.ROLLING_BACK, spec_hash(old_app()))
 
 
@@ -113,7 +113,7 @@ def test_input_after_a_pause_is_in_the_record_because_its_time_begins_anew() -> 
 @pytest.mark.parametrize("phase", [UpgradePhase.STOPPING, UpgradePhase.GATE, UpgradePhase.FAILED])
 @pytest.mark.parametrize("spec", [{}, {"rollback_policy": RollbackPolicy.NEVER}])
 def test_a_fixed_spec_or_a_rollback_by_hand_ends_the_standstill(phase: UpgradePhase, spec: dict[str, Any]) -> None:
-    bad = observe(made_unusable(at_gate(phase=phase, epoch=2), **spec))
+    bad = observe(made_invalid(at_gate(phase=phase, epoch=2), **spec))
     assert stands_still(decide(bad, NOW + DAYS))
     known = written(bad, NOW + DAYS)
     wished = msgspec.structs.replace(known.spec.upgrade, rollback_to=PIN)
@@ -124,19 +124,19 @@ def test_a_fixed_spec_or_a_rollback_by_hand_ends_the_standstill(phase: UpgradePh
     assert (version_launched(plan), config.lineage, config.start_from.snapshot) == (spec_hash(old_app()), 2, PIN)
     # At the gate the recorded version's own time is over.
     for image in (C,) if phase is UpgradePhase.GATE else (B, C):
-        mended = edited(known, {IMAGE: image})
-        assert version_launched(decide(observe(mended), NOW + DAYS)) == spec_hash(mended)
+        fixed = edited(known, {IMAGE: image})
+        assert version_launched(decide(observe(fixed), NOW + DAYS)) == spec_hash(fixed)
 
 
 def test_an_earlier_versions_finish_is_not_taken_for_that_of_the_one_that_was_launched() -> None:
     new = with_status(at_gate(), last_exit=LastExit(reason="Completed", completion_time=LONG_AGO))
-    assert record(decide(observe(made_unusable(new)), NOW)).phase is UpgradePhase.ROLLING_BACK
+    assert record(decide(observe(made_invalid(new)), NOW)).phase is UpgradePhase.ROLLING_BACK
 
 
 def test_an_evicted_pod_is_removed_and_nothing_is_promised_to_follow() -> None:
     new = at_gate()
     lost = running_driver(new, running=False, phase="Failed", reason="Evicted", disruption="TerminationByKubelet")
-    plan = decide(observe(made_unusable(new), driver=lost), NOW + DAYS)
+    plan = decide(observe(made_invalid(new), driver=lost), NOW + DAYS)
     assert (record(plan).phase, acts(plan, do.DeleteDriver)) == (UpgradePhase.GATE, True)
     assert "has ended and is deleted; nothing follows yet. No driver pod can be built" in plan.message
     assert "spec.driver.podTemplate" in plan.message
@@ -148,7 +148,7 @@ def test_a_process_that_ran_is_not_taken_back_because_it_is_started_again_slowly
     new = at_gate(idle_start_time=LONG_AGO)
     end = ended_with(Reason.STOPPED, 143)
     driver = running_driver(new, running=False, restarts=1, ended=end, waiting=waiting("ErrImagePull"))
-    plan = decide(observe(made_unusable(new) if edit else new, driver=driver), NOW + seconds)
+    plan = decide(observe(made_invalid(new) if edit else new, driver=driver), NOW + seconds)
     assert (record(plan).phase, acts(plan, do.DeleteDriver)) == (UpgradePhase.GATE, False)
 
 
@@ -160,7 +160,7 @@ def test_a_version_whose_pod_was_refused_has_certainly_committed_nothing(
     mode = UpgradeMode.SNAPSHOT if pin else UpgradeMode.LAST_STATE
     app = at_gate(rollback_snapshot=pin, mode=mode)
     refusal = Refusal("orders-driver", spec_hash(app), 2, Reason.LAUNCH_REFUSED, "quota", NOW, 1)
-    plan = decide(observe(made_unusable(app, mode=mode), memory=ProcessState(refusal=refusal)), NOW + seconds)
+    plan = decide(observe(made_invalid(app, mode=mode), memory=ProcessState(refusal=refusal)), NOW + seconds)
     assert (record(plan).phase, version_launched(plan)) == (UpgradePhase.ROLLING_BACK, spec_hash(old_app()))
     assert launch_of(plan).lineage == (2 if pin else 1)
 
@@ -169,7 +169,7 @@ def test_a_version_whose_pod_was_refused_has_certainly_committed_nothing(
 def test_a_pod_that_is_there_is_left_alone_although_no_process_of_it_began(seconds: float) -> None:
     app = at_gate()
     driver = running_driver(app, running=False, phase="Pending", waiting=waiting("ImagePullBackOff"))
-    plan = decide(observe(made_unusable(app), driver=driver), NOW + seconds)
+    plan = decide(observe(made_invalid(app), driver=driver), NOW + seconds)
     assert (record(plan).phase, acts(plan, do.DeleteDriver)) == (UpgradePhase.GATE, False)
     assert stands_still(plan)
 
@@ -187,5 +187,5 @@ def test_any_other_refusal_tells_nothing_of_what_it_committed(refusal: dict[str,
     app = with_status(at_gate(rollback_snapshot=None, mode=UpgradeMode.LAST_STATE), epoch=epoch)
     known = Refusal("orders-driver", spec_hash(app), epoch, Reason.LAUNCH_REFUSED, "quota", NOW, 1)
     memory = ProcessState(refusal=dataclasses.replace(known, **refusal))
-    plan = decide(observe(made_unusable(app, mode=UpgradeMode.LAST_STATE), memory=memory), NOW)
+    plan = decide(observe(made_invalid(app, mode=UpgradeMode.LAST_STATE), memory=memory), NOW)
     assert (record(plan).phase, verdict_of(plan)[2]) == (UpgradePhase.GATE, "InvalidSpec")

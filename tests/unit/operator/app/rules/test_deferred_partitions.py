@@ -63,8 +63,8 @@ def stops(plan: Plan) -> bool:
 
 
 def said(plan: Plan) -> str:
-    told = [action for action in plan.actions if isinstance(action, PublishEvent)]
-    (message,) = [event.message for event in told if event.reason == KEPT]
+    reported = [action for action in plan.actions if isinstance(action, PublishEvent)]
+    (message,) = [event.message for event in reported if event.reason == KEPT]
     return message
 
 
@@ -211,7 +211,7 @@ def test_a_copy_that_is_gone_before_it_told_refuses_the_upgrade() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "words"),
+    ("numbers", "message"),
     [
         ((8,), "keeps its 4 partitions until the running version is stable; then it is repartitioned to 8"),
         ((8, 3), "keeps its 4 partitions until the running version is stable; then it is repartitioned to 3"),
@@ -221,17 +221,19 @@ def test_a_copy_that_is_gone_before_it_told_refuses_the_upgrade() -> None:
     ],
 )
 @pytest.mark.parametrize("under_a_test", [True, False])
-def test_what_is_said_is_about_the_newest_edit_alone(numbers: tuple[int, ...], words: str, under_a_test: bool) -> None:
+def test_what_is_said_is_about_the_newest_edit_alone(
+    numbers: tuple[int, ...], message: str, under_a_test: bool
+) -> None:
     running = at_gate() if under_a_test else first()
     app, change = running, {IMAGE: B} if under_a_test else {}
     for number in numbers:
         app = asking(app, {**change, PARTITIONS: number})
         o = observe(app, **runs(running, 1))
         plan, app = decide(o, NOW), written(o)
-    assert (words in said(plan)) if words else (KEPT not in events(plan))
+    assert (message in said(plan)) if message else (KEPT not in events(plan))
     condition = app.status.condition("Ready")
     assert condition is not None
-    assert ("partitions" in condition.message) == bool(words)
+    assert ("partitions" in condition.message) == bool(message)
 
 
 def test_an_edit_that_is_known_is_not_told_again() -> None:

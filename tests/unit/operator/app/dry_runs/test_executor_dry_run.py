@@ -21,35 +21,35 @@ class World:
         if answer is not None:
             self.api.refusing[PODS] = answer
         client: Any = self.api
-        self.trials = ExecutorDryRun(client, lambda: self.now)
+        self.pod_dry_run = ExecutorDryRun(client, lambda: self.now)
 
-    async def look(self, **of_driver: Any) -> str:
-        return await self.trials.look(observe(APP, driver=driver_of(APP, **of_driver)))
+    async def check(self, **of_driver: Any) -> str:
+        return await self.pod_dry_run.check(observe(APP, driver=driver_of(APP, **of_driver)))
 
 
 @pytest.mark.parametrize("answer", [Forbidden("violates PodSecurity"), Invalid("violates PodSecurity")])
 async def test_a_refusal_is_told_in_the_servers_words(answer: Failure) -> None:
-    assert await World(answer).look() == "violates PodSecurity"
+    assert await World(answer).check() == "violates PodSecurity"
 
 
 @pytest.mark.parametrize("answer", [None, Unavailable("no answer")])
 async def test_where_it_holds_nothing_against_them_or_does_not_answer_nothing_is_told(answer: Failure | None) -> None:
-    assert await World(answer).look() == ""
+    assert await World(answer).check() == ""
 
 
 async def test_it_is_asked_once_a_minute_for_each_driver() -> None:
     world = World(Forbidden("violates PodSecurity"))
     for _ in range(3):
-        await world.look()
+        await world.check()
     assert len(world.api.tried) == 1
-    await world.look(uid="another")
+    await world.check(uid="another")
     world.now += LASTS
     del world.api.refusing[PODS]
-    assert await world.look() == ""
+    assert await world.check() == ""
     assert len(world.api.tried) == 3
 
 
 async def test_it_is_not_asked_about_executors_of_a_version_that_is_not_the_specs() -> None:
     world = World(Forbidden("violates PodSecurity"))
-    assert await world.look(spec_hash="another") == ""
+    assert await world.check(spec_hash="another") == ""
     assert world.api.tried == []
