@@ -198,14 +198,14 @@ def reported(driver: DriverProcess) -> dict[int, dict[str, int]]:
 @pytest.fixture(scope="module")
 def again(start_shared: StartDriver, object_store: ObjectStore) -> tuple[DriverProcess, DriverProcess]:
     """A driver, and the next one, which found what a pod left that was lost; both have stopped."""
-    old = start_shared("app", "telling.py")
+    old = start_shared("app", "reporting.py")
     old.await_batch(2)
     old.terminate()
     old.exit_code()
     place, order = old.config.storage, to_json(Repartition(8, "up-1", 1, 2))
     for key, body in (("repartitions/2.json", order), ("lineages/2/main/offsets/0", "v1")):
         object_store.client.put_object(Bucket=place.bucket, Key=place.key(key), Body=body.encode())
-    new = start_shared("app", "telling.py", epoch=3)
+    new = start_shared("app", "reporting.py", epoch=3)
     new.await_batch(old.termination.batches["main"] + 2)
 
     def nothing_left() -> bool:
@@ -240,7 +240,7 @@ def test_an_application_goes_on_in_the_lineage_that_the_pod_made(
     assert message.repartition is not None
     assert (message.repartition.lineage, message.repartition.queries["main"].rows) == (2, 5)
     assert object_store.keys(place.bucket, place.key("lineages", "1") + "/") == before
-    new = start_shared("app", "telling.py", epoch=5, lineage=2, state_partitions=8)
+    new = start_shared("app", "reporting.py", epoch=5, lineage=2, state_partitions=8)
     new.await_batch(last + 4)
     new.terminate()
     new.exit_code()

@@ -37,7 +37,7 @@ def below(store: ObjectStore, place: Storage, *parts: str) -> list[str]:
 
 
 def reported(driver: DriverProcess) -> dict[int, dict[str, int]]:
-    """Return what ``telling.py`` said of each batch."""
+    """Return what ``reporting.py`` said of each batch."""
     # The last line may be half written.
     lines = [line.partition(" ")[2] for line in driver.output.split("\n")[:-1] if line.startswith("told ")]
     return dict(map(json.loads, lines))
@@ -161,12 +161,12 @@ def test_a_rollback_goes_on_exactly_where_the_old_version_ended(rollback: Rollba
 def test_a_rollback_completes_the_pin_that_the_new_version_had_no_time_for(
     start_driver: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:
-    old = start_driver("app", "telling.py", epoch=1)
+    old = start_driver("app", "reporting.py", epoch=1)
     old.await_batch(2)
     last = stopped_after(old)["main"]
     new = start_driver("app", "raising.py", epoch=2, pin=Pin(PIN, "v1"))
     new.exit_code()
-    back = take_back(start_driver, place, script="telling.py")
+    back = take_back(start_driver, place, script="reporting.py")
     back.await_batch(last + 1)
     assert min(reported(back)) == last + 1
     assert f"snapshots/{PIN}/manifest.json" in below(object_store, place, "snapshots")
@@ -175,7 +175,7 @@ def test_a_rollback_completes_the_pin_that_the_new_version_had_no_time_for(
 def test_an_upgrade_without_state_starts_nothing(
     start_process: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:
-    driver = start_process("app", "telling.py", epoch=2, pin=Pin(PIN))
+    driver = start_process("app", "reporting.py", epoch=2, pin=Pin(PIN))
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     assert driver.termination.reason is Reason.STATE_MISSING
     assert below(object_store, place, "upgrades") == []

@@ -96,7 +96,7 @@ def test_a_query_has_one_name_in_the_report_and_in_its_snapshots(start_driver: S
 def test_a_snapshot_of_a_running_query_is_where_another_application_goes_on(
     start_driver: StartDriver, object_store: ObjectStore, tmp_path: Path
 ) -> None:
-    origin = start_driver("origin", "telling.py")
+    origin = start_driver("origin", "reporting.py")
     origin.await_batch(3)
     take(origin, "a")
     report = await_state(origin, "a", SnapshotState.READY)
@@ -110,7 +110,7 @@ def test_a_snapshot_of_a_running_query_is_where_another_application_goes_on(
     )
 
     start_from = StartFrom(place, "a", holder="fork-uid-of-variant")
-    fork = start_driver("variant", "telling.py", start_from=start_from, state_partitions=3)
+    fork = start_driver("variant", "reporting.py", start_from=start_from, state_partitions=3)
     fork.await_batch(batch + 2)
     assert min(reported(fork)) == batch + 1
     assert {number: counts for number, counts in reported(fork).items() if counts != right(number)} == {}
@@ -177,7 +177,7 @@ def test_a_driver_that_is_killed_while_it_takes_a_snapshot_is_followed_by_one_th
         return request.method == "PUT" and request.key.endswith("manifest.json")
 
     behind = replace(place, endpoint=front.endpoint)
-    driver = start_driver("app", "telling.py", storage=behind)
+    driver = start_driver("app", "reporting.py", storage=behind)
     driver.await_batch(2)
     front.add(Rule(is_manifest, refuse=True))
     take(driver, "a")
@@ -211,7 +211,7 @@ def test_snapshots_become_ready_though_spark_keeps_two_batches_and_cleans_up_all
 
 
 def test_orders_that_cannot_be_meant_are_refused_and_those_before_the_start_wait(start_process: StartDriver) -> None:
-    driver = start_process("early", "telling.py", secret="wrong")
+    driver = start_process("early", "reporting.py", secret="wrong")
     wait_for("the agent", driver.report, 180, 0.1)
     assert order(driver, SnapshotOrders(take=(SnapshotOrder("No/Id"),)))[0] == 400
     assert driver.command("POST", SNAPSHOT_COMMAND, {"take": [{}]})[0] == 400
@@ -226,7 +226,7 @@ def test_a_lineage_that_cannot_begin_with_its_snapshot_does_not_begin(
     start_process: StartDriver, place: Storage, object_store: ObjectStore
 ) -> None:
     start_from = StartFrom(replace(place, uri=place.uri + "-origin"), "never", holder="fork-uid-of-app")
-    driver = start_process("app", "telling.py", start_from=start_from)
+    driver = start_process("app", "reporting.py", start_from=start_from)
     assert driver.exit_code() == EXIT_OK, driver.output[-3000:]
     ended = driver.termination
     assert ended.reason is Reason.SNAPSHOT_UNUSABLE
