@@ -332,6 +332,10 @@ def schedule_invalid(why: str) -> str:
 # --- offsets that are not in use ---
 
 _OFFSETS = "spec.upgrade.startingOffsets"
+OFFSETS_AFTER_TEST = (
+    f"{_OFFSETS} takes effect with the next version once the one under test is stable. To use it before, revert the "
+    "spec; once that is rolled back, set its lineage to status.lineage and change spec.restartNonce."
+)
 OFFSETS_OF_NEXT = (
     f"{_OFFSETS} takes effect with the next version that is launched after a stable one: to have it done, change "
     "spec.restartNonce."

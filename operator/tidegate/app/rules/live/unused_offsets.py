@@ -9,7 +9,7 @@ from tidegate.api.streaming_app import Condition, UpgradeMode, UpgradeOffsets, U
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.present_condition import present_condition
-from tidegate.app.rules.upgrade.record import UNDER_WAY
+from tidegate.app.rules.upgrade.record import UNDER_TEST, UNDER_WAY
 from tidegate.app.rules.upgrade.repartition import wanted_repartition
 from tidegate.app.rules.upgrade.starting_offsets import are_older, offsets_asked, rolled_back_from, why_unreadable
 from tidegate_spark.contract.reasons import Reason
@@ -45,7 +45,9 @@ def _why_unused(o: Observation) -> str:
         (status.last_stable is None, messages.OFFSETS_NEED_STABLE),
         (repartitions or wanted_repartition(o) is not None, messages.OFFSETS_AFTER_REPARTITION),
     )
-    return next((message for is_so, message in why if is_so), why_unreadable(o) or messages.OFFSETS_OF_NEXT)
+    is_tested = upgrade is not None and upgrade.phase in UNDER_TEST and bool(upgrade.epoch)
+    of_next = messages.OFFSETS_AFTER_TEST if is_tested else messages.OFFSETS_OF_NEXT
+    return next((message for is_so, message in why if is_so), why_unreadable(o) or of_next)
 
 
 def _was_left_without(upgrade: UpgradeStatus | None, asked: UpgradeOffsets) -> bool:

@@ -42,7 +42,16 @@ def _names_present_state(o: Observation, asked: UpgradeOffsets) -> bool:
     status, upgrade = o.app.status, o.app.status.upgrade
     if asked.lineage == status.lineage:
         return True
-    return upgrade is not None and upgrade.reason == Reason.SUPERSEDED and asked.lineage == rolled_back_from(upgrade)
+    if upgrade is None:
+        return False
+    if upgrade.reason == Reason.SUPERSEDED and asked.lineage == rolled_back_from(upgrade):
+        return True
+    # The version that followed that rollback has a record of its own by now: until its launch, the rollback's is known
+    # by where it started. With offsets it was no such rollback, and they would be used twice.
+    began = status.start_from
+    if upgrade.epoch or not upgrade.starting_offsets or began is None or began.offsets:
+        return False
+    return (began.lineage, began.undone_lineage) == (status.lineage, asked.lineage)
 
 
 def rolled_back_from(upgrade: UpgradeStatus) -> int:

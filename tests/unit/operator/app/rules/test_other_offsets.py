@@ -289,6 +289,27 @@ def test_a_version_that_was_rolled_back_for_newer_offsets_is_followed_by_them() 
     upgrade = record(decide(observe(launched, **seen), NOW + 2))
     assert upgrade.rollback_snapshot is not None
     assert (upgrade.lineage, upgrade.rollback_snapshot.lineage, upgrade.starting_offsets) == (3, 2, OFFSETS)
+    # Nor are they forgotten while the driver stops, and they are in the launch.
+    begun = written(observe(launched, **seen), NOW + 2)
+    for later in (3, 4):
+        begun = written(observe(begun, **seen), NOW + later)
+    config = launch_of(decide(observe(begun), NOW + 5))
+    assert config.start_from is not None
+    assert (config.lineage, config.start_from.lineage, config.start_from.offsets) == (3, 2, COMPACT)
+
+
+def test_unreadable_offsets_at_a_gate_refuse_the_version_that_follows_until_they_are_corrected() -> None:
+    first = known(under_test())
+    undone = written(observe(edited(first, {IMAGE: C, **order(offsets=UNREADABLE)}), **runs(first)))
+    app = written(observe(undone), NOW + 1)
+    seen = runs_now(edited(app, {IMAGE: A}))
+    for later in (2, 3, 4):
+        app = written(observe(app, **seen), NOW + later)
+        assert app.status.upgrade is not None
+        assert (app.status.upgrade.phase, app.status.upgrade.reason) == (UpgradePhase.REFUSED, "InvalidSpec")
+    corrected = edited(app, {IMAGE: C, **order()})
+    upgrade = record(decide(observe(corrected, **seen), NOW + 5))
+    assert (upgrade.phase, upgrade.starting_offsets, upgrade.lineage) == (UpgradePhase.STOPPING, OFFSETS, 3)
 
 
 # --- offsets that say nothing ---
