@@ -176,6 +176,8 @@ class Queries(QueryHooks):
                 query = self._start(writer._spark.conf, functools.partial(call, **options))
         except BaseException:
             self._settle(entry.name, before)
+            if before is None and not wanted.named:
+                self.forget_unnamed(entry.name)
             raise
         self._settle(entry.name, dataclasses.replace(entry, query=query))
         self.on_start(entry.name)

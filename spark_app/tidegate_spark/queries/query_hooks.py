@@ -36,6 +36,8 @@ class QueryHooks:
     Raises UndecidedError if nothing tells which query it is, NewerStorageError if only a newer Tidegate can tell,
     DamagedNotesError if what is noted cannot be read, and FaultError if the storage has one.
     """
+    forget_unnamed: Callable[[str], None] = lambda name: None
+    """Called with the name of a query that has no name of its own, when its first start has failed."""
     before_files: Callable[[str, Sink], None] | None = None
     """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nobody looks.
 

@@ -233,8 +233,8 @@ def notes_not_reached(error: Exception) -> str:
 def unnamed_unknown(name: str, site: str) -> str:
     return (
         f"Query {name!r}, started at {site}, has no name, and the text of the script does not show that it starts no "
-        "other query without one: the query is refused if its checkpointLocation ever changes. Name it: "
-        f".queryName({name!r}) continues its state."
+        "other query without one: the query may be refused if its checkpointLocation changes, or is given or removed. "
+        f"Name it: .queryName({name!r}) continues its state."
     )
 
 

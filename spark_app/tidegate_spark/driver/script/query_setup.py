@@ -56,7 +56,8 @@ class QuerySetup:
         queries.before_input = SourceCleaning(config, connect, is_there, notice).before_query
         of_version = notice if rehearses else VersionNotices(config, connect, notice).tell
         as_fault = functools.partial(launch_state.as_fault, config)
-        queries.name_unnamed = UnnamedQueries(config.lineage, connect, as_fault=as_fault, notice=of_version).name
+        unnamed = UnnamedQueries(config.lineage, connect, as_fault=as_fault, notice=of_version)
+        queries.name_unnamed, queries.forget_unnamed = unnamed.name, unnamed.forget
         queries.before_state = StateGuard(self.environment.work_directory, of_version).refusal_of
         if file_sinks.may_know_other_batches(config, FIRST_LINEAGE):
             queries.before_files = functools.partial(self._take_files_back, session)

@@ -45,6 +45,9 @@ class Known:
     """Those without a name that this process has started: what they are called -> digest of the location."""
     supposed: str = ""
     """The one of them that was taken for the only one."""
+    settled: frozenset[str] = frozenset()
+    """Those of ``noted`` that were started twice with the location, or are new: state from before locations were noted
+    is of the first unnamed query until then, as it was."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ def _bare(known: Known) -> Named:
     name = owned[0]
     if len(owned) > 1:
         raise UndecidedError(messages.neither_of(owned))
-    if known.noted.get(name) and not known.is_only(name):
+    if known.noted.get(name) and name in known.settled and not known.is_only(name):
         raise UndecidedError(messages.neither_of(owned))
     return Named(name, supposed=True)
 
@@ -156,7 +159,8 @@ def _only_one(owned: list[str], known: Known) -> Named:
     if len(owned) > 1 or known.started & known.noted.keys():
         raise UndecidedError(messages.another_location(owned))
     name = owned[0]
-    # State from before locations were noted is of the first unnamed query, as it was then.
-    if name in known.noted and not known.is_only(name):
+    # State from before locations were noted is of the first unnamed query, as it was then: a script that has another
+    # location at each start would be refused at its second one otherwise.
+    if name in known.settled and not known.is_only(name):
         raise UndecidedError(messages.another_location(owned))
     return Named(name, supposed=True)

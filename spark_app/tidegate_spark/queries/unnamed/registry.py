@@ -75,6 +75,9 @@ class UnnamedQueries:
             FaultError: the storage does not answer as it should.
         """
         with self._lock:
+            again = next((name for name, of in self._started.items() if of == digest_of(location)), None)
+            if again is not None:  # nothing is asked of the storage: Spark has its own patience with that
+                return again
             first = not self._started
             for _ in range(_TRIES):
                 name = self._try(site, location, others)
@@ -85,6 +88,13 @@ class UnnamedQueries:
         if first:
             self._beside(functools.partial(self._tell_unknown, site, name))
         return name
+
+    def forget(self, name: str) -> None:
+        """Take back that a query counts as started, because its start failed."""
+        with self._lock:
+            self._started.pop(name, None)
+            if self._supposed == name:
+                self._supposed = ""
 
     def _try(self, site: str, location: str, others: frozenset[str]) -> str | None:
         """Name a query; return None if another process noted something meanwhile."""
@@ -99,6 +109,7 @@ class UnnamedQueries:
             functools.partial(self._is_only, site),
             self._started,
             self._supposed,
+            frozenset(notes.queries).union(self._started),
         )
         try:
             named = name_for(location, known)
@@ -124,9 +135,11 @@ class UnnamedQueries:
         moves = {
             name: move
             for name, move in notes.moves.items()
-            if name != named.name and move.location != digest and noted.get(name) != move.location
+            if name != named.name
+            and move.location != digest
+            and (noted.get(name) != move.location or name not in notes.queries)
         }
-        settled = {name: of for name, of in noted.items() if name in notes.queries or name in notes.moves}
+        settled = {name: of for name, of in noted.items() if name in notes.queries}
         if noted.get(named.name) == digest or not named.supposed:
             return LocationNotes({**settled, named.name: digest}, moves)
         move = Move(digest, self._newest(objects, named.name))

@@ -168,8 +168,8 @@ def _only_call(
     """Return where a function is called, None if it is not only called, and only there."""
     named = [node for node in nodes if function.name in _names(node)]
     defined = [node for node in nodes if isinstance(node, _FUNCTIONS) and node.name == function.name]
-    if len(named) != 1 or len(defined) != 1 or function.decorator_list:
-        return None
+    if len(named) != 1 or len(defined) != 1 or function.decorator_list or isinstance(parents[function], ast.ClassDef):
+        return None  # what calls a method, and how often, its name alone does not show
     call = parents.get(named[0])
     return call if isinstance(call, ast.Call) and call.func is named[0] else None
 
@@ -187,7 +187,7 @@ def is_only(site: str, name: str) -> bool:
     try:
         text = Path(program).read_text(encoding="utf-8")
         return starts_one(text, name) and not any(map(_makes_writers, _other_files(program, text)))
-    except (OSError, ValueError, SyntaxError, ImportError):
+    except Exception:  # whatever a file, a parser or somebody's import hook raises: it is not known then
         return False
 
 

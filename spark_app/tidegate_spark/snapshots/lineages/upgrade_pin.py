@@ -95,7 +95,10 @@ def locations_now(repository: SnapshotRepository, lineage: int, batches: Mapping
         DamagedNotesError, NewerStorageError: what is noted cannot be read.
         Exception: as the client does.
     """
-    return location_notes.read(repository, lineage)[0].in_force(lambda query: batches.get(query, -1))
+    notes = location_notes.read(repository, lineage)[0]
+    in_force = notes.in_force(lambda query: batches.get(query, -1))
+    # What only moved is state from before locations were noted, and is to be that after a rollback, too.
+    return {name: digest for name, digest in in_force.items() if name in notes.queries}
 
 
 def is_noted(repository: SnapshotRepository, name: str) -> bool:

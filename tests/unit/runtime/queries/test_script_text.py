@@ -41,6 +41,11 @@ NOT_SHOWN = {
     "a decorated function": f"@twice\ndef go(place):\n    {ONE}\ngo(1)",
     "a lambda": "go = lambda: rows.writeStream.start()",
     "a class": f"class Job:\n    def go(self):\n        {ONE}",
+    "a class whose method has the name of another call": (
+        f"class Job(Thread):\n    def run(self):\n        {ONE}\n"
+        "subprocess.run(['kinit'])\nfor table in tables:\n    Job(table).start()"
+    ),
+    "a class whose method is called once": f"class Job:\n    def go(self):\n        {ONE}\nJob().go()",
     "a thread of the function itself": f"def go():\n    {ONE}\nThread(target=go).start()",
     "a thread beside a writer of its own": "writer = rows.writeStream\nwriter.start()\nThread(target=other).start()",
     "a writer that is given away": f"{ONE}\nhelper.run(rows.writeStream)",

@@ -140,6 +140,47 @@ def test_a_query_from_before_locations_were_noted_continues_whatever_the_script_
     assert world.notes == {"main": digest_of(ORDERS)}
 
 
+def test_a_query_from_before_whose_location_is_another_one_at_each_start_goes_on_also_after_a_rollback() -> None:
+    world = World()
+    world.commit("main")
+    places = [f"file:///tmp/checkpoint-{number}" for number in range(6)]
+    assert [world.start(place, only=False) for place in places[:3]] == [["main"]] * 3
+    pin = upgrade_pin.order_of(world.scene.repository(), "up-1", 1, "", LAYOUT)
+    world.start(places[3], only=False)
+    world.scene.take("up-1", exact=pin.exact, alone=True)
+    world.begin_lineage("up-1")
+    assert [world.start(place, only=False) for place in places[3:]] == [["main"]] * 3
+    assert world.start(NO_LOCATION, only=False) == ["main"]
+
+
+def test_a_query_from_before_locations_were_noted_is_known_by_one_that_it_had_twice() -> None:
+    world = World()
+    world.commit("main")
+    assert [world.start(ORDERS, only=False) for _ in range(2)] == [["main"]] * 2
+    with pytest.raises(UndecidedError, match="'main' was not started"):
+        world.start(REFUNDS, ORDERS, only=False)
+    assert world.start(ORDERS, REFUNDS) == ["main", name_of(REFUNDS)]
+
+
+def test_a_start_that_failed_may_be_tried_again_with_another_location() -> None:
+    for before in (False, True):
+        world = World()
+        if before:
+            world.commit("main")
+        unnamed = UnnamedQueries(1, world.scene.repository, lambda site, name: False)
+        assert unnamed.name("main.py:1", ORDERS, frozenset()) == "main"
+        unnamed.forget("main")
+        assert unnamed.name("main.py:1", REFUNDS, frozenset()) == "main"
+
+
+def test_a_query_that_the_process_started_already_asks_the_storage_for_nothing() -> None:
+    world = World()
+    unnamed = UnnamedQueries(1, world.scene.repository, lambda site, name: True)
+    unnamed.name("main.py:1", ORDERS, frozenset())
+    world.note(b"damaged")
+    assert unnamed.name("main.py:1", ORDERS, frozenset({"main"})) == "main"
+
+
 def test_a_second_query_is_refused_where_nothing_says_whose_the_state_was_and_nothing_is_noted() -> None:
     world = World()
     world.commit("main")
