@@ -49,8 +49,8 @@ def main(arguments: Sequence[str]) -> int:
     files = {path.name: path.read_text() for path in SCRIPTS.glob("*.py")}
     bucket = f"recovery-{int(time.time())}"
     with live_cluster(options.cluster, bucket=bucket, namespace="bench", files=files, say=say) as live:
-        trials = _all(live, options.pod_dry_run, VICTIMS[options.victim])
-    parameters = {"trials": options.pod_dry_run, "victim": options.victim, "samples": samples(trials)}
+        trials = _all(live, options.trials, VICTIMS[options.victim])
+    parameters = {"trials": options.trials, "victim": options.victim, "samples": samples(trials)}
     print_report("recovery", results(trials), parameters)
     return 0
 

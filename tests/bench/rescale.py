@@ -63,11 +63,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--without-cluster", action="store_true", help="leave the executors out")
     options = parser.parse_args(arguments)
     with LocalApps() as apps:
-        trials = Divisions(apps, options.keys, options.cores).pod_dry_run(options.pod_dry_run)
+        trials = Divisions(apps, options.keys, options.cores).trials(options.trials)
     found = results(trials)
     samples: dict[str, Any] = {"repartitions": [vars(trial) for trial in trials]}
     if not options.without_cluster:
-        of_executors = starts(options.cluster, options.pod_dry_run)
+        of_executors = starts(options.cluster, options.trials)
         found |= of_executors.results
         samples |= of_executors.samples
     print_report("rescale", found, {**vars(options), "samples": samples})
@@ -104,7 +104,7 @@ class Divisions:
         self._session: Any = None
         self._start_spark()
 
-    def pod_dry_run(self, number: int) -> list[Trial]:
+    def trials(self, number: int) -> list[Trial]:
         """Make so many trials of each way, after one of each that does not count."""
         for way in WAYS:
             self._trial(way)

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     with LocalApps() as apps:
         run = Run(apps, options.state_mib * 2**20 // KEY_BYTES)
         run.build()
-        trials = run.pod_dry_run(options.pod_dry_run)
+        trials = run.trials(options.trials)
         windows = run.windows(options.windows, options.batches, min(options.batch_keys, run.keys), options.pause)
     parameters = {
         **vars(options),
@@ -188,7 +188,7 @@ class Run:
 
     # --- trials ---
 
-    def pod_dry_run(self, number: int) -> list[Trial]:
+    def trials(self, number: int) -> list[Trial]:
         """Make so many trials, after one snapshot that does not count."""
         self.take()
         made = self._manifest()

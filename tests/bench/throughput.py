@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         files = Path(folder) / "input"
         write_input(files, options.rows, options.batches + 1)
         streams = {way: stack.enter_context(Stream(files, settings_of(way))) for way in WAYS}
-        trials = run_trials(streams, options.pod_dry_run)
+        trials = run_trials(streams, options.trials)
     samples = [{"way": each.way, "rows_per_second": round(each.rows_per_second)} for each in trials]
     print_report("throughput", results(trials), {**vars(options), "samples": samples})
     return 0

@@ -51,8 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     files = {path.name: path.read_text() for path in SCRIPTS.glob("*.py")}
     bucket = f"upgrade-{int(time.time())}"
     with live_cluster(options.cluster, bucket=bucket, namespace="bench", files=files, say=say) as live:
-        trials = _all(live, options.pod_dry_run)
-    print_report("upgrade", results(trials), {"trials": options.pod_dry_run, "samples": samples(trials)})
+        trials = _all(live, options.trials)
+    print_report("upgrade", results(trials), {"trials": options.trials, "samples": samples(trials)})
     return 0
 
 

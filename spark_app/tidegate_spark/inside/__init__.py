@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 __all__ = ("InspectionError", "operators", "sources", "state", "windows")
 
 
+_FORMER = {"LookError": "InspectionError"}
+"""Former names of what is here: a notebook that catches one of them goes on."""
+
+
 def __getattr__(name: str) -> Any:
+    name = _FORMER.get(name, name)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = "tidegate_spark.inspect.errors" if name == "InspectionError" else "tidegate_spark.inspect.checkpoints"

@@ -28,7 +28,7 @@ NOW = 1000.0
 
 
 @pytest.fixture
-def repository() -> Iterator[Callable[[], SnapshotRepository]]:
+def objects() -> Iterator[Callable[[], SnapshotRepository]]:
     """Return what gives each actor a client of its own."""
     with LocalSite() as site:
         s3.up(site)

@@ -61,7 +61,8 @@ def _size(text: str) -> int:
 def _has_run(app: StreamingApp) -> bool:
     stable = app.status.last_stable
     known = (app.status.applied_spec_hash, stable.spec_hash if stable is not None else "")
-    # Nobody knows with what an application ran whose status is lost. Who adopts says that there is something to go on
-    # with.
+    # Nobody knows with what an application ran whose status is lost, also where it has got an epoch since because no
+    # pod could be made: a launch has a hash. Who adopts says that there is something to go on with.
     adopts = app.spec.start_from is not None and app.spec.start_from.adopt
-    return spec_hash(app) in known or may_be_lost(app) or (adopts and not app.status.epoch)
+    forgotten = bool(app.status.epoch) and not app.status.applied_spec_hash
+    return spec_hash(app) in known or may_be_lost(app) or forgotten or (adopts and not app.status.epoch)

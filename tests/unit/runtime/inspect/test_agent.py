@@ -14,6 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from devcluster.control import free_port
+from tidegate_spark import inside
 from tidegate_spark.contract.protocol import Storage
 from tidegate_spark.driver.agent.agent import Agent
 from tidegate_spark.inside.__main__ import TOKEN_VARIABLE, main, parser, path_of
@@ -180,3 +181,7 @@ def test_the_program_prints_the_answer_or_the_reason(
     monkeypatch.delenv(TOKEN_VARIABLE)
     assert main([*agent, "--token-file", "/nowhere", "sources"]) == 1
     assert TOKEN_VARIABLE in capsys.readouterr().err
+
+
+def test_a_notebook_that_catches_the_former_name_of_the_error_goes_on() -> None:
+    assert inside.LookError is InspectionError

@@ -68,3 +68,10 @@ def test_one_that_lost_its_status_while_no_pod_could_be_made_is_known_for_it_whe
     plan = decide(observe(msgspec.structs.replace(lost, spec=spec_with(FROM_SNAPSHOT)), origin=origin), NOW)
     assert (plan.rule, status_of(plan).epoch) == ("launch", 2)
     assert (acts(plan, CreateDriver), acts(plan, RemoveFinalizer)) == (True, False)
+
+
+def test_a_large_version_that_ran_is_launched_again_although_its_status_was_lost_while_no_pod_could_be_made() -> None:
+    lost = written(observe(app_with({**LARGE, **UNUSABLE}, name="variant", uid="u-9")))
+    assert lost.status.epoch == 1
+    plan = decide(observe(msgspec.structs.replace(lost, spec=spec_with(LARGE))), NOW)
+    assert (plan.rule, acts(plan, CreateDriver)) == ("launch", True)
