@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tidegate_testing.waiting import wait_for
 from tidegate_testing.world import World
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "quick-start.md"
@@ -100,6 +101,8 @@ def test_the_quick_start_works_as_it_is_written(world: World, page: dict[str, st
     assert re.search(r"tidegate.dev/counts +Running +True +1/1 ", run), run
     assert change.count("streamingapp.tidegate.dev/counts condition met") == len(["stable", "upgraded"]), change
     assert 'streamsnapshot.tidegate.dev "first" deleted' in delete, delete
-    assert not world.kubectl.list("sapp,snap,pods", NAMESPACE)
+    assert not world.kubectl.list("sapp,snap", NAMESPACE)
+    # The last pod is deleted in the background, as the command's end does not wait for it.
+    wait_for("the end of the pods", lambda: not world.kubectl.list("pods", NAMESPACE), timeout=300)
     left = world.s3.list_objects_v2(Bucket=world.bucket, Prefix=f"apps/{NAMESPACE}/counts/").get("Contents", [])
     assert [found["Key"] for found in left] == []
