@@ -24,6 +24,7 @@ from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrd
 from tidegate_spark.process.faults import faults
 from tidegate_spark.process.faults.lost_records import KAFKA_DATA_LOSS, SAYS
 from tidegate_testing import spark_jars
+from tidegate_testing.driver_process import DriverProcess
 from tidegate_testing.waiting import wait_for
 
 from .conftest import StartDriver, run_pod
@@ -110,10 +111,9 @@ def test_a_driver_whose_topic_lost_what_it_reads_next_names_topic_partition_and_
     assert (ended.failures, ended.committed) == ((), 0), "no failure of the application's, and nothing was skipped"
 
 
-def test_another_application_continues_with_the_state_of_one_whose_topic_was_created_again(
-    start_driver: StartDriver, broker: str, topic: str, tmp_path: Path
-) -> None:
-    arguments = (broker, topic, "told")
+def without_its_topic(start_driver: StartDriver, arguments: tuple[str, str, str]) -> DriverProcess:
+    """Return an application's second driver, which ended because its topic was created again after batch 0."""
+    broker, topic, _ = arguments
     first = start_driver("reading", "reading_topic.py", args=arguments)
     first.await_batch(0)
     first.terminate()
@@ -122,6 +122,14 @@ def test_another_application_continues_with_the_state_of_one_whose_topic_was_cre
     second = start_driver("reading", "reading_topic.py", args=arguments, epoch=2)
     assert second.exit_code() == EXIT_APPLICATION, second.output[-3000:]
     assert second.termination.reason is Reason.SOURCE_DATA_LOST
+    return second
+
+
+def test_another_application_continues_with_the_state_of_one_whose_topic_was_created_again(
+    start_driver: StartDriver, broker: str, topic: str, tmp_path: Path
+) -> None:
+    arguments = (broker, topic, "told")
+    second = without_its_topic(start_driver, arguments)
     assert f"topic '{topic}', {ENDS}." in second.termination.message
 
     # Of what failed, a pod takes the snapshot: the batch that can never be done is left out.
@@ -147,14 +155,7 @@ def test_the_application_itself_continues_with_other_offsets_and_can_be_rolled_b
     start_driver: StartDriver, broker: str, topic: str
 ) -> None:
     arguments = (broker, topic, "told")
-    first = start_driver("reading", "reading_topic.py", args=arguments)
-    first.await_batch(0)
-    first.terminate()
-    first.exit_code()
-    create_again(broker, topic)
-    second = start_driver("reading", "reading_topic.py", args=arguments, epoch=2)
-    assert second.exit_code() == EXIT_APPLICATION, second.output[-3000:]
-    assert second.termination.reason is Reason.SOURCE_DATA_LOST
+    second = without_its_topic(start_driver, arguments)
 
     # The batch that can never be done is left out, and its number comes again.
     back = StartFrom(second.config.storage, "pin", holder="rollback-pin", lineage=1)

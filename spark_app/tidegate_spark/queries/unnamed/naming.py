@@ -92,7 +92,7 @@ def _word_of(plain: str) -> str:
 
 
 def name_for(location: str, known: Known) -> Named:
-    """Return what an unnamed query is called.
+    """Return what an unnamed query is called of whose location this process has started none.
 
     Args:
         location: that the script gave it, empty if it gave none.
@@ -102,9 +102,6 @@ def name_for(location: str, known: Known) -> Named:
         UndecidedError: it may be one query or another.
     """
     digest = digest_of(location)
-    again = next((name for name, of in known.unnamed.items() if of == digest), None)
-    if again is not None:
-        return Named(again)  # in this process the script's start() says whether it may be started again
     bare = next((name for name, of in known.unnamed.items() if not of), None)
     if bare is not None:
         raise UndecidedError(messages.beside_one_without(bare))

@@ -76,7 +76,7 @@ class UnnamedQueries:
         """
         with self._lock:
             again = next((name for name, of in self._started.items() if of == digest_of(location)), None)
-            if again is not None:  # nothing is asked of the storage: Spark has its own patience with that
+            if again is not None:  # start() says whether it may be; the storage, which may fail, is asked for nothing
                 return again
             first = not self._started
             for _ in range(_TRIES):
@@ -129,7 +129,7 @@ class UnnamedQueries:
         self, notes: LocationNotes, noted: dict[str, str], named: Named, digest: str, objects: AppObjects
     ) -> LocationNotes:
         """Return the notes with a query that is about to start."""
-        if named.name in self._started or (noted.get(named.name) == digest and named.name not in notes.moves):
+        if noted.get(named.name) == digest and named.name not in notes.moves:
             return notes
         # A location is noted once: whoever else was to move there did not come to it.
         moves = {
