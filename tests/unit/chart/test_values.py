@@ -110,6 +110,13 @@ def in_an_explained_group(lines: list[str], number: int, indent: str) -> bool:
     return False
 
 
+def test_every_alert_can_be_left_out() -> None:
+    rules = yaml.safe_load((CHART / "files" / "monitoring" / "alerts.yaml").read_text())
+    alerts = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
+    left_out = SCHEMA["properties"]["monitoring"]["properties"]["rules"]["properties"]["disabled"]
+    assert left_out["items"]["enum"] == alerts
+
+
 def test_what_the_deployment_sets_the_operator_reads() -> None:
     template = (CHART / "templates" / "deployment.yaml").read_text()
     variables = set(re.findall(r"name: (TIDEGATE_\w+)", template))
