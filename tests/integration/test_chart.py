@@ -248,7 +248,9 @@ def test_an_install_without_objects_of_the_cluster_has_none(helm: Helm, kubectl:
 
 
 @pytest.mark.parametrize("path", sorted((CHART.parents[1] / "crds").glob("*.yaml")), ids=lambda path: path.name)
-def test_the_rendered_crd_is_the_source_with_labels_and_the_keep_annotation(helm: Helm, path: Path) -> None:
+def test_the_rendered_crd_is_the_source_with_labels_and_is_kept_by_whatever_tool_applied_it(
+    helm: Helm, path: Path
+) -> None:
     source = plain_yaml.load(path.read_text())
     crds = [o for o in helm.render(CHART, RELEASE, NAMESPACE) if o["kind"] == "CustomResourceDefinition"]
     (rendered,) = (crd for crd in crds if crd["metadata"]["name"] == source["metadata"]["name"])
@@ -256,7 +258,16 @@ def test_the_rendered_crd_is_the_source_with_labels_and_the_keep_annotation(helm
     assert rendered["metadata"]["annotations"] == {
         **source["metadata"].get("annotations", {}),
         "helm.sh/resource-policy": "keep",
+        "argocd.argoproj.io/sync-options": "Prune=false",
+        "kustomize.toolkit.fluxcd.io/prune": "disabled",
     }
+
+
+def test_crds_that_are_not_to_be_kept_say_so_to_no_tool(helm: Helm) -> None:
+    rendered = helm.render(CHART, RELEASE, NAMESPACE, {"crds": {"keep": False}})
+    crds = [o["metadata"] for o in rendered if o["kind"] == "CustomResourceDefinition"]
+    assert len(crds) == 3
+    assert {name for crd in crds for name in crd.get("annotations", {})} == {"tidegate.dev/change-classes"}
 
 
 def test_an_upgrade_of_the_release_upgrades_the_crd_and_an_uninstall_keeps_it(
