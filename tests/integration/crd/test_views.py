@@ -10,6 +10,7 @@ from tidegate_testing.waiting import wait_for
 
 STATUS = {
     "phase": "Running",
+    "observedGeneration": 1,
     "epoch": 2,
     "batch": 318,
     "inputRowsPerSecond": 212,
@@ -51,6 +52,12 @@ def test_kubectl_get_shows_what_a_person_looks_for(api_kubectl: Kubectl, namespa
     assert table[0].split() == columns
     cells = table[1].split()
     assert cells[:6] + cells[7:] == ["app", "Running", "True", "2/8", "318", "212", "2", "QueriesRun"]
+
+
+def test_what_nobody_has_seen_yet_is_ready_to_no_tool(api_kubectl: Kubectl, namespace: str) -> None:
+    create(api_kubectl, namespace, MINIMAL)
+    seen = api_kubectl.get("sapp", "app", namespace) or {}
+    assert (seen["metadata"]["generation"], seen["status"]) == (1, {"observedGeneration": -1})
 
 
 def test_writing_the_status_leaves_the_spec_alone(api_kubectl: Kubectl, namespace: str) -> None:

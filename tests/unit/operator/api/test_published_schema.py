@@ -86,6 +86,13 @@ def test_the_models_defaults_are_those_of_the_schema() -> None:
     assert filled["executor"] == {"instances": 1, "cores": 1, "resources": {}}
 
 
+@pytest.mark.parametrize("status", [STATUS, SNAPSHOT["status"], MESSAGE["status"]], ids=["app", "snapshot", "message"])
+def test_a_resource_that_nobody_has_seen_is_of_no_generation(status: dict[str, Any]) -> None:
+    """What has no generation and no conditions is ready to kstatus."""
+    assert status["default"] == {"observedGeneration": -1}
+    assert status["properties"]["observedGeneration"]["minimum"] == -1
+
+
 def test_no_executors_are_refused_with_what_stops_the_application() -> None:
     ((rule, message),) = rules_of("executor", "instances")
     assert rule == "self >= 1"

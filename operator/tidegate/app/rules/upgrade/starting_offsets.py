@@ -90,7 +90,7 @@ def ignored_offsets(app: StreamingApp) -> str:
     Without a status nobody knows whether they were used.
     """
     asked, status = app.spec.upgrade.starting_offsets, app.status
-    begins = not status.epoch or not status.observed_generation
+    begins = not status.epoch or status.observed_generation < 1
     return _digest(asked) if asked is not None and (begins or are_older(app)) else ""
 
 

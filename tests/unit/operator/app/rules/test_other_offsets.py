@@ -368,6 +368,12 @@ def test_so_is_what_it_has_when_the_status_was_lost_and_it_counts_once_it_was_se
     assert record(plan).starting_offsets == OFFSETS
 
 
+@pytest.mark.parametrize("generation", [0, -1], ids=["written by nobody", "the schema's default"])
+def test_so_is_what_it_has_before_the_operator_first_sees_the_resource(generation: int) -> None:
+    unseen = edited(with_status(old_app(), observed_generation=generation), {IMAGE: A, **order()})
+    assert written(observe(unseen, **runs(old_app()))).status.ignored_starting_offsets
+
+
 def test_without_a_stable_version_they_wait() -> None:
     app = with_status(asked(), last_stable=None)
     plan = decide(observe(app, **runs(old_app())), NOW)
