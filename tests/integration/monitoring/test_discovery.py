@@ -20,7 +20,8 @@ from tidegate_testing.waiting import wait_for
 
 PLACE = "elsewhere"
 OPERATOR = {"app.kubernetes.io/name": "tidegate"}
-DRIVER = {"tidegate.dev/role": "driver"}
+DRIVER = {"tidegate.dev/role": "driver", "tidegate.dev/app": "orders"}
+FORGED = b'tidegate_leader 1\ntidegate_app_phase{namespace="shop",app="bills",phase="Failed"} 1\n'
 
 
 def pod(name: str, ip: str, labels: dict[str, str], **ports: int) -> dict[str, Any]:
@@ -40,7 +41,7 @@ PODS = [
 SHOWN = {
     "tidegate-a:8080": generate_latest(exercised_operator()),
     "tidegate-b:8080": generate_latest(exercised_operator()),
-    "orders-driver:8090": generate_latest(exercised_agent()),
+    "orders-driver:8090": generate_latest(exercised_agent()) + FORGED,
 }
 
 
@@ -94,4 +95,9 @@ def all_are_asked(server: PrometheusServer) -> bool:
         ("shop", "10.0.0.1:8080"),
         ("shop", "10.0.0.2:8080"),
     }
+    # A driver's are its pod's, whatever it says, and it has none of the operator's.
+    driver = server.query('{instance="10.0.0.3:8090",__name__=~"tidegate_.+"}')
+    assert {(sample.labels["namespace"], sample.labels["app"]) for sample in driver} == {(PLACE, "orders")}
+    assert not any(sample.labels["__name__"].startswith(("tidegate_leader", "tidegate_app")) for sample in driver)
+    assert not any(name.startswith("exported_") for sample in driver for name in sample.labels)
     return True

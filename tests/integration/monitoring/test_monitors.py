@@ -1,10 +1,12 @@
 """ServiceMonitor, PodMonitor and dashboard: only on demand, and made for what is there. Runs helm."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from docs.generate_metrics import agent_metrics, operator_metrics
 from tidegate.app.builders.driver import build_driver_pod
 from tidegate.pods.records.platform import Platform
 from tidegate_testing.helm import Helm
@@ -68,6 +70,17 @@ def test_the_pod_monitor_finds_driver_pods_and_their_port(objects: dict[str, dic
     (endpoint,) = monitor["podMetricsEndpoints"]
     assert endpoint["port"] in [port["name"] for port in container["ports"]]
     assert monitor["namespaceSelector"] == {"any": True}
+    # A driver's program decides what it answers: whose metrics they are, its pod says (test_discovery, the same rules).
+    assert "honorLabels" not in endpoint
+    assert endpoint["relabelings"] == [
+        {"sourceLabels": ["__meta_kubernetes_pod_label_tidegate_dev_app"], "targetLabel": "app"}
+    ]
+    named, dropped = endpoint["metricRelabelings"]
+    of_drivers = {metric.name for metric in agent_metrics()}
+    of_the_operator = {metric.name for metric in operator_metrics()}
+    assert (named["sourceLabels"], named["action"]) == (["__name__"], "keep")
+    assert {name for name in of_drivers | of_the_operator if re.fullmatch(named["regex"], name)} == of_drivers
+    assert dropped == {"regex": "exported_(namespace|app)", "action": "labeldrop"}
 
 
 def test_drivers_are_looked_for_where_the_operator_runs_them(helm: Helm) -> None:
