@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,22 @@ def usage_of_tree(root: int) -> Usage:
         cpu += sum(int(f) for f in fields[11:15]) / TICKS_PER_SECOND
         rss += resident_pages * os.sysconf("SC_PAGE_SIZE") / 2**20
     return Usage(cpu, rss)
+
+
+def thread_seconds(root: int, beginnings: Sequence[str]) -> float:
+    """Return the CPU seconds of those threads of ``root`` and its descendants that live, whose names begin like this.
+
+    Threads that end meanwhile are left out. Of a name, Linux keeps 15 characters.
+    """
+    nanoseconds = 0
+    for pid in _tree(root):
+        for thread in (PROC / str(pid) / "task").glob("*"):
+            try:
+                if (thread / "comm").read_text().startswith(tuple(beginnings)):
+                    nanoseconds += int((thread / "schedstat").read_text().split()[0])
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    return nanoseconds / 1e9
 
 
 def _tree(root: int) -> list[int]:

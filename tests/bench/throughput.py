@@ -1,7 +1,7 @@
 """What it costs a stream that Spark's ports are closed: the same batches with ports open and closed, in turns.
 
 Each way is a Spark with two executors on this machine that send each other half of each batch; all are warm before any
-trial counts, and each rests while another one works. Starts processes.
+trial counts, and each rests while another one works. Starts processes, reads /proc.
 """
 
 import argparse
@@ -16,8 +16,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
+from tests.bench.intervals import median
+from tests.bench.process_tree import thread_seconds
 from tests.bench.report import print_report
 from tests.bench.reporting import say
 from tests.bench.turns import turns
@@ -33,14 +35,21 @@ CHOSEN: dict[str, dict[str, str]] = {
     SIGNED: {"spark.network.crypto.cipher": "AES/GCM/NoPadding"},
 }
 EXECUTORS, EXECUTOR_MIB = 2, 1024
+WARM = 4
+"""Trials of each way before any counts. Java compiles what enciphers for good only after some tens of megabytes; until
+then AES/CTR takes at least twice, AES/GCM more than ten times as long (docs/design/spark-ports.md)."""
+PORT_THREADS = "shuffle-", "rpc-"
+"""How the names of the threads begin that read and write Spark's ports, and so encipher and decipher."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One run over all files; ``batches`` are seconds and rows of each."""
+    """One run over all files; ``batches`` are seconds and rows of each but the first."""
 
     way: str
     batches: Sequence[tuple[float, int]]
+    port_ms: float = 0.0
+    """CPU time of the threads that serve the ports, of driver and executors, for a batch."""
 
     @property
     def rows_per_second(self) -> float:
@@ -54,13 +63,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rows", type=int, default=200_000, help="of a batch, 144 bytes each (default 200000)")
     parser.add_argument("--batches", type=int, default=10, help="of a trial (default 10)")
     parser.add_argument("--trials", type=int, default=7, help="of each way (default 7)")
+    parser.add_argument("--warm", type=int, default=WARM, help=f"trials of each way that do not count ({WARM})")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         files = Path(folder) / "input"
         write_input(files, options.rows, options.batches + 1)
         streams = {way: stack.enter_context(Stream(files, settings_of(way))) for way in WAYS}
-        trials = run_trials(streams, options.trials)
-    samples = [{"way": each.way, "rows_per_second": round(each.rows_per_second)} for each in trials]
+        trials = run_trials(streams, options.trials, options.warm)
+    samples = [
+        {"way": each.way, "rows_per_second": round(each.rows_per_second), "port_ms": round(each.port_ms, 1)}
+        for each in trials
+    ]
     print_report("throughput", results(trials), {**vars(options), "samples": samples})
     return 0
 
@@ -91,6 +104,14 @@ def write_input(folder: Path, rows: int, files: int) -> None:
     for number in range(files):
         lines = "\n".join(str(row) for row in range(number * rows, (number + 1) * rows))
         (folder / f"{number:04d}.csv").write_text(lines, encoding="utf-8")
+
+
+class Works(Protocol):
+    """What works the files off, and says what its ports have taken."""
+
+    def work_off(self) -> list[tuple[float, int]]: ...
+
+    def port_seconds(self) -> float: ...
 
 
 class Stream:
@@ -129,6 +150,10 @@ class Stream:
         self._process.stdin.flush()
         return [(float(seconds), int(rows)) for seconds, rows in self._read()["batches"]]
 
+    def port_seconds(self) -> float:
+        """Return the CPU time so far of the threads that serve Spark's ports."""
+        return thread_seconds(self._process.pid, PORT_THREADS)
+
     def _read(self) -> dict[str, list[tuple[float, int]]]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -138,15 +163,24 @@ class Stream:
         return answer
 
 
-def run_trials(streams: Mapping[str, Stream], number: int) -> list[Trial]:
-    """Make so many trials of each way, after one of each that does not count."""
-    for stream in streams.values():
-        stream.work_off()
+def run_trials(streams: Mapping[str, Works], number: int, warm: int) -> list[Trial]:
+    """Make so many trials of each way, after ``warm`` of each that do not count."""
     found: list[Trial] = []
-    for way in turns(WAYS, number):
-        found.append(Trial(way, streams[way].work_off()))
-        say(f"{way}: {found[-1].rows_per_second:,.0f} rows a second")
+    for place, way in enumerate(turns(WAYS, warm + number)):
+        made = run_trial(way, streams[way])
+        counts = place >= warm * len(WAYS)
+        found += [made] if counts else []
+        mark = "" if counts else " (warming up)"
+        say(f"{way}: {made.rows_per_second:,.0f} rows a second, {made.port_ms:.1f} ms for the ports{mark}")
     return found
+
+
+def run_trial(way: str, stream: Works) -> Trial:
+    """Have all files worked off once."""
+    before = stream.port_seconds()
+    batches = stream.work_off()
+    # The first batch, whose time is left out, went through the ports as well.
+    return Trial(way, batches, 1000 * (stream.port_seconds() - before) / (len(batches) + 1))
 
 
 def results(trials: Sequence[Trial]) -> dict[str, float]:
@@ -155,13 +189,17 @@ def results(trials: Sequence[Trial]) -> dict[str, float]:
     rates = {way: [trial.rows_per_second for trial in by_way[way]] for way in WAYS}
     seconds = {way: statistics.median(s for trial in by_way[way] for s, _ in trial.batches) for way in WAYS}
     return {
-        **{
-            f"throughput_ratio_{way}": statistics.median(
-                mine / theirs for mine, theirs in zip(rates[way], rates[OPEN], strict=True)
-            )
-            for way in (CLOSED, SIGNED)
-        },
+        **ratio_of(CLOSED, rates),
+        **ratio_of(SIGNED, rates),
         **{f"rows_per_second_{way}": statistics.median(rates[way]) for way in WAYS},
         **{f"batch_ms_{way}": 1000 * seconds[way] for way in WAYS},
         "batch_cost_ms": 1000 * (seconds[CLOSED] - seconds[OPEN]),
+        **{f"port_ms_{way}": statistics.median(trial.port_ms for trial in by_way[way]) for way in WAYS},
     }
+
+
+def ratio_of(way: str, rates: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Return the throughput of a way by that of the open one beside it, and how sure that is; pure."""
+    found = median([mine / theirs for mine, theirs in zip(rates[way], rates[OPEN], strict=True)])
+    name = f"throughput_ratio_{way}"
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}

@@ -30,7 +30,7 @@ CLOSED_PORTS: dict[str, str] = {
     "spark.network.crypto.enabled": "true",
     # Spark's own defaults of these two are for external shuffle services that are older: the key of the handshake is
     # not derived, and a peer could have the other one fall back to no encryption. The cipher stays Spark's, AES/CTR:
-    # AES/GCM costs a stream that shuffles much of its batches' time (docs/benchmarks.md).
+    # AES/GCM costs more for each message, and far more until Java has compiled it (docs/design/spark-ports.md).
     "spark.network.crypto.authEngineVersion": "2",
     "spark.network.crypto.saslFallback": "false",
 }
