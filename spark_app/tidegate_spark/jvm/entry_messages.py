@@ -24,6 +24,10 @@ STOPPED_BEFORE = (
 
 SPEC_DECIDES = "set it in spec.sparkConf, which beats the script and has another value, or Tidegate's default for it"
 STORAGE_IS_THE_SPECS = "the path to the application's own storage is the spec's alone (spec.storage)"
+ONE_CLASS_FOR_ALL_BUCKETS = (
+    "it would also be the class of the application's own storage; set it in spec.sparkConf, or read other stores by "
+    "another scheme than s3a"
+)
 MEMORY_IS_THE_SPECS = (
     "it has to be a size with which the heap (450m or more) and off-heap memory leave something of "
     "executor.resources.requests.memory, which is for all of an executor"

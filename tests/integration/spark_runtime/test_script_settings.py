@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_spark.contract.protocol import EXIT_OK
+from tidegate_spark.contract.protocol import EXIT_OK, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.process.spark import sparkconf
 from tidegate_testing.driver_process import DriverProcess, ObjectStore
@@ -85,6 +85,21 @@ def test_the_settings_of_a_scripts_builder_are_in_force_and_the_spec_beats_them(
     driver.await_batch(4)
     assert "a JVM was started" in driver.output
     assert found_by(driver)["serializer"] == "KryoSerializer"
+
+
+def test_an_executor_reaches_the_storage_whatever_the_script_says_of_s3a_before_and_after_its_query_starts(
+    start_driver: StartDriver, place: Storage
+) -> None:
+    driver = start_driver("app", "late_path.py", args=(place.hadoop_uri,))
+    driver.await_batch(3)
+    found = found_by(driver)
+    assert found == {"connected": True, "inputs": "http://127.0.0.1:1"}
+    report = driver.report()
+    assert report is not None
+    said = {each.message.partition(" ")[0]: each.message for each in report.notices if "is not used" in each.message}
+    own = f"fs.s3a.bucket.{place.bucket}"
+    assert said.keys() == {"fs.s3a.impl", f"{own}.acl.default"}
+    assert "set it in spec.sparkConf" in said["fs.s3a.impl"]
 
 
 def test_inputs_are_read_by_the_usual_recipes_from_the_store_that_each_is_in(

@@ -72,4 +72,6 @@ def _unused(key: str, value: str, config: DriverConfig) -> Unused | None:
     spec = sparkconf.settings_of_spec(config)
     if key in spec:
         return None if spec[key] == value else Unused(key, value, messages.SPEC_DECIDES, False)
+    if s3a_settings.is_another_implementation(key, value):
+        return Unused(key, value, messages.ONE_CLASS_FOR_ALL_BUCKETS, True)
     return Unused(key, value, messages.DRIVER_HEAP_IS_THE_SPECS, True) if key == DRIVER_HEAP else None

@@ -168,6 +168,8 @@ class SparkStart:
         """
         hadoop: Any = context._jsc.hadoopConfiguration()
         jvm: Any = context._jvm
+        for key, value in s3a_settings.rest_of_path(self._config.storage, hadoop.get).items():
+            hadoop.set(key, value)
         # Whatever is wrong with it, the first query says in its own words.
         with contextlib.suppress(Py4JError):
             jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI(self._config.storage.hadoop_uri), hadoop)
@@ -181,31 +183,32 @@ class SparkStart:
         if not hadoop.getPropsWithPrefix(s3a_settings.S3A).equals(self._path):
             self._hold(hadoop)
             self._path = hadoop.getPropsWithPrefix(s3a_settings.S3A)
-        of_session: Any = session._jsparkSession.sessionState().conf().settings().keySet()
-        if start in of_session.toString():
-            for key in [str(key) for key in of_session.toArray()]:
+        of_session: Any = session._jsparkSession.sessionState().conf().settings()
+        names = of_session.keySet().toString()
+        if start in names or s3a_settings.IMPLEMENTATION in names:
+            for key in [str(key) for key in of_session.keySet().toArray()]:
                 # Under Spark's name it is the context's, which is right: every session has all of these.
-                if key.startswith(start) and s3a_settings.is_of_own_path(key, self._config.storage):
+                if key.startswith(s3a_settings.S3A) and (why := self._why_not(key, str(of_session.get(key)))):
                     session.conf.unset(key)
-                    self._put_right(key)
+                    self._put_right(key, why)
 
     def _hold(self, hadoop: Any) -> None:
-        own = s3a_settings.own_start(self._config.storage).removeprefix(s3a_settings.S3A)
         was, now = dict(self._path), dict(hadoop.getPropsWithPrefix(s3a_settings.S3A))
         for name in sorted(was.keys() | now.keys()):
             key = f"{s3a_settings.S3A}{name}"
-            if was.get(name) == now.get(name):
-                continue
-            if s3a_settings.is_of_own_path(key, self._config.storage):
+            if was.get(name) != now.get(name) and (why := self._why_not(key, now.get(name, ""))):
                 # As it was, or not set at all.
                 hadoop.set(key, was[name]) if name in was else hadoop.unset(key)
-                self._put_right(key)
-            elif name in s3a_settings.PATH and f"{own}{name}" not in was:
-                # For all buckets: it holds for the others alone.
-                hadoop.set(f"{s3a_settings.S3A}{own}{name}", was.get(name, s3a_settings.PATH[name]))
+                self._put_right(key, why)
 
-    def _put_right(self, name: str) -> None:
-        message = messages.setting_ignored(name, "the script", messages.STORAGE_IS_THE_SPECS)
+    def _why_not(self, key: str, value: str) -> str:
+        """Return why a setting of S3A that the script made late cannot stay; empty: it can."""
+        if s3a_settings.is_of_own_path(key, self._config.storage):
+            return messages.STORAGE_IS_THE_SPECS
+        return messages.ONE_CLASS_FOR_ALL_BUCKETS if s3a_settings.is_another_implementation(key, value) else ""
+
+    def _put_right(self, name: str, why: str) -> None:
+        message = messages.setting_ignored(name, "the script", why)
         self._progress.notice(Reason.CONFIGURATION_IGNORED, message)
 
     @contextlib.contextmanager

@@ -5,7 +5,7 @@ S3A's settings for one bucket beat those for all buckets, so they are set for th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tidegate_spark.contract.protocol import Storage
 
@@ -73,8 +73,17 @@ PATH = {
 }
 """What could lead elsewhere, each with what S3A takes for it if nothing is said. The other settings of S3A only make it
 slower or faster (``tests/integration/spark_runtime/test_s3a_settings.py`` has all of them)."""
+IMPLEMENTATION, S3A_FILES = f"{S3A}impl", "org.apache.hadoop.fs.s3a.S3AFileSystem"
+"""The class of every ``s3a://…``, and Hadoop's own: a bucket cannot have another one, so a script's would be that of
+the application's own storage as well."""
 OF_THE_PATH = ("access.key", "secret.key", "session.token", "assumed.role.", "auth.profile.", "server-side-encryption")
 """What else starts so belongs to it: keys that other providers read, and former names. It has no value by itself."""
+
+FORMER = {
+    "encryption.algorithm": "server-side-encryption-algorithm",
+    "encryption.key": "server-side-encryption.key",
+}
+"""What an image may still call them: S3A takes these where nothing is said under the names of today."""
 
 
 def defaults(storage: Storage, has_secret: bool) -> dict[str, str]:
@@ -134,6 +143,31 @@ def own_key(storage: Storage, name: str) -> str:
 def own_start(storage: Storage) -> str:
     """Return what the settings for the application's own bucket start with, as S3A has them."""
     return f"{S3A}bucket.{storage.bucket}."
+
+
+def rest_of_path(storage: Storage, get: Callable[[str], str | None]) -> dict[str, str]:
+    """Return what is still to be said of the own bucket once Spark has started.
+
+    Then it holds for that bucket, whatever is said for all from then on: in Hadoop's configuration or a session's,
+    before a query starts or while it runs.
+
+    Args:
+        storage: the application's own.
+        get: a setting of S3A as Hadoop has it, with what the image says; None if nobody has named it.
+    """
+    own = own_start(storage)
+    rest = {}
+    for name, default in PATH.items():
+        if get(f"{own}{name}") is None:
+            former = FORMER.get(name)
+            places = (f"{own}{former}", f"{S3A}{name}", f"{S3A}{former}") if former else (f"{S3A}{name}",)
+            rest[f"{own}{name}"] = next((found for key in places if (found := get(key)) is not None), default)
+    return rest
+
+
+def is_another_implementation(key: str, value: str) -> bool:
+    """Return whether a setting, of Spark's or of a session, has another class than Hadoop's read all of S3."""
+    return key.removeprefix(HADOOP) == IMPLEMENTATION and value.strip() != S3A_FILES
 
 
 def is_of_own_path(key: str, storage: Storage) -> bool:

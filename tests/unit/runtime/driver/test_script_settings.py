@@ -227,3 +227,30 @@ def test_no_secret_is_kept_of_what_a_script_sets(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_as_nothing(tmp_path: Path, content: str) -> None:
     (tmp_path / last_script.NAME).write_text(content)
     assert last_script.read(str(tmp_path)) == Asked()
+
+
+OWN = "fs.s3a.bucket.bucket."
+
+
+def test_what_hadoop_has_at_the_start_is_said_of_the_own_bucket_so_that_nothing_said_later_for_all_reaches_it() -> None:
+    of_the_image = {"fs.s3a.proxy.host": "of-the-image", f"{OWN}endpoint": "http://s3:9000", "fs.s3a.endpoint": "other"}
+    rest = s3a_settings.rest_of_path(CONFIG.storage, of_the_image.get)
+    assert rest.keys() == {f"{OWN}{name}" for name in s3a_settings.PATH} - {f"{OWN}endpoint"}
+    assert rest[f"{OWN}proxy.host"] == "of-the-image"
+    assert rest[f"{OWN}acl.default"] == s3a_settings.PATH["acl.default"]
+
+
+@pytest.mark.parametrize("where", ["fs.s3a.", OWN])
+def test_encryption_under_its_former_names_is_kept_for_the_own_bucket(where: str) -> None:
+    image = {f"{where}server-side-encryption-algorithm": "SSE-KMS", f"{where}server-side-encryption.key": "arn"}
+    rest = s3a_settings.rest_of_path(CONFIG.storage, image.get)
+    assert (rest[f"{OWN}encryption.algorithm"], rest[f"{OWN}encryption.key"]) == ("SSE-KMS", "arn")
+
+
+def test_another_class_for_s3a_is_not_used_for_no_bucket_has_one_of_its_own() -> None:
+    usual = {f"{S3A}.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
+    assert judge(usual, CONFIG).unused == ()
+    (unused,) = judge({f"{S3A}.impl": "com.example.OtherFileSystem"}, CONFIG).unused
+    assert (unused.key, unused.shown) == (f"{S3A}.impl", "com.example.OtherFileSystem")
+    of_the_spec = dataclasses.replace(CONFIG, spark_conf={f"{S3A}.impl": "com.example.OtherFileSystem"})
+    assert judge({f"{S3A}.impl": "com.example.OtherFileSystem"}, of_the_spec).unused == ()
