@@ -38,6 +38,8 @@ class MemoryBroker:
     is_up: bool = True
     is_there: bool = True
     takes_replies: bool = True
+    replies_at_once: int = 0
+    """So many replies are taken of those that are given at a time, each once; 0: all."""
     password: str = "right"
     opened: int = 0
 
@@ -103,7 +105,14 @@ class MemoryChannel:
         self._broker.check(self._password)
         if not self._broker.takes_replies:
             raise ChannelError(Reason.CHANNEL_MISSING, "There is no such topic or queue for replies.")
-        self._broker.replies.extend(json.loads(reply.body) for reply in replies)
+        told, limit = self._broker.replies, self._broker.replies_at_once
+        if not limit:
+            told.extend(json.loads(reply.body) for reply in replies)
+            return
+        missing = [body for body in (json.loads(reply.body) for reply in replies) if body not in told]
+        told.extend(missing[:limit])
+        if len(missing) > limit:
+            raise ChannelError(Reason.CHANNEL_UNAVAILABLE, "The rest is not confirmed yet.", partial=True)
 
     def waiting(self) -> int:
         return len(self._broker.messages)

@@ -183,6 +183,8 @@ class Intake:
             channel.answer([self._broker.reply_of(ended) for ended in answers])
         except ChannelError as error:
             # Messages are taken in all the same: whoever sent them waits for what they do, first of all.
+            if error.partial:  # it works, if slowly: what is left is not made to wait longer each time
+                self._answer_pause = FIRST_PAUSE_SECONDS
             self._answer_at = self._clock() + self._answer_pause
             self._answer_pause = min(2 * self._answer_pause, LONGEST_PAUSE_SECONDS)
             self._report_answers(

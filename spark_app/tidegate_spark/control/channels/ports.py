@@ -15,10 +15,16 @@ LARGEST_EVENT = 128 * 1024
 class ChannelError(Exception):
     """A channel cannot be used now; it is tried again. The message is for a person."""
 
-    def __init__(self, reason: Reason, message: str) -> None:
-        """Say why, for a condition and for a person."""
+    def __init__(self, reason: Reason, message: str, *, partial: bool = False) -> None:
+        """Say why, for a condition and for a person.
+
+        Args:
+            reason: why.
+            message: the same for a person.
+            partial: whether some of what was to be done is done, and known to be: the next attempt goes on from there.
+        """
         super().__init__(message)
-        self.reason = reason
+        self.reason, self.partial = reason, partial
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class Channel(Protocol):
         """Take note that a delivery is in the log for good: the broker need not keep it for this application."""
 
     def answer(self, replies: Sequence[Reply]) -> None:
-        """Tell what came of messages; when it returns the broker has them."""
+        """Tell what came of messages; when it returns the broker has them. After an error the same are given again."""
 
     def waiting(self) -> int:
         """Return how many messages wait in the broker, -1 if that is not known. Returns at once."""

@@ -129,7 +129,13 @@ class RabbitChannel:
 
     def answer(self, replies: Sequence[Reply]) -> None:
         """Put replies into the reply queue."""
-        place = f"queue {self._settings.reply_queue!r}"
+        before = self._replies.confirmed
+        try:
+            self._publish(replies, f"queue {self._settings.reply_queue!r}")
+        except ChannelError as error:
+            raise ChannelError(error.reason, str(error), partial=self._replies.confirmed > before) from error
+
+    def _publish(self, replies: Sequence[Reply], place: str) -> None:
         with self._faults(place):
             try:
                 self._replies.publish(replies, CONFIRM_SECONDS)

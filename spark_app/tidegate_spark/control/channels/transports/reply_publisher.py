@@ -58,6 +58,8 @@ class ReplyPublisher:
         """Given, and not known to be published."""
         self._known: set[Reply] = set()
         """Published, of those that the last :meth:`publish` was about."""
+        self.confirmed = 0
+        """So many were published in all."""
         self._thread: threading.Thread | None = None
 
     def publish(self, replies: Sequence[Reply], seconds: float) -> None:
@@ -104,6 +106,7 @@ class ReplyPublisher:
         if error is not None:
             raise error
         self._known.add(reply)
+        self.confirmed += 1
 
     def _run(self) -> None:
         outlet: Outlet | None = None

@@ -290,6 +290,39 @@ def test_a_connection_for_replies_on_which_no_channel_can_be_opened_is_given_up(
     assert [connection.is_open for connection in opened] == [False]
 
 
+class Limited:
+    """A connection and channel of pika that ends after so many messages."""
+
+    def __init__(self, most: int) -> None:
+        self._left, self.is_open = most, True
+
+    def channel(self) -> "Limited":
+        return self
+
+    def confirm_delivery(self) -> None: ...
+
+    def basic_publish(self, *message: Any, **properties: Any) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise exceptions.StreamLostError("gone")
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+def test_an_error_says_whether_the_broker_has_some_of_the_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = [0, 2, 0]
+    monkeypatch.setattr("pika.BlockingConnection", lambda reached: Limited(limits.pop(0)))
+    channel, replies = RabbitChannel(QUEUE, ChannelSecret()), [Reply(key, b"{}") for key in ("one", "two", "three")]
+    partial = []
+    for _ in range(3):
+        with pytest.raises(ChannelError, match="gone") as raised:
+            channel.answer(replies)
+        partial.append(raised.value.partial)
+    channel.close()
+    assert partial == [False, True, False]
+
+
 # --- which ---
 
 

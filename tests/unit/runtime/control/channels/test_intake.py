@@ -8,7 +8,7 @@ import pytest
 
 from tidegate_spark.contract.control_protocol import MessageReport, MessageState, QueryAcknowledgement
 from tidegate_spark.contract.reasons import Reason
-from tidegate_spark.control.channels.intake import Broker, Intake
+from tidegate_spark.control.channels.intake import FIRST_PAUSE_SECONDS, Broker, Intake
 from tidegate_spark.control.channels.pending_replies import Ended
 from tidegate_spark.control.channels.ports import ChannelError, Delivery, Reply
 from tidegate_spark.control.channels.replies import reply_of
@@ -60,6 +60,21 @@ class OnceChannel(MemoryChannel):
         return found
 
 
+class TickingChannel(MemoryChannel):
+    """Time goes on by as much as the first pause while it is read, and its reader stops after so many times."""
+
+    def __init__(self, scene: "Scene", times: int, stop: Callable[[], None]) -> None:
+        super().__init__(scene.broker, "right")
+        self._scene, self._left, self._stop = scene, times, stop
+
+    def receive(self, seconds: float) -> Delivery:
+        self._scene.clock.now += FIRST_PAUSE_SECONDS
+        self._left -= 1
+        if not self._left:
+            self._stop()
+        return super().receive(seconds)
+
+
 @dataclass
 class Scene:
     broker: MemoryBroker
@@ -68,11 +83,11 @@ class Scene:
     notices: list[tuple[str, str]] = field(default_factory=list)
     types: tuple[str, ...] = ()
 
-    def attend(self) -> Intake:
-        """Read until nothing more comes."""
+    def attend(self, times: int = 0) -> Intake:
+        """Read until nothing more comes, or so many times."""
 
         def make() -> MemoryChannel:
-            return OnceChannel(self.broker, intake.stop)
+            return TickingChannel(self, times, intake.stop) if times else OnceChannel(self.broker, intake.stop)
 
         def reported(ended: Ended) -> Reply:
             return reply_of(ended, "shop", "orders")
@@ -185,3 +200,10 @@ def test_messages_are_taken_also_while_nobody_takes_replies() -> None:
     scene.broker.takes_replies = True
     scene.attend()
     assert (len(scene.broker.replies), scene.service.ended) == (1, [])
+
+
+def test_replies_that_a_slow_broker_takes_one_by_one_do_not_wait_longer_each_time() -> None:
+    scene = Scene(MemoryBroker(QUEUE, replies_at_once=1))
+    scene.service.ended = [ended(sequence) for sequence in range(8)]
+    scene.attend(times=8)
+    assert (len(scene.broker.replies), scene.service.ended) == (8, [])
