@@ -139,7 +139,9 @@ def _snapshot(phase: SnapshotPhase) -> StreamSnapshot:
     return StreamSnapshot(
         metadata=Metadata(name="before-upgrade", namespace="shop", uid="uid"),
         spec=StreamSnapshotSpec(app_ref=LocalReference(name="orders")),
-        status=StreamSnapshotStatus(phase=phase, ready_time=datetime.datetime.fromtimestamp(1, datetime.UTC)),
+        status=StreamSnapshotStatus(
+            phase=phase, bytes=1024, ready_time=datetime.datetime.fromtimestamp(1, datetime.UTC)
+        ),
     )
 
 

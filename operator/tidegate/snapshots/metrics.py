@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot
 from tidegate.engine.app_names import AppNames
+from tidegate.snapshots.rules.status import size_of
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -47,12 +48,14 @@ class SnapshotMetrics:
         )
         self._newest_size = Gauge(
             "tidegate_snapshots_newest_bytes",
-            "Size of the newest StreamSnapshot that is there, whatever it shares with earlier ones.",
+            "Size of the newest StreamSnapshot that is there, whatever it shares with earlier ones; no value if its "
+            "status does not say it.",
             ("namespace", "app"),
             registry=registry,
         )
-        self._ready: dict[Key, dict[Key, tuple[float, int]]] = {}
-        """By application, when each was complete, and how large it is."""
+        self._ready: dict[Key, dict[Key, tuple[float, int | None]]] = {}
+        """By application, when each was complete, and how large it is, where its status says so."""
+        self._with_size: set[Key] = set()
         self._verified = Counter(
             "tidegate_snapshots_verified",
             "StreamSnapshots that were read back, by result: whole, damaged or unknown.",
@@ -113,7 +116,7 @@ class SnapshotMetrics:
             self._sizes[group] += 1
             self._number.labels(*group).set(self._sizes[group])
         if phase is SnapshotPhase.READY and after.status.ready_time is not None:
-            complete = (after.status.ready_time.timestamp(), after.status.bytes)
+            complete = (after.status.ready_time.timestamp(), size_of(after.status))
             self._ready.setdefault(after.app_key, {})[after.key] = complete
             self._show_newest(after.app_key)
         if phase is SnapshotPhase.FAILED and before.status.phase is not phase:
@@ -168,13 +171,18 @@ class SnapshotMetrics:
                 metric.remove(*group[:2])
 
     def _show_newest(self, app: Key) -> None:
+        size: int | None = None
         if self._ready[app]:
-            complete, size = max(self._ready[app].values())
+            complete, size = max(self._ready[app].values(), key=lambda known: known[0])
             self._newest.labels(*app).set(complete)
-            self._newest_size.labels(*app).set(size)
         else:
             del self._ready[app]
             self._newest.remove(*app)
+        if size is not None:
+            self._with_size.add(app)
+            self._newest_size.labels(*app).set(size)
+        elif app in self._with_size:
+            self._with_size.remove(app)
             self._newest_size.remove(*app)
 
     def _leave(self, key: Key) -> bool:

@@ -78,6 +78,11 @@ def human_size(size: int) -> str:
     return f"{value:.1f}{unit}" if unit and value < 10 else f"{value:.0f}{unit}"
 
 
+def size_of(status: StreamSnapshotStatus) -> int | None:
+    """Return the bytes of a complete snapshot, None if its status does not say: it was lost in part, or edited."""
+    return status.bytes if status.bytes or status.size == human_size(0) else None
+
+
 def _verified(o: SnapshotObservation, verdict: SnapshotVerdict, now: float) -> tuple[Condition, ...]:
     """Return the condition Verified; there is none until somebody asks."""
     return _said(o, VERIFIED, verdict.verification, now)

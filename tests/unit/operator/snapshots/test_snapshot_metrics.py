@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.snapshots.metrics import SnapshotMetrics
+from tidegate.snapshots.rules.status import human_size
 from tidegate_testing.snapshot_observations import ready_snapshot
 
 APP = ("shop", "orders")
@@ -15,7 +16,7 @@ APP = ("shop", "orders")
 def complete(name: str, minute: int, size: int) -> StreamSnapshot:
     of = ready_snapshot()
     time = datetime.datetime(2026, 3, 1, 12, minute, tzinfo=datetime.UTC)
-    status = msgspec.structs.replace(of.status, ready_time=time, bytes=size)
+    status = msgspec.structs.replace(of.status, ready_time=time, bytes=size, size=human_size(size))
     return msgspec.structs.replace(of, metadata=msgspec.structs.replace(of.metadata, name=name), status=status)
 
 
@@ -63,3 +64,29 @@ def test_the_size_of_the_newest_is_told_whatever_is_larger() -> None:
     assert f"tidegate_snapshots_newest_bytes{of_app} 4096.0" in shown(registry)
     metrics.forget(first.key)
     assert "tidegate_snapshots_newest_bytes{" not in shown(registry)
+
+
+def without_size(snapshot: StreamSnapshot, size: str = "") -> StreamSnapshot:
+    """Return it with a status that was lost in part, or edited."""
+    return msgspec.structs.replace(snapshot, status=msgspec.structs.replace(snapshot.status, bytes=0, size=size))
+
+
+def test_a_newest_one_whose_status_says_no_size_has_no_value_and_the_size_of_no_earlier_one() -> None:
+    registry, of_app = CollectorRegistry(), '{app="orders",namespace="shop"}'
+    metrics, first, second = SnapshotMetrics(registry), complete("first", 1, 4096), complete("second", 2, 1024)
+    for each in (first, without_size(second)):
+        metrics.show(each, each)
+    assert "tidegate_snapshots_newest_bytes{" not in shown(registry)
+    assert f"tidegate_snapshots_newest_timestamp_seconds{of_app}" in shown(registry)
+    metrics.show(second, second)
+    assert f"tidegate_snapshots_newest_bytes{of_app} 1024.0" in shown(registry)
+    metrics.show(second, without_size(second, second.status.size))
+    assert "tidegate_snapshots_newest_bytes{" not in shown(registry)
+    metrics.forget(second.key)
+    assert f"tidegate_snapshots_newest_bytes{of_app} 4096.0" in shown(registry)
+
+
+def test_an_empty_one_has_a_size_of_0() -> None:
+    registry, snapshot = CollectorRegistry(), complete("nightly", 1, 0)
+    SnapshotMetrics(registry).show(snapshot, snapshot)
+    assert 'tidegate_snapshots_newest_bytes{app="orders",namespace="shop"} 0.0' in shown(registry)
