@@ -10,10 +10,13 @@ import pytest
 
 from tests.scenario.happenings import choose_among, losses, people, places
 from tests.scenario.schedule import misfortune, run_course
+from tidegate.api import lost_status
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.rules.live import start_from
 from tidegate.app.rules.upgrade import adoption
 from tidegate.pods.builders import driver_config
 from tidegate_spark.contract.protocol import EXPECTS_NOTHING
+from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.mistakes import Course, planted
 
 SEEDS = range(40)
@@ -27,6 +30,7 @@ PLACES = misfortune(
         places.lose_origin,
         places.lose_beginning,
         places.lose_beginning,
+        places.lose_beginning_unread,
         places.name_other_store,
         places.name_other_store,
         places.name_own_store,
@@ -51,6 +55,14 @@ def without_asking_the_storage(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(start_from, "may_be_lost", lambda app: False)
 
 
+def with_a_report_for_a_decision(patch: pytest.MonkeyPatch) -> None:
+    def may_be_lost(app: StreamingApp) -> bool:
+        ready = app.status.condition("Ready")
+        return lost_status.may_be_lost(app) and (ready is None or ready.reason != Reason.INVALID_SPEC)
+
+    patch.setattr(start_from, "may_be_lost", may_be_lost)
+
+
 def without_expecting_state(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(driver_config, "_expects", lambda app, lineage: EXPECTS_NOTHING)
 
@@ -65,6 +77,7 @@ MISTAKES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
     take_out.__name__: (take_out, broken)
     for take_out, broken in (
         (without_asking_the_storage, "waits for the snapshot that it has long started from"),
+        (with_a_report_for_a_decision, "waits for the snapshot that it has long started from"),
         (without_expecting_state, "; it ran in"),
         (with_every_answer_believed, "and is to start from a snapshot"),
     )

@@ -14,9 +14,12 @@ def may_be_lost(app: StreamingApp) -> bool:
     """Return whether an application may have been launched although its status knows of no launch.
 
     The finalizer comes with the first launch. An earlier operator gave it as well to an application of which no pod
-    could be made, and the status says that: one that was lost does not, as it has an epoch by then.
+    could be made, and the status says that: one that was lost does not, as it has an epoch by then. It counts only
+    beside the condition Available: who reports a resource that cannot be decoded uses the same reason, and knows
+    nothing of launches.
     """
     if app.status.epoch or FINALIZER not in app.metadata.finalizers:
         return False
     ready = app.status.condition("Ready")
-    return ready is None or ready.reason not in _NEVER_LAUNCHED
+    decided = app.status.condition("Available") is not None
+    return ready is None or not decided or ready.reason not in _NEVER_LAUNCHED

@@ -75,6 +75,19 @@ def lose_beginning(w: World) -> str | None:
     return f"{lost}; {gone}" if gone else lost
 
 
+def lose_beginning_unread(w: World) -> str | None:
+    """A fork loses status and snapshot while nobody can decode it: what is said of that is all that it has then."""
+    app = w.app(FORK)
+    what = lose_beginning(w)
+    if app is None or what is None:
+        return None
+    generation = app["metadata"]["generation"]
+    ready = {"type": "Ready", "status": "False", "reason": "InvalidSpec", "message": "The resource is not readable."}
+    known = {**ready, "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": generation}
+    w.api.patch(f"{w.app_path(FORK)}/status", {"status": {"conditions": [known], "observedGeneration": generation}})
+    return f"{what}; it was not readable"
+
+
 def lose_status(w: World) -> str | None:
     """Somebody removes a status; with the store named as well that has the state, nothing would tell of it."""
     return None if any(_endpoint_of(app) for app in w.api.all(APPS)) else losses.lose_status(w)

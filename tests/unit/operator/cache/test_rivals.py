@@ -79,8 +79,17 @@ def test_an_application_whose_status_is_lost_has_its_place_also_while_its_driver
 
 def test_a_finalizer_says_nothing_of_a_place_where_no_pod_could_be_made_of_the_application() -> None:
     since = datetime.datetime(2026, 1, 3, tzinfo=datetime.UTC)
-    refused = Condition(type="Ready", status="False", reason=Reason.INVALID_SPEC, last_transition_time=since)
-    assert rivals(OLDER, after(finalized(YOUNGER), conditions=(refused,))) == ("", "orders")
+    refused = [
+        Condition(type=kind, status="False", reason=Reason.INVALID_SPEC, last_transition_time=since)
+        for kind in ("Ready", "Available")
+    ]
+    assert rivals(OLDER, after(finalized(YOUNGER), conditions=tuple(refused))) == ("", "orders")
+
+
+def test_a_finalizer_says_something_of_a_place_where_only_an_unreadable_resource_was_reported() -> None:
+    since = datetime.datetime(2026, 1, 3, tzinfo=datetime.UTC)
+    reported = Condition(type="Ready", status="False", reason=Reason.INVALID_SPEC, last_transition_time=since)
+    assert rivals(OLDER, after(finalized(YOUNGER), conditions=(reported,))) == ("inner", "")
 
 
 def test_what_a_finalizer_says_of_a_place_is_less_than_a_launch_and_no_more_than_another_finalizer_says() -> None:

@@ -8,9 +8,10 @@ import pytest
 from tidegate.access.act import AccessManager
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
-from tidegate.api.streaming_app import StreamingApp
+from tidegate.api.streaming_app import StreamingApp, decode_app
 from tidegate.app.act import ActionExecutor
 from tidegate.app.reconcile import Reconciler
+from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
@@ -20,7 +21,7 @@ from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
 from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.protocol import FINALIZER
-from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, executor_of, running_driver
+from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, executor_of, observe, running_driver
 from tidegate_testing.values import body
 
 KEY = ("shop", "orders")
@@ -87,6 +88,16 @@ async def test_its_conditions_are_written_into_the_version_that_was_read() -> No
     await world.reconciler.reconcile(KEY)
     ((path, change),) = world.api.patches
     assert (path, change["metadata"]) == (PATH + "/status", {"resourceVersion": "7"})
+
+
+async def test_what_is_written_of_one_whose_status_was_lost_does_not_say_that_it_was_never_launched() -> None:
+    world = World()
+    await world.reconciler.reconcile(KEY)
+    ((_, change),) = world.api.patches
+    resource = body({"startFrom": {"snapshotRef": {"name": "nightly"}}})
+    resource["metadata"] |= {"finalizers": [FINALIZER]}
+    readable = decode_app({**resource, "status": change["status"]})
+    assert decide(observe(readable), NOW).rule == "launch"
 
 
 @pytest.mark.parametrize("answer", [Conflict("another version"), NotFound(PATH)])
