@@ -1,8 +1,8 @@
-"""Whether the status of an application may be lost, as its finalizer says. No I/O."""
+"""Whether an application has been launched, or may have been before its status was lost. No I/O."""
 
 from __future__ import annotations
 
-from tidegate.api.streaming_app import StreamingApp
+from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_spark.contract.reasons import Reason
 
@@ -23,3 +23,16 @@ def may_be_lost(app: StreamingApp) -> bool:
     ready = app.status.condition("Ready")
     decided = app.status.condition("Available") is not None
     return ready is None or not decided or ready.reason not in _NEVER_LAUNCHED
+
+
+def has_launched(status: StreamingAppStatus) -> bool:
+    """Return whether a status knows of a launch, and so of state and of a version that wrote it.
+
+    An epoch alone does not: an application that lost its status while no pod can be made has one, too.
+    """
+    return bool(status.epoch and (status.applied_spec_hash or status.lineage))
+
+
+def may_have_launched(app: StreamingApp) -> bool:
+    """Return whether there may be a driver of the application, or something in its storage."""
+    return bool(app.status.epoch) or may_be_lost(app)

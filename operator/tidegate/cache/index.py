@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar, cast
 
-from tidegate.api.lost_status import may_be_lost
+from tidegate.api.lost_status import has_launched, may_have_launched
 from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
 from tidegate.cache.executor_ends import ExecutorEnds
 from tidegate.cache.initial_sync import InitialSync
@@ -196,9 +196,9 @@ class Index:
     def _order(self, app: StreamingApp, wanted: StreamingApp) -> tuple[object, ...]:
         """Return which of several applications has the place that one of them is to use: the least."""
         key = (app.metadata.namespace, app.metadata.name)
-        lost = not app.status.store and not app.status.epoch
+        lost = not app.status.store and not has_launched(app.status)
         launched = key in self.launching or (lost and self._has_driver(key))
-        held, by_finalizer = held_by(app, launched=launched), lost and may_be_lost(app)
+        held, by_finalizer = held_by(app, launched=launched), lost and may_have_launched(app)
         # If the status is lost and there is no driver, only the finalizer shows an earlier launch.
         may_hold = held_by(app, launched=True) if by_finalizer else held
         return (not holds_back(wanted, held), not holds_back(wanted, may_hold), *age_of(app))

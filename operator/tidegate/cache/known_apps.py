@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.api.lost_status import has_launched
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import Metadata, StreamingApp
 from tidegate.api.values.bounded_json import TOO_LARGE, why_cut
@@ -104,4 +105,4 @@ def age_of(app: StreamingApp) -> tuple[str, bool, str]:
     """Return by what applications are ordered: the oldest first."""
     created = app.metadata.creation_timestamp
     # Times are whole seconds: of two in one second, the one that was launched counts as older, whatever its uid.
-    return (created.isoformat() if created else "", app.status.epoch == 0, app.metadata.uid)
+    return (created.isoformat() if created else "", not has_launched(app.status), app.metadata.uid)

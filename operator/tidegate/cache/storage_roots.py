@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tidegate.api.lost_status import has_launched
 from tidegate.api.spec_hash import spec_hash, store_of
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.engine.resource_key import Key
@@ -86,7 +87,7 @@ def held_by(app: StreamingApp, *, launched: bool = False) -> tuple[Root, ...]:
     """
     status, stable = app.status, app.status.last_stable
     held = [_place(app, status.store)] if status.store else []
-    if launched or (status.epoch and not status.store and (stable is None or _runs_as_its_spec_says(app))):
+    if launched or (has_launched(status) and not status.store and (stable is None or _runs_as_its_spec_says(app))):
         held.append(_wanted(app))
     if stable is not None and (store := store_of(stable)) is not None:
         held.append(_place(app, store_identity(*store)))

@@ -8,7 +8,7 @@ import msgspec
 
 from tidegate.access.keys import OperatorKeys
 from tidegate.api.spec_hash import spec_hash
-from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, decode_app
+from tidegate.api.streaming_app import Condition, Phase, StreamingApp, StreamingAppStatus, decode_app
 from tidegate.app.observation import Observation
 from tidegate.cache.process_state import ProcessState, TimedReport
 from tidegate.pods.records.names import agent_secret_name
@@ -38,6 +38,22 @@ def launched(app: StreamingApp, epoch: int = 1, **fields: Any) -> StreamingApp:
     """Return the application with the status of one that was launched."""
     status = StreamingAppStatus(epoch=epoch, lineage=1, applied_spec_hash=spec_hash(app))
     return msgspec.structs.replace(app, status=msgspec.structs.replace(status, **fields))
+
+
+def never_launched(app: StreamingApp) -> StreamingApp:
+    """Return the application as an earlier operator left one of which no pod could be made: with our finalizer."""
+    when = datetime.datetime.fromtimestamp(NOW, datetime.UTC)
+    conditions = tuple(
+        Condition(type=kind, status="False", reason=Reason.INVALID_SPEC, last_transition_time=when)
+        for kind in ("Ready", "Available")
+    )
+    status = msgspec.structs.replace(app.status, phase=Phase.PENDING, conditions=conditions)
+    return msgspec.structs.replace(app, status=status)
+
+
+def lost_unbuildable(app: StreamingApp) -> StreamingApp:
+    """Return the application with what the status is of one that lost it while no pod could be made."""
+    return msgspec.structs.replace(app, status=msgspec.structs.replace(never_launched(app).status, epoch=1))
 
 
 def deleted(app: StreamingApp) -> StreamingApp:

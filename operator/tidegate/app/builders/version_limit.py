@@ -10,7 +10,7 @@ import json
 
 import msgspec
 
-from tidegate.api.lost_status import may_be_lost
+from tidegate.api.lost_status import has_launched, may_be_lost
 from tidegate.api.spec_hash import recorded_version, spec_hash, version_of
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.errors import TooLongError
@@ -46,7 +46,7 @@ def refuse_large_version(app: StreamingApp) -> None:
     if size > LONGEST_OBJECT and not _has_run(app):
         values = json.loads(version_of(app.spec))
         largest = max(values, key=lambda path: len(json.dumps(values[path])))
-        message = messages.version_too_large(size, LONGEST_OBJECT, new=not app.status.epoch)
+        message = messages.version_too_large(size, LONGEST_OBJECT, new=not has_launched(app.status))
         raise TooLongError(f"spec.{largest}", message)
 
 

@@ -318,7 +318,7 @@ def channel_lost(problem: str) -> str:
 # --- scheduled snapshots ---
 
 UNCHANGED = "No snapshot was taken: the newest one has all batches."
-NOT_STARTED = "No snapshot was taken: the application has never run."
+NOT_STARTED = "No snapshot was taken: the application has never run, as far as its status says."
 
 
 def snapshot_in_progress(name: str) -> str:

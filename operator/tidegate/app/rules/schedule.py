@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tidegate.api.lost_status import has_launched
 from tidegate.api.status.bounds import LONGEST_NAME, MOST_ITEMS
 from tidegate.api.stream_snapshot import (
     SnapshotPhase,
@@ -87,7 +88,7 @@ def _at_a_time(
 ) -> ScheduleDecision:
     """Return what to do about a time that has come, or came while nobody looked."""
     assert decision.status is not None
-    if o.app.status.epoch == 0:
+    if not has_launched(o.app.status):
         return _dealt_with(decision, slot, messages.NOT_STARTED)
     if is_unchanged(o):
         return _dealt_with(decision, slot, messages.UNCHANGED)

@@ -33,7 +33,7 @@ def app_deleting(app: str) -> str:
 
 
 def app_not_started(app: str) -> str:
-    return f"StreamingApp {app} has never run. The message waits for it."
+    return f"StreamingApp {app} has never run, as far as its status says. The message waits for it."
 
 
 def app_suspended(app: str) -> str:

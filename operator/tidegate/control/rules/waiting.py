@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.api.lost_status import has_launched
 from tidegate.api.streaming_app import Phase
 from tidegate.control.rules import messages
 from tidegate.control.rules.verdict import MessageVerdict, Seen, ordered_seconds_ago, takes_messages
@@ -51,7 +52,7 @@ def wait_for_driver(s: Seen, now: float) -> MessageVerdict:
     """Wait: the application does not run, or cannot be asked."""
     name, app = s.o.app_name, s.o.app
     phase = app.status.phase if app is not None else None
-    if app is not None and app.status.epoch == 0:
+    if app is not None and not has_launched(app.status):
         return _waiting(s, Reason.APP_NOT_STARTED, messages.app_not_started(name))
     if phase is Phase.SUSPENDED:
         return _waiting(s, Reason.APP_SUSPENDED, messages.app_suspended(name))

@@ -51,7 +51,7 @@ def app_deleting(app: str) -> str:
 
 
 def app_not_started(app: str) -> str:
-    return f"StreamingApp {app} has never run. The snapshot waits for it."
+    return f"StreamingApp {app} has never run, as far as its status says. The snapshot waits for it."
 
 
 def app_not_running(app: str) -> str:

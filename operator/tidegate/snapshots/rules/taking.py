@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import assert_never
 
+from tidegate.api.lost_status import has_launched
 from tidegate.api.stream_snapshot import (
     SnapshotPhase,
     SnapshotVersion,
@@ -156,7 +157,7 @@ def wait_for_app(o: SnapshotObservation, now: float) -> SnapshotVerdict | None:
     if o.app.metadata.deletion_timestamp is not None and not is_at_deletion(o.snapshot):
         message = messages.app_deleting(name)
         return dataclasses.replace(_waiting(o, Reason.APP_DELETING, message), after=put_away(o, o.taking))
-    if o.app.status.epoch == 0:
+    if not has_launched(o.app.status):
         return _waiting(o, Reason.APP_NOT_STARTED, messages.app_not_started(name))
     return None
 

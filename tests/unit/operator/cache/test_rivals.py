@@ -57,7 +57,7 @@ def test_where_an_application_was_launched_it_is_in_the_way_until_it_is_launched
 
 
 def test_a_store_that_an_earlier_operator_did_not_write_down_is_that_of_the_spec() -> None:
-    assert rivals(OLDER, after(YOUNGER, epoch=1)) == ("inner", "")
+    assert rivals(OLDER, after(YOUNGER, epoch=1, lineage=1)) == ("inner", "")
 
 
 def test_an_application_whose_status_is_lost_has_its_place_while_its_driver_is_there() -> None:
@@ -95,6 +95,11 @@ def test_a_finalizer_says_something_of_a_place_where_only_an_unreadable_resource
 def test_what_a_finalizer_says_of_a_place_is_less_than_a_launch_and_no_more_than_another_finalizer_says() -> None:
     assert rivals(finalized(OLDER), after(YOUNGER, epoch=1, store=AWS)) == ("inner", "")
     assert rivals(finalized(OLDER), finalized(YOUNGER)) == ("", "orders")
+
+
+def test_an_epoch_without_a_launch_says_of_a_place_what_the_finalizer_says() -> None:
+    assert rivals(after(finalized(OLDER), epoch=1), after(YOUNGER, epoch=1, store=AWS)) == ("inner", "")
+    assert rivals(OLDER, after(finalized(YOUNGER), epoch=1)) == ("inner", "")
 
 
 def test_an_application_whose_launch_is_being_recorded_has_its_place() -> None:

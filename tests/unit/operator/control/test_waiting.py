@@ -32,7 +32,7 @@ from tidegate_testing.control_observations import (
     said,
     statuses,
 )
-from tidegate_testing.observations import NOW, app_with, deleted, launched, running_driver
+from tidegate_testing.observations import NOW, app_with, deleted, launched, lost_unbuildable, running_driver
 
 
 def remembered(*names: str, ago: float = 1.0, **fields: Any) -> ControlMemory:
@@ -47,6 +47,7 @@ def remembered(*names: str, ago: float = 1.0, **fields: Any) -> ControlMemory:
         ({"app_unreadable": True}, "AppUnreadable", "cannot be read"),
         ({"app": deleted(APP)}, "AppDeleting", "is being deleted"),
         ({"app": app_with()}, "AppNotStarted", "has never run"),
+        ({"app": lost_unbuildable(app_with())}, "AppNotStarted", "has never run"),
         ({"app": SUSPENDED}, "AppSuspended", "until it runs again"),
         ({"app": launched(app_with(), phase=Phase.COMPLETED)}, "AppNotRunning", "is Completed"),
         ({"app": launched(app_with(), phase=Phase.FAILED)}, "AppNotRunning", "is Failed"),

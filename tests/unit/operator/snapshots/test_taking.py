@@ -28,7 +28,7 @@ from tidegate_spark.contract.protocol import DriverState
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import remedy_of
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrder, SnapshotOrders, SnapshotState
-from tidegate_testing.observations import NOW, app_with, launched, running_driver, waiting
+from tidegate_testing.observations import NOW, app_with, launched, lost_unbuildable, running_driver, waiting
 from tidegate_testing.observations import deleted as deleted_app
 from tidegate_testing.snapshot_observations import (
     APP,
@@ -87,6 +87,7 @@ def test_a_snapshot_of_a_running_application_is_recorded_and_then_ordered_from_i
         ({}, "AppNotFound"),
         ({"app_unreadable": True}, "AppUnreadable"),
         ({"app": app_with()}, "AppNotStarted"),
+        ({"app": lost_unbuildable(app_with())}, "AppNotStarted"),
         ({"app": deleted_app(APP), "driver": running_driver(APP), "agent": agent()}, "AppDeleting"),
         ({"app": UNREADY}, "AppNotRunning"),
         ({"app": UNREADY, "driver": running_driver(APP)}, "AppNotRunning"),

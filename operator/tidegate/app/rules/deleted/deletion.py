@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
+from tidegate.api.lost_status import has_launched, may_have_launched
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import (
@@ -28,7 +30,7 @@ from tidegate.app.rules.pods.overdue import OVERDUE, wait_for_end
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.health import Health, health_without_start
-from tidegate.engine.rules.pauses import refused_for
+from tidegate.engine.rules.pauses import PATIENCE, patience_left, refused_for
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import name_problem, read_termination
@@ -36,6 +38,9 @@ from tidegate.pods.records.names import driver_pod_name, purge_pod_name
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_spark.contract.reasons import Reason
+
+_AT_WORK = frozenset({Reason.STORAGE_PURGING, Reason.HELD, Reason.POD_NOT_GONE})
+"""Reasons of a purge that gets on, or has found something, or of which a pod may still run."""
 
 
 def leave_released_alone(o: Observation, now: float) -> Verdict | None:
@@ -110,9 +115,23 @@ def wait_for_disowned_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def purge_storage(o: Observation, now: float) -> Verdict | None:
-    """Empty the storage if ``deletionPolicy`` says so; the resource stays until it is empty."""
-    if o.app.spec.storage.deletion_policy is not DeletionPolicy.DELETE or o.app.status.epoch == 0:
-        return None
+    """Empty the storage if ``deletionPolicy`` says so; the resource stays until it is empty.
+
+    Where the status was lost nobody knows whether there is anything, or whether a pod could ever reach it. So it is
+    tried for a while only.
+    """
+    verdict = _purge(o, now) if _is_to_be_emptied(o) else None
+    if verdict is None or verdict.reason in _AT_WORK or has_launched(o.app.status):
+        return verdict
+    left = patience_left(o.app.metadata, now)
+    return dataclasses.replace(verdict, wake_after=min(left, verdict.wake_after or left)) if left else None
+
+
+def _is_to_be_emptied(o: Observation) -> bool:
+    return o.app.spec.storage.deletion_policy is DeletionPolicy.DELETE and may_have_launched(o.app)
+
+
+def _purge(o: Observation, now: float) -> Verdict | None:
     purge = o.purge
     if purge is None:
         return None if _namespace_goes(o) else _begin_purge(o, now)
@@ -148,6 +167,9 @@ def release(o: Observation, now: float) -> Verdict:
         return _release(o, _purge_event(o.purge))
     if _namespace_goes(o):
         why = deletion_messages.namespace_terminating(o.app.metadata.namespace)
+        return _release(o, _retained(app_storage(o.app).uri, why))
+    if _is_to_be_emptied(o):
+        why = deletion_messages.purge_given_up(purge_pod_name(o.app.metadata.name), PATIENCE)
         return _release(o, _retained(app_storage(o.app).uri, why))
     return _release(o)
 
@@ -208,7 +230,7 @@ def _namespace_goes(o: Observation) -> bool:
 
 def _confirm(o: Observation) -> tuple[Action, ...]:
     # A driver that the cache does not show, because a watch is late, would go on writing what is treated as finished.
-    return (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),) if o.app.status.epoch else ()
+    return (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),) if may_have_launched(o.app) else ()
 
 
 def _delete_secrets(o: Observation) -> tuple[Action, ...]:

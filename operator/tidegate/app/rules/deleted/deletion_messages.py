@@ -47,6 +47,13 @@ def unreadable(problem: str) -> str:
     return f"the resource cannot be read ({problem})."
 
 
+NO_LAUNCH_KNOWN = "the status of the application was lost, and knows of no launch."
+
+
+def purge_given_up(pod: str, seconds: float) -> str:
+    return f"its status was lost, and pod {pod} did not succeed within {seconds:.0f} seconds."
+
+
 # --- the snapshot that it was to start from ---
 
 

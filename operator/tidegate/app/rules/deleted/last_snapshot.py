@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.api.lost_status import has_launched, may_have_launched
 from tidegate.api.stream_snapshot import SnapshotPhase, owner_uid
 from tidegate.api.streaming_app import DeletionPolicy, Phase
 from tidegate.app.actions import CreateSnapshot
@@ -35,23 +36,28 @@ def take_last_snapshot(o: Observation, now: float) -> Verdict | None:
 
 
 def is_asked_for(o: Observation) -> bool:
-    """Return whether one is to be taken; of an application that never ran there is nothing to take."""
+    """Return whether one is to be taken: not of an application of which no launch is known."""
+    return _is_wanted(o) and has_launched(o.app.status)
+
+
+def _is_wanted(o: Observation) -> bool:
     spec = o.app.spec
     asked = spec.snapshots is not None and spec.snapshots.final_snapshot
     # The API server takes no resource that asks for both; one of an older CRD's would wait for what is then removed.
-    return asked and spec.storage.deletion_policy is DeletionPolicy.RETAIN and o.app.status.epoch > 0
+    return asked and spec.storage.deletion_policy is DeletionPolicy.RETAIN
 
 
 def missing_event(o: Observation) -> tuple[PublishEvent, ...]:
     """Return what is told when the application goes and has no such snapshot."""
-    if not is_asked_for(o):
+    if not _is_wanted(o) or not may_have_launched(o.app):
         return ()
     name = last_name(o.app)
     found = next((s for s in o.snapshots if s.metadata.name == name), None)
     if found is not None and found.status.phase is SnapshotPhase.READY:
         return ()
     ready = found.status.condition(Health.READY.value) if found is not None else None
-    message = deletion_messages.final_snapshot_missing(ready.message if ready is not None else "")
+    lost = "" if has_launched(o.app.status) else deletion_messages.NO_LAUNCH_KNOWN
+    message = deletion_messages.final_snapshot_missing(ready.message if ready is not None else lost)
     return (PublishEvent(Reason.FINAL_SNAPSHOT_MISSING, message, True, "last"),)
 
 

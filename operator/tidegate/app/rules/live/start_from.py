@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tidegate.api.lost_status import may_be_lost
+from tidegate.api.lost_status import may_have_launched
 from tidegate.api.stream_snapshot import SnapshotPhase
 from tidegate.api.streaming_app import LastSnapshot, Phase, SnapshotBatch, StartedFrom
 from tidegate.app.actions import DeleteDriver
@@ -31,8 +31,7 @@ def wait_for_origin(o: Observation, now: float) -> Verdict | None:
         or o.app.status.lineage  # it has started before its status was lost: the storage knows what is left to do
         or is_usable(o.origin)
         # It was about to be launched before, so it may have begun, and the status was lost: the storage is asked.
-        or o.app.status.epoch
-        or may_be_lost(o.app)
+        or may_have_launched(o.app)
     ):
         return None
     # That of an earlier operator: with what is said now, it would say that the application was launched.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.api.lost_status import may_have_launched
 from tidegate.api.streaming_app import Phase
 from tidegate.app.actions import ConfirmDriverGone, DeleteDriver
 from tidegate.app.observation import Observation
@@ -40,6 +41,6 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
         return Verdict(Phase.STOPPING, Health.RECONCILING, Reason.SUSPENDING, message, wake_after=overdue)
     # What a watch does not show may run: whoever restored a status, or took a driver's labels off while no operator
     # looked, would be told that nothing does.
-    known = o.app.status.phase is Phase.SUSPENDED or not o.app.status.epoch
+    known = o.app.status.phase is Phase.SUSPENDED or not may_have_launched(o.app)
     gone = () if known else (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),)
     return Verdict(Phase.SUSPENDED, Health.READY, Reason.SUSPENDED, messages.SUSPENDED, before=gone)

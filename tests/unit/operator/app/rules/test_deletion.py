@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from tidegate.api.streaming_app import StreamingApp
 from tidegate.app.actions import (
     ConfirmDriverGone,
     CreatePurge,
@@ -28,9 +29,12 @@ from tidegate_testing.observations import (
     ended_with,
     executor_of,
     launched,
+    lost_unbuildable,
+    never_launched,
     observe,
     running_driver,
 )
+from tidegate_testing.plans import acts
 
 GOING = deleted(launched(app_with()))
 EMPTIED = deleted(launched(app_with({"storage.deletionPolicy": "Delete"})))
@@ -147,8 +151,36 @@ def test_a_namespace_that_is_being_deleted_keeps_the_storage_and_lets_the_resour
 
 
 def test_an_application_that_never_ran_has_no_storage_to_empty() -> None:
-    never = deleted(app_with({"storage.deletionPolicy": "Delete"}))
+    never = deleted(never_launched(app_with({"storage.deletionPolicy": "Delete"})))
     assert destructive(decide(observe(never), NOW)) == [RemoveFinalizer]
+
+
+LOST = [
+    pytest.param(deleted(build(app_with({"storage.deletionPolicy": "Delete"}))), id=name)
+    for name, build in (("no status", lambda app: app), ("an epoch", lost_unbuildable))
+]
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_storage_is_emptied_if_asked_also_if_the_status_was_lost(lost: StreamingApp) -> None:
+    plan = decide(observe(lost), NOW)
+    assert (destructive(plan), acts(plan, ConfirmDriverGone)) == ([CreatePurge], True)
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_purge_that_never_gets_on_keeps_an_application_whose_status_was_lost_for_a_while_only(
+    lost: StreamingApp,
+) -> None:
+    stuck = purge_pod(waiting=Waiting("purge", "shop/orders:1", "ErrImagePull", ""))
+    waiting = decide(observe(lost, purge=stuck), NOW + 100)
+    assert (destructive(waiting), waiting.wake_after) == ([], 200.0)
+    plan = decide(observe(lost, purge=stuck), NOW + 301)
+    assert destructive(plan)[-2:] == [DeletePurge, RemoveFinalizer]
+    (event,) = [action for action in plan.actions if isinstance(action, PublishEvent)]
+    assert (event.reason, "s3://streams/apps/shop/orders" in event.message) == ("StorageRetained", True)
+    at_work = purge_pod(phase="Running", running=True)
+    assert destructive(decide(observe(lost, purge=at_work), NOW + 301)) == []
+    assert destructive(decide(observe(EMPTIED, purge=stuck), NOW + 301)) == []
 
 
 def test_without_our_finalizer_nothing_is_done() -> None:
@@ -214,7 +246,7 @@ def test_neither_storage_nor_the_rest_is_removed_before_the_driver_was_looked_fo
 
 
 def test_of_an_application_that_was_never_launched_no_driver_is_looked_for() -> None:
-    assert ConfirmDriverGone("orders-driver") not in decide(observe(deleted(app_with())), NOW).actions
+    assert ConfirmDriverGone("orders-driver") not in decide(observe(deleted(never_launched(app_with()))), NOW).actions
 
 
 def test_an_executor_whose_node_does_not_confirm_its_end_is_named_with_what_to_do() -> None:

@@ -22,9 +22,12 @@ from tidegate_testing.observations import (
     deleted,
     executor_of,
     launched,
+    lost_unbuildable,
+    never_launched,
     observe,
     running_driver,
 )
+from tidegate_testing.plans import acts
 from tidegate_testing.snapshot_observations import TIME, begun, ready_snapshot, snapshot
 
 NAME = "orders-last-u1"
@@ -83,7 +86,7 @@ def test_one_that_can_not_go_on_says_how_to_do_without() -> None:
     "app",
     [
         doomed({"snapshots": {"schedule": "0 * * * *"}}),
-        deleted(app_with(TAKE)),
+        deleted(never_launched(app_with(TAKE))),
         doomed({**TAKE, "storage.deletionPolicy": "Delete"}),
     ],
     ids=["nobody asks for it", "it never ran", "its storage goes, too"],
@@ -91,6 +94,14 @@ def test_one_that_can_not_go_on_says_how_to_do_without() -> None:
 def test_there_may_be_no_need(app: StreamingApp) -> None:
     assert "CreateSnapshot" not in names(observe(app))
     assert "FinalSnapshotMissing" not in str(decide(observe(app), NOW).actions)
+
+
+@pytest.mark.parametrize("lost", [app_with(TAKE), lost_unbuildable(app_with(TAKE))], ids=["no status", "an epoch"])
+def test_none_is_taken_of_an_application_whose_status_was_lost_and_that_is_said(lost: StreamingApp) -> None:
+    plan = decide(observe(deleted(lost)), NOW)
+    assert not acts(plan, CreateSnapshot)
+    (event,) = [action for action in plan.actions if isinstance(action, PublishEvent)]
+    assert (event.reason, "knows of no launch" in event.message) == ("FinalSnapshotMissing", True)
 
 
 def test_it_is_taken_also_if_the_newest_seems_to_have_all_batches() -> None:

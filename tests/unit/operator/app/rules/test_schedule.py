@@ -208,10 +208,11 @@ def test_the_agent_knows_better_than_the_status_what_is_committed() -> None:
 
 
 def test_of_an_application_that_never_ran_there_is_nothing() -> None:
-    fresh = msgspec.structs.replace(app(), status=msgspec.structs.replace(app().status, epoch=0))
-    o = observe(fresh)
-    assert names(o) == []
-    assert status_after(o).last_schedule_time == at(NOW)
+    no_launch: tuple[dict[str, Any], ...] = ({"epoch": 0}, {"applied_spec_hash": "", "lineage": 0})
+    for status in no_launch:
+        o = observe(app(**status))
+        assert names(o) == []
+        assert status_after(o).last_schedule_time == at(NOW)
 
 
 @pytest.mark.parametrize("spec", [None, {"suspend": True, **HOURLY}, {"retention": {"maxCount": 3}}])

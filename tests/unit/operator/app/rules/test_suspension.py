@@ -49,7 +49,9 @@ def test_it_is_not_said_to_be_suspended_before_its_driver_was_looked_for_by_its_
     assert names.index("ConfirmDriverGone") < names.index("WriteStatus")
     later = launched(app_with({"suspend": True}), phase=Phase.SUSPENDED)
     assert not acts(decide(observe(later), NOW), ConfirmDriverGone)
-    assert not acts(decide(observe(app_with({"suspend": True})), NOW), ConfirmDriverGone)
+    assert not acts(decide(observe(app_with({"suspend": True}, finalizers=[])), NOW), ConfirmDriverGone)
+    lost = app_with({"suspend": True})
+    assert acts(decide(observe(lost), NOW), ConfirmDriverGone)
 
 
 def test_its_executors_go_too() -> None:
