@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, ApiServer, Body, Change
+from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, ApiServer, Body, Change, Place
 from tests.scenario.restart_rules import RestartRules, reason_of
 from tests.scenario.versions import (
     stands_still_for_a_place,
@@ -224,6 +224,7 @@ class Invariants:
             self.rules.check_app(before, after, place.path, wanted, recorded)
         if reason_of(before) != reason_of(after):
             self._check_standstill(place.path, after)
+        self._check_refused(place, before, after)
         if self.action() == "RecordLaunch" and went_on_beside_an_edit(after):
             self.count("went on beside an edit of which no pod can be made")
         if self.action() == "RecordLaunch" and 0 < old < new:
@@ -246,6 +247,20 @@ class Invariants:
             self.violated(f"{path} stands still for an edit of which no pod can be made")
         if stands_still_for_a_place(after):
             self.violated(f"{path} stands still for a place that another application has")
+
+    def _check_refused(self, place: Place, before: Body, after: Body) -> None:
+        """Look whether a version is refused now that runs: its driver would be stopped for a former one."""
+        upgrade, driver = _upgrade_in(after), self.api.find(_driver_path(place.namespace, place.name))
+        if upgrade.get("phase") != "Refused" or upgrade == _upgrade_in(before) or driver is None:
+            return
+        metadata, phase = driver["metadata"], driver.get("status", {}).get("phase")
+        notes = metadata.get("annotations", {})
+        shown = (notes.get(ANNOTATION_APP_UID), notes.get(ANNOTATION_SPEC_HASH))
+        is_new = self._born(driver) > self.decided_at(place.namespace, place.name)
+        if phase != "Running" or "deletionTimestamp" in metadata or is_new:
+            return
+        if shown == (after["metadata"]["uid"], upgrade.get("toSpecHash")):
+            self.violated(f"{place.path} refuses the version that runs")
 
     def _note_opening(self, before: Body, after: Body) -> None:
         """Note the launch of a lineage, and which one is left for it."""
@@ -596,6 +611,10 @@ def _owners(body: Body) -> set[str]:
 def _labels(body: Body) -> dict[str, str]:
     found: dict[str, str] = body["metadata"].get("labels", {})
     return found
+
+
+def _upgrade_in(body: Body) -> Body:
+    return (body.get("status") or {}).get("upgrade") or {}
 
 
 def _epoch_in(body: Body) -> int:

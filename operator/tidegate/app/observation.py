@@ -103,6 +103,18 @@ def has_other_key(o: Observation, driver: PodRecord) -> bool:
     return driver.agent_secret != agent_secret_name(driver.app, driver.app_uid, driver.epoch, o.platform.key_id)
 
 
+def applied_hash(o: Observation) -> str:
+    """Return the hash of the version that was launched last.
+
+    The driver shows it, also if the status is older than the driver. What a late watch shows of an earlier epoch is
+    not what was launched last.
+    """
+    status, driver = o.app.status, o.driver
+    if driver is not None and driver.spec_hash and driver.epoch >= status.epoch:
+        return driver.spec_hash
+    return status.applied_spec_hash
+
+
 def is_reported(ended: Exit, status: StreamingAppStatus) -> bool:
     """Return whether the status tells of this end."""
     return status.last_exit is not None and status.last_exit.completion_time == time_from_seconds(ended.completion_time)

@@ -6,7 +6,7 @@ import msgspec
 
 from tidegate.api.stream_snapshot import SnapshotPhase, StreamSnapshot, is_imported
 from tidegate.api.streaming_app import SnapshotBatch, StartedFrom, StreamingApp, UpgradePhase, UpgradeStatus
-from tidegate.app.observation import Observation
+from tidegate.app.observation import Observation, applied_hash
 from tidegate.engine.rules.health import Health
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate_spark.contract.protocol import FIRST_LINEAGE
@@ -63,8 +63,16 @@ def is_usable(origin: StreamSnapshot | None) -> bool:
 
 
 def with_beginning(o: Observation) -> StreamingApp:
-    """Return the application with what its coming launch starts with in the status, where drivers are built from."""
-    status = msgspec.structs.replace(o.app.status, start_from=recorded_or_found(o), upgrade=upgrade_as_launched(o))
+    """Return the application with what its coming launch starts with in the status, where drivers are built from.
+
+    It says which version was launched last, which is none that is new, by the driver that is there, too.
+    """
+    status = msgspec.structs.replace(
+        o.app.status,
+        start_from=recorded_or_found(o),
+        upgrade=upgrade_as_launched(o),
+        applied_spec_hash=applied_hash(o),
+    )
     return msgspec.structs.replace(o.app, status=status)
 
 

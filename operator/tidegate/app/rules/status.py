@@ -20,7 +20,7 @@ from tidegate.api.streaming_app import (
     StreamingAppStatus,
     UpgradePhase,
 )
-from tidegate.app.observation import Observation
+from tidegate.app.observation import Observation, applied_hash
 from tidegate.app.rules.launch.plaintext_secrets import secrets_condition
 from tidegate.app.rules.live.autoscaling import autoscaling_status
 from tidegate.app.rules.live.availability import available_condition
@@ -92,7 +92,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
         epoch=epoch,
         lineage=lineage,
         state_partitions=_state_partitions(o, verdict, lineage),
-        applied_spec_hash=_applied_hash(o, verdict),
+        applied_spec_hash=o.spec_hash if verdict.launch else applied_hash(o),
         store=_store(o, verdict),
         driver=_driver(o, verdict),
         last_exit=_last_exit(o.driver) or old.last_exit,
@@ -228,14 +228,6 @@ def _starts_with_pin(known: StreamingAppStatus) -> bool:
     """Return whether the lineage to be launched starts with what an upgrade kept of the one before it."""
     upgrade = known.upgrade
     return upgrade is not None and (upgrade.phase is UpgradePhase.ROLLING_BACK or starts_elsewhere(upgrade))
-
-
-def _applied_hash(o: Observation, verdict: Verdict) -> str:
-    if verdict.launch:
-        return o.spec_hash
-    # What a late watch shows of an earlier epoch is not what was launched last.
-    reported = o.driver is not None and o.driver.spec_hash and o.driver.epoch >= o.app.status.epoch
-    return o.driver.spec_hash if o.driver is not None and reported else o.app.status.applied_spec_hash
 
 
 def _store(o: Observation, verdict: Verdict) -> str:

@@ -32,6 +32,14 @@ def was_refused(o: Observation, upgrade: UpgradeStatus) -> bool:
     return (refusal.pod_name, refusal.epoch) == (driver_pod_name(o.app.metadata.name), upgrade.epoch)
 
 
+def spec_runs(o: Observation) -> bool:
+    """Return whether the application's own driver runs, and shows that the spec's version is the one launched last."""
+    driver = o.driver
+    if driver is None or not driver.running or driver.terminating or driver.app_uid != o.app.metadata.uid:
+        return False
+    return driver.epoch >= o.app.status.epoch and driver.spec_hash == o.spec_hash
+
+
 def has_not_begun(driver: PodRecord) -> bool:
     """Return whether the main process of this pod has never run."""
     return driver.ended is None and not driver.running and not driver.restarts

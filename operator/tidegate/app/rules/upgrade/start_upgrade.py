@@ -23,7 +23,7 @@ from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.effective_spec import with_effective_spec
 from tidegate.app.rules.upgrade.gate import is_stable_again, why_not_rolled_back
 from tidegate.app.rules.upgrade.invalid_spec import can_go_on
-from tidegate.app.rules.upgrade.launched import ends_as_kept, has_finished, is_in_time
+from tidegate.app.rules.upgrade.launched import ends_as_kept, has_finished, is_in_time, spec_runs
 from tidegate.app.rules.upgrade.record import Step, change
 from tidegate.app.rules.upgrade.rehearsal import left_out
 from tidegate.app.rules.upgrade.repartition import starts_again, state_of_newer, wanted_repartition
@@ -325,6 +325,11 @@ def _base(o: Observation) -> str:
 
 
 def _is_new(o: Observation) -> bool:
+    """Return whether an upgrade is to begin, or to be refused: not what runs already, beside an older status."""
+    return _is_another(o) and not (spec_runs(o) and _refusal(o) is not None)
+
+
+def _is_another(o: Observation) -> bool:
     """Return whether the spec is another version than the one to be left, and no record is about it."""
     status, upgrade, stable = o.app.status, o.app.status.upgrade, o.app.status.last_stable
     if not _base(o) or o.spec_hash == (stable.spec_hash if stable is not None else status.applied_spec_hash):
