@@ -2,7 +2,8 @@
 
 * One writer: a batch is committed only by the process that had the fence when it began.
 * An application never goes back to an earlier lineage. It goes on to a later one from the one that it runs in, or from
-  one that nobody came to run in: whatever becomes of its status.
+  one that nobody came to run in: whatever becomes of its status. A process that lost the fence in the middle of a batch
+  may end that one in the lineage in which it was begun, and begins no other one.
 * An application that starts from a snapshot, or has run, never starts empty, wherever its storage is. In a lineage, its
   batch never falls, be its storage an older copy, unless a person accepts that.
 * An epoch belongs to one pod, and is recorded before there is a pod of it; recorded epochs never go back.
@@ -71,6 +72,19 @@ _COMPLETED = f'"reason":"{Reason.COMPLETED}"'
 """In that of a driver whose replacement needs the policy Always."""
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """How things were when a process began its batch, while it had the fence."""
+
+    fenced_by: Holder | None
+    emptied: int
+    """How often the storage had been emptied."""
+    runs_in: int
+    """Lineage in which a batch had been committed last."""
+    ran: int
+    """The last lineage in which the application had committed batches, wherever its storage was."""
+
+
 @dataclass
 class Wishes:
     """What people wanted of one application, ever."""
@@ -135,7 +149,7 @@ class Invariants:
     """The last one."""
     batches: int = 0
     rules: RestartRules = field(init=False)
-    _begun: dict[str, tuple[Holder | None, int]] = field(default_factory=dict)
+    _begun: dict[str, _Begun] = field(default_factory=dict)
     _strays: set[tuple[str, int, int]] = field(default_factory=set)
     """Prefix, lineage and number of batches that were committed into a storage that had been emptied."""
     _given: dict[str, Body] = field(default_factory=dict)
@@ -460,23 +474,33 @@ class Invariants:
         """A process begins a batch: remember who has the fence."""
         known = self.fences.get(prefix)
         self.run_in.add((prefix, holder.lineage))
-        self._begun[holder.process] = (known[-1] if known else None, self._times_emptied[prefix])
+        self._begun[holder.process] = self._now(prefix, holder, known[-1] if known else None)
+
+    def _now(self, prefix: str, holder: Holder, fenced_by: Holder | None) -> _Begun:
+        ran = max(self.ran.get(holder.uid, {}).values(), default=0)
+        return _Begun(fenced_by, self._times_emptied[prefix], self.runs_in.get(prefix, 0), ran)
 
     def committed(self, prefix: str, holder: Holder, batch: int) -> None:
         """A process commits the batch that it began."""
-        fenced_by, emptied = self._begun[holder.process]
-        if fenced_by != holder:
+        begun = self._begun[holder.process]
+        if begun.fenced_by != holder:
             self.violated(
-                f"{holder.process} commits batch {batch} of {prefix}; when it began, {fenced_by} had the fence"
+                f"{holder.process} commits batch {batch} of {prefix}; when it began, {begun.fenced_by} had the fence"
             )
         self.batches += 1
-        self._check_lineage(prefix, holder)
         at = (prefix, holder.lineage)
-        if emptied != self._times_emptied[prefix]:
+        if begun.emptied != self._times_emptied[prefix]:
             # The one batch that a zombie may have had under way when the storage was emptied. The next one finds it.
             self._strays.add((*at, batch))
             return
-        self._check_start(prefix, holder)
+        # So the one of a process that lost the fence since is judged by what was there when it had it: whoever took
+        # the fence may have run in a later lineage by now.
+        has_fence = self.fences.get(prefix, [])[-1:] == [holder]
+        then = self._now(prefix, holder, holder) if has_fence else begun
+        if holder.lineage < self.runs_in.get(prefix, 0) and not has_fence:
+            self.count("ended a batch in a lineage that had been left")
+        self._check_lineage(prefix, holder, then.runs_in)
+        self._check_start(prefix, holder, then.ran)
         if (*at, batch - 1) not in self._strays and batch != self.committed_batches.get(at, -1) + 1:
             self.violated(f"batch {batch} of {prefix} is committed after {self.committed_batches.get(at, -1)}")
         self.committed_batches[at] = batch
@@ -487,8 +511,7 @@ class Invariants:
             )
         self.reached[holder.uid, holder.lineage] = max(batch, reached)
 
-    def _check_lineage(self, prefix: str, holder: Holder) -> None:
-        before = self.runs_in.get(prefix, 0)
+    def _check_lineage(self, prefix: str, holder: Holder, before: int) -> None:
         if holder.lineage < before:
             self.violated(f"{holder.process} runs in lineage {holder.lineage} of {prefix}, after lineage {before}")
         left = {holder.lineage}
@@ -498,17 +521,17 @@ class Invariants:
             self.violated(
                 f"lineage {holder.lineage} of {prefix} does not follow {before}, and the application ran there"
             )
-        self.runs_in[prefix] = holder.lineage
+        self.runs_in[prefix] = max(holder.lineage, self.runs_in.get(prefix, 0))
 
-    def _check_start(self, prefix: str, holder: Holder) -> None:
+    def _check_start(self, prefix: str, holder: Holder, before: int) -> None:
         """Look whether a batch is the first one of an application that was not to start empty there."""
-        before = self.ran.get(holder.uid, {})
+        places = self.ran.setdefault(holder.uid, {})
         began = (prefix, holder.lineage) in self.committed_batches  # it goes on, or was filled
         if not began and self.wishes[holder.uid].from_snapshot and holder.lineage == 1:
             self.violated(f"{holder.process} starts empty in {prefix}, and is to start from a snapshot")
-        if not began and max(before.values(), default=0) >= holder.lineage:
-            self.violated(f"{holder.process} starts empty in lineage {holder.lineage} of {prefix}; it ran in {before}")
-        self.ran.setdefault(holder.uid, {})[prefix] = max(holder.lineage, before.get(prefix, 0))
+        if not began and before >= holder.lineage:
+            self.violated(f"{holder.process} starts empty in lineage {holder.lineage} of {prefix}; it ran in {places}")
+        places[prefix] = max(holder.lineage, places.get(prefix, 0))
 
     def _left_for(self, holder: Holder, lineage: int) -> set[int]:
         """Return the lineages that were left for another one; what people wrote in between is none that was run in."""
