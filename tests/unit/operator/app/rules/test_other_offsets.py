@@ -245,10 +245,29 @@ def test_offsets_that_are_taken_out_before_the_launch_do_not_count(
     version: dict[str, Any], change: dict[str, Any]
 ) -> None:
     app = version_stops({**version, **change})
+    app = written(observe(app, **runs(old_app())))
     assert app.status.upgrade is not None
-    assert (app.status.upgrade.starting_offsets, app.status.upgrade.lineage) == ("", 1)
+    is_over = app.status.upgrade.phase is UpgradePhase.WITHDRAWN  # nothing is left of it but another number
+    assert (is_over or not app.status.upgrade.starting_offsets, app.status.upgrade.lineage) == (True, 1)
     config = launch_of(decide(observe(app), NOW))
     assert (config.lineage, config.start_from) == (1, None)
+
+
+def test_a_restart_whose_offsets_were_taken_out_is_one_and_the_next_one_goes_back_to_nothing() -> None:
+    app = version_stops({IMAGE: A, **AGAIN})
+    app = written(observe(app, **runs(old_app())))
+    assert app.status.upgrade is not None
+    assert app.status.last_stable is not None
+    assert app.status.upgrade.phase is UpgradePhase.WITHDRAWN
+    assert app.status.last_stable.spec_hash == spec_hash(app)
+    restarted = written(observe(app), NOW + 1)
+    following = edited(restarted, {IMAGE: A, "restartNonce": 2})
+    for later in (2, 3, 4):
+        following = written(observe(following, **runs_now(restarted)), NOW + later)
+    assert following.status.upgrade is not None
+    assert following.status.upgrade.phase is UpgradePhase.WITHDRAWN
+    config = launch_of(decide(observe(following), NOW + 5))
+    assert (config.spec_hash, config.lineage, config.start_from) == (spec_hash(following), 1, None)
 
 
 def test_offsets_that_say_nothing_change_nothing_about_the_upgrade_under_way() -> None:
