@@ -299,7 +299,8 @@ class StreamingAppStatus(Struct, frozen=True, kw_only=True, rename="camel", omit
     ``batch`` and ``input_rows_per_second`` sum the queries up for the columns of ``kubectl get``; ``batch`` stays when
     the driver that committed it goes. ``batches`` is the newest one of each query that is known in ``lineage``: a
     storage without them is an older copy. ``ignored_starting_offsets`` is a hash of ``spec.upgrade.startingOffsets``
-    that the spec has had since before there was a status: they are of no use to this application.
+    that have no effect until they are set again: they were there before a status, or before the lineage that they name,
+    or that one was left without them.
     """
 
     phase: Phase | None = None

@@ -341,8 +341,8 @@ OFFSETS_OF_NEXT = (
     "spec.restartNonce."
 )
 OFFSETS_OLDER = (
-    f"{_OFFSETS} is older than the status of this application, and has no effect. If you want it, remove it from the "
-    "spec, and add it again."
+    f"{_OFFSETS} is older than the status of this application, or than the lineage that it names, and has no effect. "
+    "If you want it, remove it from the spec, and add it again."
 )
 OFFSETS_WITHOUT_STATE = f"{_OFFSETS} has no effect while spec.upgrade.mode is Stateless: no state is kept."
 OFFSETS_NEED_STABLE = (

@@ -5,13 +5,13 @@ An edit of them stops nothing and makes no version. Who has set them, and sees n
 
 from __future__ import annotations
 
-from tidegate.api.streaming_app import Condition, UpgradeMode, UpgradeOffsets, UpgradeStatus
+from tidegate.api.streaming_app import Condition, UpgradeMode
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
 from tidegate.app.rules.present_condition import present_condition
 from tidegate.app.rules.upgrade.record import UNDER_TEST, UNDER_WAY
 from tidegate.app.rules.upgrade.repartition import wanted_repartition
-from tidegate.app.rules.upgrade.starting_offsets import are_older, offsets_asked, rolled_back_from, why_unreadable
+from tidegate.app.rules.upgrade.starting_offsets import are_older, offsets_asked, were_left_out, why_unreadable
 from tidegate_spark.contract.reasons import Reason
 
 OFFSETS_UNUSED = "StartingOffsetsUnused"
@@ -26,7 +26,7 @@ def offsets_condition(o: Observation, now: float) -> tuple[Condition, ...]:
     if asked.lineage == status.lineage or offsets_asked(o):
         message = _why_unused(o)
     else:
-        is_meant = asked.lineage > status.lineage or _was_left_without(status.upgrade, asked)
+        is_meant = asked.lineage > status.lineage or are_older(o.app) or were_left_out(o, asked)
         message = messages.offsets_of_another(asked.lineage, status.lineage) if is_meant else ""
     return present_condition(o, OFFSETS_UNUSED, Reason.STARTING_OFFSETS_UNUSED, message, now)
 
@@ -48,10 +48,3 @@ def _why_unused(o: Observation) -> str:
     is_tested = upgrade is not None and upgrade.phase in UNDER_TEST and bool(upgrade.epoch)
     of_next = messages.OFFSETS_AFTER_TEST if is_tested else messages.OFFSETS_OF_NEXT
     return next((message for is_so, message in why if is_so), why_unreadable(o) or of_next)
-
-
-def _was_left_without(upgrade: UpgradeStatus | None, asked: UpgradeOffsets) -> bool:
-    """Return whether the last upgrade left the lineage of these offsets without them, or they were rolled back."""
-    if upgrade is None or upgrade.rollback_snapshot is None or upgrade.rollback_snapshot.lineage != asked.lineage:
-        return False
-    return bool(rolled_back_from(upgrade)) or upgrade.starting_offsets != asked.offsets

@@ -79,19 +79,38 @@ def offsets_before_launch(o: Observation, upgrade: UpgradeStatus) -> str:
 
 
 def are_older(app: StreamingApp) -> bool:
-    """Return whether the spec has had these offsets since before the application's status knows of it."""
+    """Return whether the spec has had these offsets since they could not be used, and nobody has set them again."""
     asked = app.spec.upgrade.starting_offsets
     return asked is not None and app.status.ignored_starting_offsets == _digest(asked)
 
 
-def ignored_offsets(app: StreamingApp) -> str:
+def ignored_offsets(o: Observation) -> str:
     """Return what the status is to say of offsets that have no effect, empty if the spec has others, or none.
 
-    Without a status nobody knows whether they were used.
+    Without a status nobody knows whether they were used. Who names a lineage that is not there yet cannot know what it
+    will be. One that was left without them does not come again.
     """
-    asked, status = app.spec.upgrade.starting_offsets, app.status
+    asked, status = o.app.spec.upgrade.starting_offsets, o.app.status
+    if asked is None:
+        return ""
     begins = not status.epoch or status.observed_generation < 1
-    return _digest(asked) if asked is not None and (begins or are_older(app)) else ""
+    early = 0 < status.lineage < asked.lineage
+    return _digest(asked) if begins or early or are_older(o.app) or were_left_out(o, asked) else ""
+
+
+def were_left_out(o: Observation, asked: UpgradeOffsets) -> bool:
+    """Return whether the last upgrade left the lineage of these offsets without them, or they were rolled back."""
+    status, upgrade = o.app.status, o.app.status.upgrade
+    if upgrade is None or upgrade.rollback_snapshot is None or _names_present_state(o, asked):
+        return False
+    if upgrade.rollback_snapshot.lineage != asked.lineage:
+        return False
+    if rolled_back_from(upgrade):
+        return True
+    began = status.start_from
+    # A version that was refused since has the rollback snapshot of the one that used them.
+    used = began is not None and (began.undone_lineage, began.offsets) == (asked.lineage, asked.offsets)
+    return upgrade.starting_offsets != asked.offsets and not used
 
 
 def _digest(asked: UpgradeOffsets) -> str:

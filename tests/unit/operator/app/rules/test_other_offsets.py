@@ -16,6 +16,7 @@ from tidegate_testing.observations import NOW, app_with, ended_with, observe, ru
 from tidegate_testing.plans import acts, status_of, written
 from tidegate_testing.upgrades import (
     IMAGE,
+    NO_POD,
     A,
     B,
     C,
@@ -458,3 +459,45 @@ def test_after_a_rollback_they_name_a_lineage_that_was_left() -> None:
     app, before = rolled_back()
     old = dataclasses.replace(running_driver(before, ready=True), epoch=app.status.epoch)
     assert "set lineage to 3" in unused(written(observe(app, driver=old)).status)
+
+
+def test_so_they_do_for_as_long_as_nobody_sets_them_anew_whatever_upgrade_follows() -> None:
+    app, before = rolled_back()
+    old = dataclasses.replace(running_driver(before, ready=True), epoch=app.status.epoch)
+    done = written(observe(app, driver=old))
+    following = edited(done, {IMAGE: B, **order()})
+    for _ in range(3):
+        following = written(observe(following, driver=old))
+    assert following.status.upgrade is not None
+    assert following.status.upgrade.phase is UpgradePhase.STOPPING
+    launched = written(observe(following))
+    assert launched.status.upgrade is not None
+    assert launched.status.upgrade.phase is UpgradePhase.GATE
+    assert "set lineage to 3" in unused(following.status)
+    assert "set lineage to 3" in unused(launched.status)
+    again = decide(observe(edited(launched, {IMAGE: B, **order(3)}), **runs_now(launched)), NOW)
+    assert "set lineage" not in unused(status_of(again))
+
+
+def test_of_those_that_were_used_nothing_is_said_beside_a_version_that_was_refused_since() -> None:
+    launched = at_gate()
+    done = written(observe(launched, **runs_now(launched)))
+    refused = written(observe(edited(done, {**NO_POD, **order()}), **runs_now(launched)))
+    assert refused.status.upgrade is not None
+    assert (refused.status.upgrade.phase, refused.status.upgrade.starting_offsets) == (UpgradePhase.REFUSED, "")
+    again = written(observe(edited(refused, {**NO_POD, **order()}), **runs_now(launched)))
+    assert unused(refused.status) == unused(again.status) == ""
+    assert not again.status.ignored_starting_offsets
+
+
+def test_of_a_lineage_that_was_not_there_yet_they_do_not_count_once_it_is_until_they_are_set_again() -> None:
+    early = written(observe(asked({}, 2), **runs(old_app())))
+    assert "set lineage to 1" in unused(early.status)
+    there = with_status(early, lineage=2)
+    restart = {IMAGE: A, **AGAIN, **order(2)}
+    plan = decide(observe(edited(there, restart), **runs_now(there)), NOW)
+    assert status_of(plan).upgrade is None
+    assert "or than the lineage that it names" in unused(status_of(plan))
+    without = written(observe(edited(there, {IMAGE: A}), **runs_now(there)))
+    plan = decide(observe(edited(without, restart), **runs_now(there)), NOW)
+    assert (record(plan).starting_offsets, record(plan).lineage) == (OFFSETS, 3)
