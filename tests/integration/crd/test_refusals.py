@@ -458,6 +458,11 @@ REFUSED: dict[str, tuple[str, Any, list[str]]] = {
         {"startingOffsets": {"lineage": 1, "offsets": '{"orders":"earliest"}'}},
         ["spec.upgrade.startingOffsets.offsets", "earliest and latest are not offsets"],
     ),
+    "a number for a word for an offset in an upgrade": (
+        "spec/upgrade",
+        {"startingOffsets": {"lineage": 1, "offsets": '{"orders-2": {"0": 7, "1": -2}}'}},
+        ["spec.upgrade.startingOffsets.offsets", "an offset of at least 0", "-1 and -2", "kafka-get-offsets.sh"],
+    ),
     "a rehearsal without a copy of the state": (
         "spec/upgrade",
         {"mode": "LastState", "rehearsal": {}},

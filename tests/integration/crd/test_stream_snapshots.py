@@ -188,6 +188,15 @@ def test_offsets_are_numbers_of_partitions(api_kubectl: Kubectl, namespace: str,
         create(api_kubectl, namespace, changed("spec/startFrom", {**START, "startingOffsets": offsets}))
 
 
+@pytest.mark.parametrize("number", ["-1", "-2", "-7"])
+def test_nor_are_numbers_that_stand_for_the_beginning_or_the_end(
+    api_kubectl: Kubectl, namespace: str, number: str
+) -> None:
+    offsets = f'{{"orders": {{"0": 7, "1":\n {number}}}}}'
+    with pytest.raises(KubectlError, match=r"startFrom\.startingOffsets must have an offset of at least 0"):
+        create(api_kubectl, namespace, changed("spec/startFrom", {**START, "startingOffsets": offsets}))
+
+
 # --- exports ---
 
 
