@@ -1,6 +1,5 @@
 """Whether the world is what its resources say: what every schedule has to end in, once the misfortune has ended."""
 
-import json
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -8,8 +7,8 @@ from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, Body
 from tests.scenario.driver import DriverProcess
 from tests.scenario.rehearsals import PLACES
 from tests.scenario.restart_rules import reason_of
-from tests.scenario.versions import version_in_force
-from tests.scenario.world import BUCKET, INNER, NAMESPACE, ORDERS, World
+from tests.scenario.versions import names_taken_place, version_in_force
+from tests.scenario.world import BUCKET, NAMESPACE, ORDERS, World
 from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
     ANNOTATION_SPEC_HASH,
@@ -23,7 +22,6 @@ from tidegate_spark.contract.protocol import (
     ROLE_REHEARSAL,
     ROLE_REPARTITION,
     DriverState,
-    store_identity,
 )
 
 OWNED, UNCLAIMED, UNREACHABLE = "StorageOwned", "ClaimDamaged", "AgentUnreachable"
@@ -69,33 +67,16 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
     if app["spec"].get("suspend"):
         yield from _of_suspended(status, pods)
     elif reason_of(app) == "StorageConflict":
-        if pods or not _has_rival(w, app):
+        if not names_taken_place(app, w.api.all(APPS)):
             yield "there is no conflict about storage"
+        if pods:  # the version under test runs on, beside a later edit
+            yield from _of_running(w, app, pods)
     elif status.get("phase") == "Completed" and app["spec"]["restart"]["policy"] != "Always":
-        if status.get("appliedSpecHash") != version_in_force(app, w.check.hash_of(app)):
+        if status.get("appliedSpecHash") != version_in_force(app, w.check.hash_of(app), w.api.all(APPS)):
             yield "completed with another spec"
         yield from _of_short_pods(w, pods)
     else:
         yield from _of_running(w, app, pods)
-
-
-def _has_rival(w: World, app: Body) -> bool:
-    """Return whether there is an application around this one's storage or inside it, in the same store."""
-    other = w.app(ORDERS if app["metadata"]["name"] == INNER else INNER)
-    if other is None:
-        return False
-    wanted, stable = _store(app), (other.get("status") or {}).get("lastStable") or {}
-    held = {_store(other), (other.get("status") or {}).get("store", "")}
-    held |= {_identity(json.loads(stable["spec"]).get("storage.endpoint"))} if stable else set()
-    return wanted in held
-
-
-def _store(app: Body) -> str:
-    return _identity(app["spec"]["storage"].get("endpoint"))
-
-
-def _identity(endpoint: str | None) -> str:
-    return store_identity(endpoint or "", "")
 
 
 def _of_messages(w: World) -> Iterator[str]:
@@ -127,9 +108,11 @@ def _runs(w: World, app: Body) -> bool:
     return isinstance(process, DriverProcess) and process.state is DriverState.RUNNING
 
 
-def _state_of_upgrade(status: Body) -> str:
+def _state_of_upgrade(app: Body) -> str:
     """Return what is said of an application whose version is not the spec's, or waits for input to be stable."""
-    phase = (status.get("upgrade") or {}).get("phase", "")
+    phase = ((app.get("status") or {}).get("upgrade") or {}).get("phase", "")
+    if phase in ("Gate", "Failed") and reason_of(app) == "StorageConflict":
+        return "StorageConflict"  # of a later edit: the version under test runs on
     return f"Upgrade{phase}" if phase in ("Gate", "Failed", "Refused", "RolledBack") else "Running"
 
 
@@ -142,7 +125,7 @@ def _of_suspended(status: Body, pods: list[Body]) -> Iterator[str]:
 
 def _of_running(w: World, app: Body, pods: list[Body]) -> Iterator[str]:
     metadata, status, name = app["metadata"], app.get("status") or {}, app["metadata"]["name"]
-    details = ("Running", "StatePartitionsKept", _state_of_upgrade(status))
+    details = ("Running", "StatePartitionsKept", _state_of_upgrade(app))
     if status.get("phase") != "Running" or reason_of(app) not in details:
         yield f"is {status.get('phase')} because of {reason_of(app)}"
     available = [it["status"] for it in status.get("conditions", ()) if it["type"] == "Available"]
@@ -229,7 +212,7 @@ def _of_driver(w: World, app: Body, driver: Body) -> Iterator[str]:
     process = container.process if container is not None else None
     if "deletionTimestamp" in metadata:
         yield "its driver is to go"
-    if metadata["annotations"][ANNOTATION_SPEC_HASH] != version_in_force(app, w.check.hash_of(app)):
+    if metadata["annotations"][ANNOTATION_SPEC_HASH] != version_in_force(app, w.check.hash_of(app), w.api.all(APPS)):
         yield "its driver has another spec"
     if metadata["annotations"][ANNOTATION_APP_UID] != app["metadata"]["uid"]:
         yield "its driver is another application's"

@@ -234,7 +234,7 @@ class Invariants:
         self._note_opening(before, after)
         if change.type != "DELETED":
             recorded = self.action() == "RecordLaunch"
-            wanted = version_in_force(after, wishes.hashes[-1][1])
+            wanted = version_in_force(after, wishes.hashes[-1][1], self.api.all(APPS))
             self.rules.check_app(before, after, place.path, wanted, recorded)
         if reason_of(before) != reason_of(after):
             self._check_standstill(place.path, after)
@@ -420,7 +420,8 @@ class Invariants:
     def _wants_driver_gone(self, change: Change, wishes: Wishes, known: str) -> bool:
         born, status = self._born(change.body), change.body.get("status", {})
         app = self.api.find(_app_path(change.place.namespace, self._labels_of(change)[LABEL_APP]))
-        if app is not None and wishes.hashes and version_in_force(app, wishes.hashes[-1][1]) != known:
+        newest = wishes.hashes[-1][1] if wishes.hashes else ""
+        if app is not None and newest and version_in_force(app, newest, self.api.all(APPS)) != known:
             return True
         in_force = [spec for version, spec in wishes.hashes if version <= born][-1:]
         in_force += [spec for version, spec in wishes.hashes if version > born]

@@ -4,8 +4,10 @@ from functools import partial
 
 import pytest
 
+from tests.scenario.desired import differences
 from tests.scenario.happenings import choose_among, people, places
-from tests.scenario.schedule import misfortune, run_course
+from tests.scenario.restart_rules import reason_of
+from tests.scenario.schedule import Result, misfortune, run_course
 from tests.scenario.world import INNER, ORDERS, World
 from tidegate.app.rules import messages
 from tidegate_testing.mistakes import Course, planted
@@ -52,6 +54,32 @@ TAKEN = misfortune(
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_application_goes_on_where_it_is_while_another_one_has_the_place_of_an_edit(seed: int) -> None:
     assert run_course(seed, TAKEN).violations == []
+
+
+async def edited_at_the_gate(w: World, result: Result) -> None:
+    """A version under test waits for input, and its spec names the place that another application has."""
+    w.faults.clear()
+    w.start_operator()
+    rules = {"mode": "LastState", "rehearsal": None}
+    people.create(w, ORDERS)
+    people.create(w, INNER, upgrade=rules)
+    people.edit(w, INNER, {"storage": {"endpoint": places.OTHER_STORE}})
+    await w.sleep(600.0)
+    w.input = False
+    people.edit(w, INNER, {"application": {"args": ["--a"]}, "upgrade": rules})
+    await w.sleep(300.0)
+    people.edit(w, INNER, {"storage": {"endpoint": None}})
+    await w.sleep(300.0)
+    app = w.app(INNER) or {}
+    if (people.phase_of_upgrade(app), reason_of(app)) != ("Gate", "StorageConflict"):
+        w.violated(f"{INNER} is at {people.phase_of_upgrade(app)} because of {reason_of(app)}")
+    for text in differences(w):
+        w.violated(text)
+
+
+@pytest.mark.usefixtures("quiet_log")
+def test_a_version_at_its_gate_runs_on_beside_an_edit_into_a_taken_place_and_the_world_is_at_rest() -> None:
+    assert run_course(0, edited_at_the_gate).violations == []
 
 
 PLANTED = planted(__file__, ["without_a_look_at_places"])

@@ -2,11 +2,13 @@
 
 import datetime
 import json
+from collections.abc import Iterable
 
 from tests.scenario.api_server import Body
 from tests.scenario.restart_rules import reason_of
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import decode_app
+from tidegate_spark.contract.protocol import application_uri, store_identity
 
 UNUSABLE = {"spark.driver.memory": "64g"}
 """Spark settings of a spec of which no pod can be made: its container is smaller."""
@@ -17,12 +19,52 @@ def is_invalid_version(app: Body) -> bool:
     return bool(UNUSABLE.items() <= (app["spec"].get("sparkConf") or {}).items())
 
 
-def version_in_force(app: Body, wanted: str) -> str:
-    """Return the hash of the version that an application is to run, which an upgrade may hold back from its spec's."""
+def names_taken_place(app: Body, others: Iterable[Body]) -> bool:
+    """Return whether the place that an application's spec names overlaps one that another application has."""
+    return any(
+        other["metadata"]["uid"] != app["metadata"]["uid"] and _overlap(app, other) and _store(app) in _held(other)
+        for other in others
+    )
+
+
+def _overlap(app: Body, other: Body) -> bool:
+    """Return whether the storage of one of two applications is around the other's, if both are in the same store."""
+    one, two = (f"{_uri(each)}/" for each in (app, other))
+    return one.startswith(two) or two.startswith(one)
+
+
+def _uri(app: Body) -> str:
+    return application_uri(app["spec"]["storage"]["uri"], app["metadata"]["namespace"], app["metadata"]["name"])
+
+
+def _held(app: Body) -> set[str]:
+    status = app.get("status") or {}
+    stable = status.get("lastStable") or {}
+    held = {_store(app), status.get("store", "")}
+    return held | ({_identity(json.loads(stable["spec"]).get("storage.endpoint"))} if stable else set())
+
+
+def _store(app: Body) -> str:
+    return _identity(app["spec"]["storage"].get("endpoint"))
+
+
+def _identity(endpoint: str | None) -> str:
+    return store_identity(endpoint or "", "")
+
+
+def version_in_force(app: Body, wanted: str, others: Iterable[Body]) -> str:
+    """Return the hash of the version that an application is to run, which an upgrade may hold back from its spec's.
+
+    Args:
+        app: the application.
+        wanted: hash of its spec.
+        others: all applications.
+    """
     status = app.get("status") or {}
     upgrade, stable = status.get("upgrade") or {}, status.get("lastStable") or {}
     under_test = upgrade.get("phase") in ("Stopping", "Repartitioning", "Gate", "Failed")
-    if under_test and "toSpec" in upgrade and is_invalid_version(app) and wanted != stable.get("specHash"):
+    edited = under_test and "toSpec" in upgrade and wanted != stable.get("specHash")
+    if edited and (is_invalid_version(app) or names_taken_place(app, others)):
         return str(upgrade["toSpecHash"])
     held = (
         upgrade.get("phase") in ("Copying", "Rehearsing", "Refused", "RolledBack")
