@@ -314,7 +314,8 @@ class Cluster:
         container.last = {"exitCode": code, "reason": reason, "message": message, "finishedAt": self._time()}
         if container.ending or container.reason:
             container.state = {"terminated": container.last}
-            container.phase = "Failed" if container.reason else container.phase
+            # Since Kubernetes 1.27 also what is to go gets its last phase, before it goes.
+            container.phase = "Failed" if container.reason or code else "Succeeded"
         elif code == 0 or container.policy == "Never":
             container.phase = "Succeeded" if code == 0 else "Failed"
             container.state = {"terminated": container.last}
