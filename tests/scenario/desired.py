@@ -18,6 +18,7 @@ from tidegate_spark.contract.protocol import (
     LABEL_MANAGED_BY,
     LABEL_ROLE,
     MANAGED_BY,
+    ROLE_DRIVER,
     ROLE_EXECUTOR,
     ROLE_REHEARSAL,
     ROLE_REPARTITION,
@@ -48,8 +49,20 @@ def _labels(w: World, pod: Body) -> dict[str, str]:
 def _of_labels(w: World) -> Iterator[str]:
     for pod in w.api.all(PODS):
         lost = _labels(w, pod).items() - pod["metadata"].get("labels", {}).items()
-        if lost and pod["metadata"].get("ownerReferences"):
+        if lost and pod["metadata"].get("ownerReferences") and _is_seen(w, pod):
             yield f"has {pod['metadata']['name']} beside it, which lost its labels {sorted(name for name, _ in lost)}"
+
+
+def _is_seen(w: World, pod: Body) -> bool:
+    """Return whether an operator can know a pod: of one whose labels went while none ran, only a driver is looked for.
+
+    An executor goes with its driver then, and what worked for an upgrade is done (docs/design/hostile-input.md).
+    """
+    made, has = _labels(w, pod), pod["metadata"].get("labels", {})
+    if made.get(LABEL_ROLE) == ROLE_DRIVER or has.get(LABEL_MANAGED_BY) == made.get(LABEL_MANAGED_BY):
+        return True
+    key, uid = (pod["metadata"]["namespace"], made[LABEL_APP]), pod["metadata"]["uid"]
+    return any(known.uid == uid for each in w.operators for known in each.index.pods(key))
 
 
 def _of_app(w: World, app: Body) -> Iterator[str]:
@@ -185,6 +198,7 @@ def _wanted_executors(app: Body) -> int:
 
 def _of_short_pods(w: World, pods: list[Body]) -> Iterator[str]:
     """What comes of them decides how the application goes on, also of one whose version before has completed."""
+    pods = [pod for pod in pods if _is_seen(w, pod)]
     if any(_labels(w, pod)[LABEL_ROLE] == ROLE_REHEARSAL for pod in pods):
         yield "has the pod of a rehearsal"
     if any(_labels(w, pod)[LABEL_ROLE] == ROLE_REPARTITION for pod in pods):

@@ -276,7 +276,7 @@ class Index:
         if known is not None and last.ended is None:  # the end of an unreadable one was seen before
             last = dataclasses.replace(last, ended=known.ended, running=known.running)
         if last.role == ROLE_DRIVER and last.ended is not None and not last.running:
-            self._parted[key] = last
+            self._parted[key] = dataclasses.replace(last, labelled=True)  # what is gone gets none back
         self.executor_ends.note(key, last)
         if known is not None:
             self._take_out_pod(known)
@@ -285,16 +285,16 @@ class Index:
     def miss_pod(self, pod: PodRecord) -> Key | None:
         """Take in that the watch leaves a pod out from now on, given as it was seen last.
 
-        Whoever takes its labels off does the same as its end does. One whose deletion nobody had asked for stays known
-        until it is looked for by its name: an application whose driver runs unseen would be said to be suspended, or be
-        given another one.
+        Whoever takes its labels off does the same as its end does. One whose deletion nobody had asked for, and a
+        driver that may not have ended, stay known until they are looked for by their names: an application whose driver
+        runs unseen would be said to be suspended, or be given another one.
 
         Returns:
             Its application, None if it was none of ours.
         """
         known = self._known_pod(pod)
         key = (known.namespace, known.app) if known is not None else ("", "")
-        if known is None or known.uid != pod.uid or pod.terminating or key not in self._apps or not is_kept(known):
+        if known is None or known.uid != pod.uid or key not in self._apps or not is_kept(pod, known):
             return self.remove_pod(pod)
         version = max(known.resource_version, pod.resource_version, key=version_number)
         self._pods[key][known.name] = dataclasses.replace(known, resource_version=version, labelled=False)

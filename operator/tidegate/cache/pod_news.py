@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidegate.pods.records.record import PodRecord
-from tidegate_spark.contract.protocol import ROLE_EXPORT, ROLE_SNAPSHOT
+from tidegate_spark.contract.protocol import ROLE_DRIVER, ROLE_EXPORT, ROLE_SNAPSHOT
 
 
 def as_first_seen(pod: PodRecord, known: PodRecord | None) -> PodRecord:
@@ -36,6 +36,15 @@ def is_only_placed(known: PodRecord, pod: PodRecord) -> bool:
     return dataclasses.replace(same, silent_since=pod.silent_since) == pod
 
 
-def is_kept(pod: PodRecord) -> bool:
-    """Return whether a pod that a watch leaves out is kept until it was looked for: nobody had asked for its end."""
-    return not pod.terminating and pod.role not in (ROLE_SNAPSHOT, ROLE_EXPORT)
+def is_kept(pod: PodRecord, known: PodRecord) -> bool:
+    """Return whether a pod that a watch leaves out, given as it was seen last, is kept until it was looked for.
+
+    One whose end nobody had asked for; and a driver that may still run, because it writes until its process has ended.
+    The kubelet reports that end before the pod goes, and what has no node goes at once. So one that goes without it was
+    deleted by force, or has lost its labels.
+    """
+    if known.role in (ROLE_SNAPSHOT, ROLE_EXPORT):
+        return False
+    if not (pod.terminating or known.terminating):
+        return True
+    return known.role == ROLE_DRIVER and bool(pod.node) and not (pod.finished or known.finished)

@@ -62,7 +62,7 @@ def finish_driver(w: World) -> str | None:
 
 def _some_pod(w: World) -> str | None:
     pods = [body for body in w.api.all(PODS) if LABEL_APP in body["metadata"].get("labels", {})]
-    drivers = [body for body in pods if body["metadata"]["labels"][LABEL_ROLE] != ROLE_EXECUTOR]
+    drivers = [body for body in pods if body["metadata"]["labels"].get(LABEL_ROLE) != ROLE_EXECUTOR]
     chosen = drivers if drivers and w.rng.random() < 0.7 else pods
     return path_of(w.rng.choice(chosen)) if chosen else None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tidegate.api.streaming_app import StreamingAppStatus, UpgradePhase
-from tidegate.app.actions import Action, Plan, RecordLaunch, WriteStatus
+from tidegate.app.actions import Action, ConfirmDriverGone, DeleteExecutor, Plan, RecordLaunch, WriteStatus
 from tidegate.app.observation import Observation
 from tidegate.app.rules.deleted import deletion, last_snapshot, origin_release
 from tidegate.app.rules.housekeeping import (
@@ -56,6 +56,7 @@ from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.table import earliest, first_verdict
+from tidegate.pods.records.names import driver_pod_name
 
 Rule: TypeAlias = Callable[[Observation, float], Verdict | None]
 
@@ -151,7 +152,7 @@ def decide(observation: Observation, now: float) -> Plan:
         actions = (*actions, *events, *written, *verdict.after)
     schedule = evaluate_schedule(observation, now)
     of_schedule = () if verdict.launch else schedule.actions
-    beside = NOTHING if deleted else _beside(observation, with_step(stored, step), now, of_schedule)
+    beside = NOTHING if deleted else _beside(observation, with_step(stored, step), now, of_schedule, verdict)
     # Nobody else wakes for what was written here, and after a step there may be another one to take.
     again = 0.0 if step is not None else None
     checks = (check_configuration_in(observation, now), check_labels_in(observation))
@@ -165,7 +166,7 @@ def _events_of_version(o: Observation, now: float) -> tuple[Action, ...]:
     return (*cut_batch_event(o, now), *scaling_events(o, now), *ignored, *secret_events(o))
 
 
-def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[Action, ...]) -> Kept:
+def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[Action, ...], verdict: Verdict) -> Kept:
     """Return what is done whatever the verdict is, and when it is to be looked at again.
 
     Args:
@@ -173,9 +174,14 @@ def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[A
         asked: about the spec's version, whichever is in force.
         now: seconds since the epoch.
         of_schedule: what the schedule of snapshots has done.
+        verdict: what is done before.
     """
     rehearsal, repartition = keep_rehearsal(asked, now), keep_repartition(asked, now)
     kept = tuple(action for keep in HOUSEKEEPING for action in keep(o, now))
+    looked_for = verdict.launch or any(isinstance(action, ConfirmDriverGone) for action in verdict.before)
+    if o.driver is None and not looked_for and any(isinstance(action, DeleteExecutor) for action in kept):
+        # One that lost its labels while no operator ran is not known, and runs, with its executors.
+        kept = (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)), *kept)
     # An agent that does not take its order keeps nothing else back: it is given last of all, and tried again.
     actions = (*kept, *rehearsal.actions, *repartition.actions, *of_schedule, *rescale_live(o, now))
     return Kept(actions, earliest(rehearsal.wake_after, repartition.wake_after))

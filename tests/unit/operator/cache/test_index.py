@@ -310,12 +310,54 @@ def test_a_pod_that_a_list_does_not_hold_and_that_was_not_to_go_stays_known_with
     assert index.pods(KEY) == [dataclasses.replace(pod, labelled=False)]
 
 
-@pytest.mark.parametrize("changed", [{"delete_by": 5.0}, {"role": "snapshot"}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"delete_by": 5.0, "phase": "Succeeded"},
+        {"delete_by": 5.0, "node": ""},
+        {"delete_by": 5.0, "role": "executor"},
+        {"role": "snapshot"},
+    ],
+)
 def test_what_was_to_go_or_is_a_snapshots_is_gone_when_the_watch_says_so(changed: dict[str, Any]) -> None:
-    index, pod = Index(), dataclasses.replace(driver_of(APP), **changed)
+    index, pod = Index(), dataclasses.replace(running_driver(APP), **changed)
     index.put_app(APP)
     index.put_pod(pod)
     assert (index.miss_pod(dataclasses.replace(pod, resource_version="11")), index.pods(KEY)) == (KEY, [])
+
+
+def test_a_driver_that_stops_stays_known_without_its_labels_until_its_end_is_seen() -> None:
+    """Until its process has ended it writes; that a watch leaves it out says nothing of that."""
+    index, going = Index(), running_driver(APP, delete_by=5.0)
+    index.put_app(APP)
+    index.put_pod(going)
+    assert index.miss_pod(dataclasses.replace(going, resource_version="11")) == KEY
+    assert index.pods(KEY) == [dataclasses.replace(going, resource_version="11", labelled=False)]
+    ended = dataclasses.replace(going, resource_version="12", phase="Succeeded", running=False)
+    assert (index.miss_pod(ended), index.pods(KEY)) == (KEY, [])
+
+
+def test_a_driver_that_stops_and_is_not_in_a_list_stays_known_without_its_labels() -> None:
+    index, going = Index(), running_driver(APP, delete_by=5.0)
+    index.put_app(APP)
+    index.put_pod(going)
+    assert index.replace_pods([], "", "99") == {KEY}
+    assert index.pods(KEY) == [dataclasses.replace(going, labelled=False)]
+
+
+def test_nobody_restores_the_labels_of_a_driver_that_was_looked_for_and_is_gone() -> None:
+    """Its end is still to be told; an order about a pod that is not there would be given for ever."""
+    index, pod = (
+        Index(),
+        running_driver(APP, delete_by=5.0, running=False, ended=ended_with(Reason.APPLICATION_FAILED, 1)),
+    )
+    index.put_app(APP)
+    index.put_pod(pod)
+    index.miss_pod(dataclasses.replace(pod, resource_version="11"))
+    index.remove_pod(index.pods(KEY)[0])
+    parted = index.parted_driver(KEY)
+    assert parted is not None
+    assert parted.labelled
 
 
 def test_nobody_looks_for_a_pod_whose_application_is_gone() -> None:

@@ -32,7 +32,7 @@ from tidegate_spark.contract.repartition_protocol import (
     RepartitionEnd,
 )
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState, StateFacts
-from tidegate_testing.observations import NOW, app_with, driver_of, launched, observe, running_driver
+from tidegate_testing.observations import NOW, app_with, driver_of, executor_of, launched, observe, running_driver
 from tidegate_testing.plans import status_of, written
 from tidegate_testing.upgrades import (
     BEGUN,
@@ -208,6 +208,14 @@ def test_when_the_old_driver_is_gone_an_attempt_is_recorded_with_an_epoch_and_a_
     kinds = [type(action) for action in plan.actions]
     assert kinds.index(do.WriteStatus) < kinds.index(do.ConfirmDriverGone) < kinds.index(do.CreateRepartition)
     assert "UpgradeRepartitioning" in events(plan)
+
+
+def test_executors_of_a_driver_that_is_not_known_are_removed_only_once_it_was_looked_for() -> None:
+    """It may have lost its labels while no operator ran: then it is there, and they are its own."""
+    app = repartitioning()
+    plan = decide(observe(app, executors=(executor_of(app, 1, epoch=1),), repartitions=(pod_of(app),)), NOW)
+    kinds = [type(action) for action in plan.actions]
+    assert kinds.index(do.ConfirmDriverGone) < kinds.index(do.DeleteExecutor)
 
 
 def test_nothing_is_launched_while_the_pod_works() -> None:
