@@ -1,6 +1,7 @@
 """One schedule: a world from a seed, misfortune for a while, then fair weather, in which all must come to rest."""
 
 import asyncio
+import json
 import random
 import secrets
 import traceback
@@ -19,7 +20,7 @@ from tests.scenario.happenings.places import put_back
 from tests.scenario.happenings.registry import Event
 from tests.scenario.loop import StuckError, VirtualLoop
 from tests.scenario.restart_rules import FOR_GOOD, reason_of
-from tests.scenario.versions import is_invalid_version
+from tests.scenario.versions import UNDER_TEST, has_rival, is_invalid_version
 from tests.scenario.world import NAMESPACE, World
 from tidegate.engine.rules.pauses import METRICS_INTERVAL
 from tidegate_spark.contract import agent_protocol
@@ -217,6 +218,8 @@ def fix(world: World) -> None:
         stays = reason_of(app) in FOR_GOOD or reason_of(app) in NO_STATE
         if reason_of(app) == "InvalidSpec" or (stays and is_invalid_version(app)):
             world.trace("people", make_usable_again(world, name))
+        if has_rival(app, world.api.all(APPS)):
+            _revert_store(world, app)
         if reason_of(app) in (OWNED, UNCLAIMED):
             _hand_over(world, app)
         if reason_of(app) == UNREACHABLE and not world.reaches(name):
@@ -230,6 +233,17 @@ def fix(world: World) -> None:
             nonce = app["spec"].get("restartNonce", 0) + 1
             world.trace("people", f"fix {name}, which is {reason_of(app)}")
             world.api.patch(world.app_path(name), {"spec": {"restartNonce": nonce}})
+
+
+def _revert_store(world: World, app: Body) -> None:
+    """Revert an edit whose place another application has, beside which the version under test goes on."""
+    name, upgrade = app["metadata"]["name"], (app.get("status") or {}).get("upgrade") or {}
+    if upgrade.get("phase") not in UNDER_TEST or "toSpec" not in upgrade:
+        return
+    endpoint = json.loads(upgrade["toSpec"]).get("storage.endpoint") or None
+    if endpoint != app["spec"]["storage"].get("endpoint"):
+        world.trace("people", f"have {name} use the store again in which it is under test")
+        world.api.patch(world.app_path(name), {"spec": {"storage": {"endpoint": endpoint}}})
 
 
 def _give_state_up(world: World, app: Body) -> None:

@@ -12,6 +12,8 @@ from tidegate_spark.contract.protocol import application_uri, store_identity
 
 UNUSABLE = {"spark.driver.memory": "64g"}
 """Spark settings of a spec of which no pod can be made: its container is smaller."""
+UNDER_TEST = ("Stopping", "Repartitioning", "Gate", "Failed")
+"""Phases of an upgrade in which its version is to run."""
 
 
 def is_invalid_version(app: Body) -> bool:
@@ -19,29 +21,35 @@ def is_invalid_version(app: Body) -> bool:
     return bool(UNUSABLE.items() <= (app["spec"].get("sparkConf") or {}).items())
 
 
-def names_taken_place(app: Body, others: Iterable[Body]) -> bool:
-    """Return whether the place that an application's spec names overlaps one that another application has."""
-    return any(
-        other["metadata"]["uid"] != app["metadata"]["uid"] and _overlap(app, other) and _store(app) in _held(other)
-        for other in others
-    )
+def has_rival(app: Body, apps: Iterable[Body]) -> bool:
+    """Return whether another application may have the place that an application's spec names, around it, or inside."""
+    return any(_store(app) in _stores_of(other) for other in _overlapping(app, apps))
 
 
-def _overlap(app: Body, other: Body) -> bool:
-    """Return whether the storage of one of two applications is around the other's, if both are in the same store."""
-    one, two = (f"{_uri(each)}/" for each in (app, other))
-    return one.startswith(two) or two.startswith(one)
+def may_have_had_rival(app: Body, apps: Iterable[Body]) -> bool:
+    """Return whether another application may have had that place a moment ago: it is overlapping in some store."""
+    return any(True for _ in _overlapping(app, apps))
 
 
-def _uri(app: Body) -> str:
-    return application_uri(app["spec"]["storage"]["uri"], app["metadata"]["namespace"], app["metadata"]["name"])
+def _overlapping(app: Body, apps: Iterable[Body]) -> Iterable[Body]:
+    mine = _place_of(app)
+    for other in apps:
+        place = _place_of(other)
+        is_other = other["metadata"]["uid"] != app["metadata"]["uid"]
+        if is_other and (mine.startswith(place) or place.startswith(mine)):
+            yield other
 
 
-def _held(app: Body) -> set[str]:
+def _place_of(app: Body) -> str:
+    metadata = app["metadata"]
+    return f"{application_uri(app['spec']['storage']['uri'], metadata['namespace'], metadata['name'])}/"
+
+
+def _stores_of(app: Body) -> set[str]:
     status = app.get("status") or {}
     stable = status.get("lastStable") or {}
-    held = {_store(app), status.get("store", "")}
-    return held | ({_identity(json.loads(stable["spec"]).get("storage.endpoint"))} if stable else set())
+    recorded = {_identity(json.loads(stable["spec"]).get("storage.endpoint"))} if stable else set[str]()
+    return {_store(app), status.get("store", ""), *recorded}
 
 
 def _store(app: Body) -> str:
@@ -52,19 +60,28 @@ def _identity(endpoint: str | None) -> str:
     return store_identity(endpoint or "", "")
 
 
-def version_in_force(app: Body, wanted: str, others: Iterable[Body]) -> str:
-    """Return the hash of the version that an application is to run, which an upgrade may hold back from its spec's.
+def versions_in_force(app: Body, wanted: str, *, rival: bool) -> set[str]:
+    """Return the hashes of the versions one of which an application is to run.
 
-    Args:
-        app: the application.
-        wanted: hash of its spec.
-        others: all applications.
+    Where another application has the place of an edit, the version under test goes on. Which of two has a place
+    changes with the other one's status, which nobody sees at once: then both versions are right.
     """
+    return {_version_in_force(app, wanted, held_back=held_back) for held_back in {False, rival and _moves(app)}}
+
+
+def _moves(app: Body) -> bool:
+    """Return whether the spec names another store than the version under test."""
+    under_test = ((app.get("status") or {}).get("upgrade") or {}).get("toSpec")
+    return under_test is not None and _identity(json.loads(under_test).get("storage.endpoint")) != _store(app)
+
+
+def _version_in_force(app: Body, wanted: str, *, held_back: bool) -> str:
+    """Return the hash of the version that an application is to run, which an upgrade may hold back from its spec's."""
     status = app.get("status") or {}
     upgrade, stable = status.get("upgrade") or {}, status.get("lastStable") or {}
-    under_test = upgrade.get("phase") in ("Stopping", "Repartitioning", "Gate", "Failed")
-    edited = under_test and "toSpec" in upgrade and wanted != stable.get("specHash")
-    if edited and (is_invalid_version(app) or names_taken_place(app, others)):
+    under_test = upgrade.get("phase") in UNDER_TEST
+    held_back = held_back or is_invalid_version(app)
+    if under_test and held_back and "toSpec" in upgrade and wanted != stable.get("specHash"):
         return str(upgrade["toSpecHash"])
     held = (
         upgrade.get("phase") in ("Copying", "Rehearsing", "Refused", "RolledBack")
