@@ -115,6 +115,20 @@ class Stage:
             return bool(upgrade.get("phase") == expected)
 
         wait_for(f"the upgrade to be {expected}", ended, GENEROUS, 1)
+        if self.pattern.next_reason:
+            self.take_back(list(self.pattern.arguments(self.values)))
+
+    def take_back(self, args: list[str]) -> None:
+        """Read why the next version was rolled back, and have the specification say again what runs."""
+
+        def named() -> bool:
+            condition = self.ready(self.name)
+            assert (condition.get("status"), condition.get("reason")) == ("False", "UpgradeRolledBack"), condition
+            assert [text for text in self.pattern.says if text not in condition["message"]] == [], condition
+            return True
+
+        wait_for("the reason of the rollback", named, GENEROUS, 1)
+        self.patch({"application": {"args": args}})
 
     def snapshot(self) -> str:
         """Have a snapshot; return its name."""
