@@ -52,15 +52,15 @@ def test_an_application_goes_on_where_its_storage_says_or_says_why_not_and_never
 
 
 def without_asking_the_storage(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(start_from, "may_be_lost", lambda app: False)
+    patch.setattr(start_from, "may_have_launched", lambda app: False)
 
 
 def with_a_report_for_a_decision(patch: pytest.MonkeyPatch) -> None:
-    def may_be_lost(app: StreamingApp) -> bool:
+    def may_have_launched(app: StreamingApp) -> bool:
         ready = app.status.condition("Ready")
-        return lost_status.may_be_lost(app) and (ready is None or ready.reason != Reason.INVALID_SPEC)
+        return lost_status.may_have_launched(app) and (ready is None or ready.reason != Reason.INVALID_SPEC)
 
-    patch.setattr(start_from, "may_be_lost", may_be_lost)
+    patch.setattr(start_from, "may_have_launched", may_have_launched)
 
 
 def without_expecting_state(patch: pytest.MonkeyPatch) -> None:

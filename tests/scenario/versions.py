@@ -9,6 +9,7 @@ from tests.scenario.restart_rules import reason_of
 from tidegate.api.spec_hash import spec_hash
 from tidegate.api.streaming_app import decode_app
 from tidegate_spark.contract.protocol import application_uri, store_identity
+from tidegate_spark.contract.reasons import Reason
 
 UNUSABLE = {"spark.driver.memory": "64g"}
 """Spark settings of a spec of which no pod can be made: its container is smaller."""
@@ -83,9 +84,10 @@ def _version_in_force(app: Body, wanted: str, *, held_back: bool) -> str:
     held_back = held_back or is_invalid_version(app)
     if under_test and held_back and "toSpec" in upgrade and wanted != stable.get("specHash"):
         return str(upgrade["toSpecHash"])
-    held = (
-        upgrade.get("phase") in ("Copying", "Rehearsing", "Refused", "RolledBack")
-        and upgrade.get("toSpecHash") == wanted
+    held = upgrade.get("phase") in ("Copying", "Rehearsing", "Refused", "RolledBack") and (
+        upgrade.get("toSpecHash") == wanted
+        # The repartition of the version that an unusable edit followed is deferred: what ran before goes on meanwhile.
+        or (held_back and upgrade.get("reason") == Reason.STATE_PARTITIONS_KEPT)
     )
     if not held and upgrade.get("phase") != "RollingBack":
         return _hash_with_kept_number(app) if _waits_for_stable(app, wanted) else wanted

@@ -68,13 +68,12 @@ def _is_about_such_upgrade(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether the record is about an upgrade to itself: it was one when it began, whatever the next is to be.
 
     Also while it is rolled back, and after: the version that was rejected is not the stable one. And what follows on
-    one that reads from elsewhere, and is not stable, goes on from there. Before it was launched it is one no more when
-    its offsets were taken out: a restart of the stable version is not put to the test, nor a later one of it undone.
+    one that reads from elsewhere, and is not stable, goes on from there. Without its offsets it is a restart.
     """
     if upgrade.to_spec_hash == o.spec_hash:
-        undone = upgrade.phase in (UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK)
         is_begun = bool(upgrade.epoch) or upgrade.mode is UpgradeMode.STATELESS
-        return undone or (upgrade.phase in record.UNDER_TEST and is_begun)
+        undone = (UpgradePhase.ROLLING_BACK, UpgradePhase.ROLLED_BACK)
+        return upgrade.phase in ((*record.UNDER_TEST, *undone) if is_begun else undone)
     return upgrade.phase in record.UNDER_TEST and bool(upgrade.starting_offsets)
 
 
