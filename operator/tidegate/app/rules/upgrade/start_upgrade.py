@@ -67,8 +67,8 @@ def _is_upgrade_to_itself(o: Observation) -> bool:
 def _is_about_such_upgrade(o: Observation, upgrade: UpgradeStatus) -> bool:
     """Return whether the record is about an upgrade to itself: it was one when it began, whatever the next is to be.
 
-    Also while it is rolled back, and after: the version that was rejected is not the stable one. And what follows on
-    one that reads from elsewhere, and is not stable, goes on from there. Without its offsets it is a restart.
+    Also while it is rolled back, and after: the version that was rejected is not the stable one. What follows on one
+    that reads from elsewhere goes on from there until it is stable. Without its offsets it is a restart.
     """
     if upgrade.to_spec_hash == o.spec_hash:
         is_begun = bool(upgrade.epoch) or upgrade.mode is UpgradeMode.STATELESS
@@ -196,12 +196,8 @@ def starts_with_other_offsets(o: Observation, known: UpgradeStatus | None, now: 
         return None
     fresh = replace(_fresh(o, known, now), mode=UpgradeMode.SNAPSHOT, starting_offsets=offsets)
     lineage, message = record.next_lineage(o), messages.starts_elsewhere(record.next_lineage(o))
-    return change(
-        _with_snapshot(o, fresh),
-        message + _unchecked(o),
-        lineage=lineage,
-        rehearsal=left_out(o, messages.NOT_REHEARSED_ELSEWHERE, now),
-    )
+    rehearsal = left_out(o, messages.NOT_REHEARSED_ELSEWHERE, now)
+    return change(_with_snapshot(o, fresh), message + _unchecked(o), lineage=lineage, rehearsal=rehearsal)
 
 
 def starts_with_a_copy(o: Observation, known: UpgradeStatus | None, now: float) -> Step | None:
