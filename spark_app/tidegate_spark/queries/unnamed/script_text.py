@@ -10,8 +10,11 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+
+from tidegate_spark.contract.protocol import RUNTIME_DIRECTORY
 
 _STARTS = frozenset({"start", "toTable"})
 _WRITER = "writeStream"
@@ -212,10 +215,20 @@ def _other_files(program: str, text: str) -> Iterator[Path]:
         and file != program
     ]
     yield from loaded
-    own = [path.read_text(encoding="utf-8") for path in loaded if not _LIBRARIES & set(path.parts)]
+    own = [path.read_text(encoding="utf-8") for path in loaded if not _is_of_library(path)]
     for name in sorted(set().union(*map(_imported, [text, *own]))):
         if name not in sys.modules and _may_start_queries(name):
             yield from _files_of(name)
+
+
+def _is_of_library(path: Path) -> bool:
+    """Return whether nobody wrote a file for this program: what such a file imports, and does not find, is optional.
+
+    Python's own folder has more than the standard library: ``sitecustomize`` of Debian's asks for a module that its
+    images do not have. An injected runtime lies in a folder of its own, with what it needs.
+    """
+    folders = (sysconfig.get_path("stdlib"), RUNTIME_DIRECTORY)
+    return bool(_LIBRARIES & set(path.parts)) or any(map(path.is_relative_to, folders))
 
 
 def _files_of(module: str) -> Iterator[Path]:

@@ -1,11 +1,13 @@
 """What the text of a script shows of the queries that it starts. Pure."""
 
 import sys
+import sysconfig
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tidegate_spark.queries.unnamed import script_text
 from tidegate_spark.queries.unnamed.script_text import is_only, starts_one
 
 ONE = 'query = rows.writeStream.format("noop").option("checkpointLocation", place).start()'
@@ -94,8 +96,8 @@ class Program:
         main.__file__ = str(self.file)
         monkeypatch.setitem(sys.modules, "__main__", main)
 
-    def module(self, name: str, text: str, *, loaded: bool) -> None:
-        path = self.file.with_name(f"{name}.py")
+    def module(self, name: str, text: str, *, loaded: bool, folder: Path | None = None) -> None:
+        path = (folder or self.file.parent) / f"{name}.py"
         path.write_text(text)
         if loaded:
             module = ModuleType(name)
@@ -126,4 +128,37 @@ def test_modules_of_the_script_are_looked_at_too(
 
 def test_a_module_that_is_not_found_may_be_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program(tmp_path, monkeypatch, f"{ONE}\ndef later():\n    import nobody_has_this")
+    assert not program.is_only()
+
+
+OPTIONAL = "try:\n    import nobody_has_this\nexcept ImportError:\n    pass\n"
+"""As Debian's ``sitecustomize`` has it, and many a library."""
+
+
+@pytest.fixture(params=["python's own", "an injected runtime's"])
+def library(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of modules that nobody wrote for the program, and whose path does not say so."""
+    folder = tmp_path / "libraries"
+    folder.mkdir()
+    if request.param == "python's own":
+        monkeypatch.setattr(sysconfig, "get_path", {"stdlib": str(folder)}.__getitem__)
+    else:
+        monkeypatch.setattr(script_text, "RUNTIME_DIRECTORY", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(("text", "only"), [(OPTIONAL, True), (f"{OPTIONAL}frame.writeStream.start()", False)])
+def test_what_a_library_outside_of_site_packages_does_not_find_starts_nothing_but_the_library_itself_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Path, text: str, only: bool
+) -> None:
+    program = Program(tmp_path, monkeypatch, ONE)
+    program.module("sitecustomize", text, loaded=True, folder=library)
+    assert program.is_only() is only
+
+
+def test_what_a_loaded_module_of_the_script_does_not_find_may_be_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Program(tmp_path, monkeypatch, ONE)
+    program.module("beside_it", OPTIONAL, loaded=True)
     assert not program.is_only()
