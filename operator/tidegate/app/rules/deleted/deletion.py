@@ -26,6 +26,7 @@ from tidegate.app.rules import messages
 from tidegate.app.rules.deleted import deletion_messages
 from tidegate.app.rules.deleted.last_snapshot import missing_event
 from tidegate.app.rules.deleted.origin_release import hold_event, remove_release_pod
+from tidegate.app.rules.housekeeping import check_labels_in, restore_labels
 from tidegate.app.rules.pods.overdue import OVERDUE, wait_for_end
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
@@ -188,7 +189,10 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
     for rule in (leave_released_alone, stop_deleted_driver, remove_executors, remove_rehearsals, remove_repartitions):
         verdict = rule(o, now)
         if verdict is not None:
-            return Plan(rule.__name__, verdict.reason, verdict.message, verdict.after, verdict.wake_after)
+            # What no watch reports is read live: one that has gone would be waited for without end.
+            after, checks = (*restore_labels(o), *verdict.after), (verdict.wake_after, check_labels_in(o))
+            wake_after = min((each for each in checks if each is not None), default=None)
+            return Plan(rule.__name__, verdict.reason, verdict.message, after, wake_after)
     events = _purge_event(o.purge) if o.purge is not None and o.purge.phase == "Succeeded" else None
     verdict = _release(o, events or _retained("", deletion_messages.unreadable(problem)))
     return Plan("release_unreadable", verdict.reason, verdict.message, verdict.after)

@@ -13,6 +13,7 @@ from tidegate.app.actions import (
     DeleteLaunchSecrets,
     DeletePurge,
     Plan,
+    RestoreLabels,
 )
 from tidegate.app.rules.deleted.deletion import release_unreadable
 from tidegate.app.rules.plan import decide
@@ -200,6 +201,16 @@ def test_what_runs_of_an_unreadable_application_is_stopped_in_the_usual_order() 
     assert destructive(of_unreadable(executors=executors)) == [DeleteExecutor, DeleteExecutor]
     purge = purge_pod(phase="Running", running=True)
     assert destructive(of_unreadable(purge=purge)) == [DeletePurge, RemoveFinalizer]
+
+
+def test_a_driver_of_an_unreadable_application_that_no_watch_shows_is_read_live_again_and_again() -> None:
+    going = deleted(app_with())
+    lost = running_driver(going, labelled=False, delete_by=NOW - 60)
+    plan = of_unreadable(driver=lost)
+    assert [action.pods for action in plan.actions if isinstance(action, RestoreLabels)] == [(lost,)]
+    assert plan.wake_after is not None
+    # One that is there and was asked to end is waited for, as before.
+    assert not acts(of_unreadable(driver=running_driver(going, delete_by=NOW + 30)), RestoreLabels)
 
 
 def test_an_unreadable_application_keeps_its_storage_and_says_so() -> None:
