@@ -6,7 +6,7 @@ A rollback that nobody asked for may undo only what a version did within the tim
 from __future__ import annotations
 
 from tidegate.api.streaming_app import UpgradePhase, UpgradeStatus
-from tidegate.app.observation import Observation
+from tidegate.app.observation import Observation, applied_hash
 from tidegate.pods.records.faults import has_completed, last_report, read_termination
 from tidegate.pods.records.names import driver_pod_name
 from tidegate.pods.records.record import PodRecord
@@ -32,12 +32,12 @@ def was_refused(o: Observation, upgrade: UpgradeStatus) -> bool:
     return (refusal.pod_name, refusal.epoch) == (driver_pod_name(o.app.metadata.name), upgrade.epoch)
 
 
-def spec_runs(o: Observation) -> bool:
-    """Return whether the application's own driver runs, and shows that the spec's version is the one launched last."""
+def spec_was_launched_last(o: Observation) -> bool:
+    """Return whether the spec's version is the one launched last, by this application, and has begun: its state is."""
     driver = o.driver
-    if driver is None or not driver.running or driver.terminating or driver.app_uid != o.app.metadata.uid:
+    if driver is not None and (driver.app_uid != o.app.metadata.uid or driver.terminating or has_not_begun(driver)):
         return False
-    return driver.epoch >= o.app.status.epoch and driver.spec_hash == o.spec_hash
+    return applied_hash(o) == o.spec_hash
 
 
 def has_not_begun(driver: PodRecord) -> bool:

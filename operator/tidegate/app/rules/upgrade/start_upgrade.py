@@ -23,7 +23,7 @@ from tidegate.app.rules.upgrade import messages, record
 from tidegate.app.rules.upgrade.effective_spec import with_effective_spec
 from tidegate.app.rules.upgrade.gate import is_stable_again, why_not_rolled_back
 from tidegate.app.rules.upgrade.invalid_spec import can_go_on
-from tidegate.app.rules.upgrade.launched import ends_as_kept, has_finished, is_in_time, spec_runs
+from tidegate.app.rules.upgrade.launched import ends_as_kept, has_finished, is_in_time, spec_was_launched_last
 from tidegate.app.rules.upgrade.record import Step, change
 from tidegate.app.rules.upgrade.rehearsal import left_out
 from tidegate.app.rules.upgrade.repartition import starts_again, state_of_newer, wanted_repartition
@@ -323,8 +323,8 @@ def _base(o: Observation) -> str:
 
 
 def _is_new(o: Observation) -> bool:
-    """Return whether an upgrade is to begin, or to be refused: not what runs already, beside an older status."""
-    return _is_another(o) and not (spec_runs(o) and _refusal(o) is not None)
+    """Return whether an upgrade is to begin, or to be refused: not what was launched last, beside an older status."""
+    return _is_another(o) and not (spec_was_launched_last(o) and _refusal(o) is not None)
 
 
 def _is_another(o: Observation) -> bool:
