@@ -84,6 +84,9 @@ FORMER = {
     "encryption.key": "server-side-encryption.key",
 }
 """What an image may still call them: S3A takes these where nothing is said under the names of today."""
+_OF_ENCRYPTION = "encryption."
+"""What starts so S3A looks up in Hadoop's credential stores as well, which no setting shows."""
+_CREDENTIAL_STORES = "security.credential.provider.path"
 
 
 def defaults(storage: Storage, has_secret: bool) -> dict[str, str]:
@@ -156,12 +159,17 @@ def rest_of_path(storage: Storage, get: Callable[[str], str | None]) -> dict[str
         get: a setting of S3A as Hadoop has it, with what the image says; None if nobody has named it.
     """
     own = own_start(storage)
+    stores = (f"hadoop.{_CREDENTIAL_STORES}", f"{S3A}{_CREDENTIAL_STORES}", f"{own}{_CREDENTIAL_STORES}")
+    has_store = any(map(get, stores))
     rest = {}
     for name, default in PATH.items():
+        former = FORMER.get(name)
+        places = (f"{own}{former}", f"{S3A}{name}", f"{S3A}{former}") if former else (f"{S3A}{name}",)
+        found = next((found for key in (f"{own}{name}", *places) if (found := get(key)) is not None), None)
+        if found is None and has_store and name.startswith(_OF_ENCRYPTION):
+            continue  # S3A asks no store for what has a value, be it empty: objects would have the bucket's usual key
         if get(f"{own}{name}") is None:
-            former = FORMER.get(name)
-            places = (f"{own}{former}", f"{S3A}{name}", f"{S3A}{former}") if former else (f"{S3A}{name}",)
-            rest[f"{own}{name}"] = next((found for key in places if (found := get(key)) is not None), default)
+            rest[f"{own}{name}"] = default if found is None else found
     return rest
 
 

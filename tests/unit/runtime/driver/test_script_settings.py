@@ -247,6 +247,17 @@ def test_encryption_under_its_former_names_is_kept_for_the_own_bucket(where: str
     assert (rest[f"{OWN}encryption.algorithm"], rest[f"{OWN}encryption.key"]) == ("SSE-KMS", "arn")
 
 
+@pytest.mark.parametrize("store", ["hadoop.", "fs.s3a.", OWN])
+def test_encryption_that_a_credential_store_may_hold_is_not_said_to_be_none(store: str) -> None:
+    image = {f"{store}security.credential.provider.path": "localjceks://file/etc/keys.jceks"}
+    rest = s3a_settings.rest_of_path(CONFIG.storage, image.get)
+    names = {name.removeprefix(f"{OWN}encryption.") for name in rest if name.startswith(f"{OWN}encryption.")}
+    assert names == set()
+    # What a setting shows is said of the own bucket all the same.
+    rest = s3a_settings.rest_of_path(CONFIG.storage, (image | {"fs.s3a.encryption.algorithm": "SSE-KMS"}).get)
+    assert rest[f"{OWN}encryption.algorithm"] == "SSE-KMS"
+
+
 def test_another_class_for_s3a_is_not_used_for_no_bucket_has_one_of_its_own() -> None:
     usual = {f"{S3A}.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
     assert judge(usual, CONFIG).unused == ()
