@@ -7,7 +7,7 @@ from tests.scenario.api_server import APPS, MESSAGES, PODS, SECRETS, Body
 from tests.scenario.driver import DriverProcess
 from tests.scenario.rehearsals import PLACES
 from tests.scenario.restart_rules import reason_of
-from tests.scenario.versions import has_rival, versions_in_force
+from tests.scenario.versions import has_rival, version_at_rest
 from tests.scenario.world import BUCKET, NAMESPACE, ORDERS, World
 from tidegate_spark.contract.protocol import (
     ANNOTATION_APP_UID,
@@ -85,15 +85,15 @@ def _of_app(w: World, app: Body) -> Iterator[str]:
         if pods:  # the version under test runs on, beside a later edit
             yield from _of_running(w, app, pods)
     elif status.get("phase") == "Completed" and app["spec"]["restart"]["policy"] != "Always":
-        if status.get("appliedSpecHash") not in _in_force(w, app):
+        if status.get("appliedSpecHash") != _in_force(w, app):
             yield "completed with another spec"
         yield from _of_short_pods(w, pods)
     else:
         yield from _of_running(w, app, pods)
 
 
-def _in_force(w: World, app: Body) -> set[str]:
-    return versions_in_force(app, w.check.hash_of(app), rival=has_rival(app, w.api.all(APPS)))
+def _in_force(w: World, app: Body) -> str:
+    return version_at_rest(app, w.check.hash_of(app), w.api.all(APPS))
 
 
 def _of_messages(w: World) -> Iterator[str]:
@@ -230,7 +230,7 @@ def _of_driver(w: World, app: Body, driver: Body) -> Iterator[str]:
     process = container.process if container is not None else None
     if "deletionTimestamp" in metadata:
         yield "its driver is to go"
-    if metadata["annotations"][ANNOTATION_SPEC_HASH] not in _in_force(w, app):
+    if metadata["annotations"][ANNOTATION_SPEC_HASH] != _in_force(w, app):
         yield "its driver has another spec"
     if metadata["annotations"][ANNOTATION_APP_UID] != app["metadata"]["uid"]:
         yield "its driver is another application's"

@@ -70,6 +70,11 @@ def versions_in_force(app: Body, wanted: str, *, rival: bool) -> set[str]:
     return {_version_in_force(app, wanted, held_back=held_back) for held_back in {False, rival and _moves(app)}}
 
 
+def version_at_rest(app: Body, wanted: str, apps: Iterable[Body]) -> str:
+    """Return the hash of the version that an application is to run once everybody has seen everything."""
+    return _version_in_force(app, wanted, held_back=has_rival(app, apps) and _moves(app))
+
+
 def _moves(app: Body) -> bool:
     """Return whether the spec names another store than the version under test."""
     under_test = ((app.get("status") or {}).get("upgrade") or {}).get("toSpec")
