@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus
+from tidegate.api.streaming_app import Phase, StreamingApp, StreamingAppStatus
 from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_spark.contract.reasons import Reason
 
@@ -16,12 +16,13 @@ def may_be_lost(app: StreamingApp) -> bool:
     The finalizer comes with the first launch. An earlier operator gave it as well to an application of which no pod
     could be made, and the status says that: one that was lost does not, as it has an epoch by then. It counts only
     beside the condition Available: who reports a resource that cannot be decoded uses the same reason, and knows
-    nothing of launches.
+    nothing of launches. Nor does it count while the application is deleted: a purge of which no pod can be made has
+    that reason, too.
     """
     if app.status.epoch or FINALIZER not in app.metadata.finalizers:
         return False
     ready = app.status.condition("Ready")
-    decided = app.status.condition("Available") is not None
+    decided = app.status.condition("Available") is not None and app.status.phase is not Phase.DELETING
     return ready is None or not decided or ready.reason not in _NEVER_LAUNCHED
 
 

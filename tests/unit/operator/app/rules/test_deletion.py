@@ -2,9 +2,10 @@
 
 import dataclasses
 
+import msgspec
 import pytest
 
-from tidegate.api.streaming_app import StreamingApp
+from tidegate.api.streaming_app import Phase, StreamingApp
 from tidegate.app.actions import (
     ConfirmDriverGone,
     CreatePurge,
@@ -165,6 +166,13 @@ LOST = [
 @pytest.mark.parametrize("lost", LOST)
 def test_storage_is_emptied_if_asked_also_if_the_status_was_lost(lost: StreamingApp) -> None:
     plan = decide(observe(lost), NOW)
+    assert (destructive(plan), acts(plan, ConfirmDriverGone)) == ([CreatePurge], True)
+
+
+def test_a_purge_of_which_no_pod_could_be_made_does_not_show_that_the_application_never_ran() -> None:
+    unbuildable = never_launched(app_with({"storage.deletionPolicy": "Delete"}))
+    status = msgspec.structs.replace(unbuildable.status, phase=Phase.DELETING)
+    plan = decide(observe(deleted(msgspec.structs.replace(unbuildable, status=status))), NOW)
     assert (destructive(plan), acts(plan, ConfirmDriverGone)) == ([CreatePurge], True)
 
 
