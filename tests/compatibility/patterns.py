@@ -78,6 +78,8 @@ class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Arguments of its next version; empty: the same."""
     next_reason: str = ""
     """Why that is refused; empty: it goes on. What ``says`` has is in that message then."""
+    drops: bool = False
+    """Its next version has not all queries of the first."""
     own_jvm: bool = False
     """It asks of Spark what the command of the JVM has to have."""
     only: str = ""

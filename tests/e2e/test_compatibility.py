@@ -17,7 +17,7 @@ from devcluster.demo.kubernetes import CommandError, Kubernetes
 from tests.compatibility.inputs import put_files, records_of
 from tests.compatibility.patterns import HERE, RUNTIME, Outcome, Pattern, load
 from tests.compatibility.selection import cluster_cases
-from tidegate_testing.apps import scripts
+from tidegate_testing.apps import scripts, with_scripts
 from tidegate_testing.waiting import CannotComeError, wait_for
 from tidegate_testing.world import PREFIX, World
 
@@ -46,6 +46,8 @@ class Stage:
     def apply(self, name: str, **groups: Any) -> None:
         """Apply the application."""
         spec = {"upgrade": STABLE_SOON, "sparkConf": self.pattern.settings(self.values), **groups}
+        # As in an image, executors have what is beside the script, too.
+        spec["executor"] = {"podTemplate": with_scripts("executor"), **groups.get("executor", {})}
         main, args = f"script:{self.pattern.path.name}", self.pattern.arguments(self.values)
         self.world.kubectl.apply(self.world.app(name, NAMESPACE, main=main, args=args, spec=spec))
 
@@ -105,7 +107,9 @@ class Stage:
         wait_for("a stable version", lambda: "lastStable" in self.status(), GENEROUS, 1)
         changed = self.pattern.arguments(self.values, version=2)
         application: dict[str, Any] = {"args": list(changed)} if self.pattern.next_args else {"env": [EDIT]}
-        self.patch({"application": application})
+        # Nobody knows before that time whether a query that is not there was dropped, or comes later.
+        upgrade = {**STABLE_SOON, "timeoutSeconds": 240} if self.pattern.drops else STABLE_SOON
+        self.patch({"application": application, "upgrade": upgrade})
         expected = "RolledBack" if self.pattern.next_reason else "Completed"
 
         def ended() -> bool:

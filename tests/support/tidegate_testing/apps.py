@@ -40,7 +40,7 @@ def streaming_app(
     ``key:NAME``: the same by ``mainFrom``.
     """
     small = {"resources": {"requests": {"cpu": "50m", "memory": "1200Mi"}}}
-    driver = {**small, **({"podTemplate": _with_scripts()} if main.startswith("script:") else {})}
+    driver = {**small, **({"podTemplate": with_scripts("driver")} if main.startswith("script:") else {})}
     base: dict[str, Any] = {
         "application": {
             "image": image,
@@ -69,15 +69,11 @@ def _program(main: str) -> dict[str, Any]:
     return {"main": f"local://{SCRIPTS_PATH}/{name}" if kind == "script" else main}
 
 
-def _with_scripts() -> dict[str, Any]:
-    return {
-        "spec": {
-            "volumes": [{"name": "scripts", "configMap": {"name": SCRIPTS}}],
-            "containers": [
-                {"name": "driver", "volumeMounts": [{"name": "scripts", "mountPath": SCRIPTS_PATH, "readOnly": True}]}
-            ],
-        }
-    }
+def with_scripts(container: str) -> dict[str, Any]:
+    """Return the pod template with which a container has the scripts of its namespace."""
+    mount = {"name": "scripts", "mountPath": SCRIPTS_PATH, "readOnly": True}
+    volumes = [{"name": "scripts", "configMap": {"name": SCRIPTS}}]
+    return {"spec": {"volumes": volumes, "containers": [{"name": container, "volumeMounts": [mount]}]}}
 
 
 def scripts(namespace: str, files: Mapping[str, str]) -> dict[str, Any]:
