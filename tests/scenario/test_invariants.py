@@ -46,6 +46,16 @@ class History:
         self.begins(holder)
         self.ends(holder, batch)
 
+    def leaves_in_the_middle_of(self, batch: int) -> None:
+        """Have the old lineage left while its batch runs, which ends after the first one of the new lineage."""
+        self.takes(OLD)
+        for earlier in range(batch):
+            self.runs(OLD, earlier)
+        self.begins(OLD)
+        self.takes(NEW, after=1)
+        self.runs(NEW, 0)
+        self.ends(OLD, batch)
+
 
 @pytest.fixture
 def history() -> History:
@@ -54,24 +64,13 @@ def history() -> History:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_batch_is_ended_in_the_lineage_that_was_left_while_it_ran(history: History, first: int) -> None:
-    history.takes(OLD)
-    for batch in range(first):
-        history.runs(OLD, batch)
-    history.begins(OLD)
-    history.takes(NEW, after=1)
-    history.runs(NEW, 0)
-    history.ends(OLD, first)
+    history.leaves_in_the_middle_of(first)
     history.runs(NEW, 1)
     assert history.violations == []
 
 
 def test_no_other_one_is_begun_there(history: History) -> None:
-    history.takes(OLD)
-    history.runs(OLD, 0)
-    history.begins(OLD)
-    history.takes(NEW, after=1)
-    history.runs(NEW, 0)
-    history.ends(OLD, 1)
+    history.leaves_in_the_middle_of(1)
     history.runs(OLD, 2)
     assert "had the fence" in history.violations[0]
     assert "runs in lineage 1" in history.violations[1]
@@ -92,12 +91,7 @@ def test_whoever_has_the_fence_does_not_end_a_batch_in_a_lineage_that_was_left(h
 
 def test_what_was_ended_there_is_not_where_the_application_runs(history: History) -> None:
     other = replace(NEW, epoch=3, lineage=3, pod_uid="pod-3", process="pod-3/0")
-    history.takes(OLD)
-    history.runs(OLD, 0)
-    history.begins(OLD)
-    history.takes(NEW, after=1)
-    history.runs(NEW, 0)
-    history.ends(OLD, 1)
+    history.leaves_in_the_middle_of(1)
     history.takes(other, after=1)
     history.runs(other, 0)
     assert history.violations == [f"lineage 3 of {PLACE} does not follow 2, and the application ran there"]

@@ -1,4 +1,4 @@
-"""Queries register themselves by a decorator; tenacity starts again what failed, with a back-off; a supervisor looks at all of them."""
+"""Queries register themselves by a decorator; tenacity starts again what failed, with a back-off; a supervisor checks all of them."""
 
 import functools
 import logging

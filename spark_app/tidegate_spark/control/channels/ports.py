@@ -87,7 +87,7 @@ class Channel(Protocol):
         """Take note that a delivery is in the log for good: the broker need not keep it for this application."""
 
     def answer(self, replies: Sequence[Reply]) -> None:
-        """Tell what came of messages; when it returns the broker has them. After an error the same are given again."""
+        """Publish what came of messages: once it returns the broker has them. After an error they are given again."""
 
     def waiting(self) -> int:
         """Return how many messages wait in the broker, -1 if that is not known. Returns at once."""

@@ -163,13 +163,14 @@ def rest_of_path(storage: Storage, get: Callable[[str], str | None]) -> dict[str
     has_store = any(map(get, stores))
     rest = {}
     for name, default in PATH.items():
+        if get(f"{own}{name}") is not None:
+            continue
         former = FORMER.get(name)
         places = (f"{own}{former}", f"{S3A}{name}", f"{S3A}{former}") if former else (f"{S3A}{name}",)
-        found = next((found for key in (f"{own}{name}", *places) if (found := get(key)) is not None), None)
+        found = next((found for key in places if (found := get(key)) is not None), None)
         if found is None and has_store and name.startswith(_OF_ENCRYPTION):
             continue  # S3A asks no store for what has a value, be it empty: objects would have the bucket's usual key
-        if get(f"{own}{name}") is None:
-            rest[f"{own}{name}"] = default if found is None else found
+        rest[f"{own}{name}"] = default if found is None else found
     return rest
 
 

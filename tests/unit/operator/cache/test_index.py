@@ -346,7 +346,7 @@ def test_a_driver_that_stops_and_is_not_in_a_list_stays_known_without_its_labels
 
 
 def test_nobody_restores_the_labels_of_a_driver_that_was_looked_for_and_is_gone() -> None:
-    """Its end is still to be told; an order about a pod that is not there would be given for ever."""
+    """Its end is still to be reported; an order about a pod that is not there would be given for ever."""
     index, pod = (
         Index(),
         running_driver(APP, delete_by=5.0, running=False, ended=ended_with(Reason.APPLICATION_FAILED, 1)),

@@ -32,6 +32,7 @@ from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
 from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import PATIENCE, patience_left, refused_for
+from tidegate.engine.rules.table import earliest
 from tidegate.pods.builders.driver_config import app_storage
 from tidegate.pods.records import fault_messages
 from tidegate.pods.records.faults import name_problem, read_termination
@@ -190,8 +191,7 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
         verdict = rule(o, now)
         if verdict is not None:
             # What no watch reports is read live: one that has gone would be waited for without end.
-            after, checks = (*restore_labels(o), *verdict.after), (verdict.wake_after, check_labels_in(o))
-            wake_after = min((each for each in checks if each is not None), default=None)
+            after, wake_after = (*restore_labels(o), *verdict.after), earliest(verdict.wake_after, check_labels_in(o))
             return Plan(rule.__name__, verdict.reason, verdict.message, after, wake_after)
     events = _purge_event(o.purge) if o.purge is not None and o.purge.phase == "Succeeded" else None
     verdict = _release(o, events or _retained("", deletion_messages.unreadable(problem)))
