@@ -117,7 +117,7 @@ async def _run_kopf(operator: Operator) -> None:
     """Run kopf until a signal ends it, or the failure of one of our own parts does."""
     namespaces = operator.settings.watch_namespaces
     running = kopf.operator(
-        registry=build_registry(operator.connection, operator.index, operator.queue, operator.metrics),
+        registry=build_registry(operator.connection, operator.metrics),
         settings=build_settings(),
         standalone=True,
         clusterwide=not namespaces,
@@ -142,7 +142,7 @@ class _Resources(msgspec.Struct):
 
 
 async def _wait_for_crd(client: KubeClient) -> None:
-    """Wait until the API server knows our resources: kopf looks for them only once."""
+    """Wait until the API server knows our resources, and say that they are missing: watches would only fail."""
     while True:
         answer = await client.get(GROUP_PATH, _Resources)
         missing = {PLURAL, SNAPSHOT_PLURAL, CONTROL_PLURAL}

@@ -12,9 +12,7 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any, TypeVar, cast
 
-import msgspec
-
-from tests.scenario.api_server import APPS, ApiServer, Change, RefusedError, place_of
+from tests.scenario.api_server import ApiServer, Change, place_of
 from tests.scenario.drivers_agent import Answered
 from tests.scenario.faults import Crash, Fault, FaultInjection
 from tests.scenario.wire import METRICS, Asked, SimulatedAgents, SimulatedClient
@@ -47,7 +45,6 @@ from tidegate.engine.outcome import Outcome
 from tidegate.engine.resource_key import Key
 from tidegate.engine.workqueue import RetryLaterError, WorkQueue
 from tidegate.kube.leadership import NotLeadingError
-from tidegate.kube.paths import collection
 from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.platform import Platform
 from tidegate.pods.records.record import PodRecord
@@ -68,7 +65,6 @@ _NO_KEYS = OperatorKeys(bytes(KEY_BYTES))
 WORKERS, POLLERS = 2, 2
 LISTS = ("GET pods", "GET streamingapps", "GET controlmessages")
 """Reads whose answers may be old when they arrive."""
-_APPS = collection("StreamingApp")
 _REFUSALS = {Fault.CONFLICT: (409, "Conflict"), Fault.THROTTLED: (429, "TooManyRequests"), Fault.ERROR: (500, "Error")}
 
 
@@ -187,8 +183,7 @@ class OperatorProcess:
         """Begin to watch; work starts with :meth:`lead`, and once the operator's key is there."""
         self._spawn(self._find_keys())
         self._spawn(Operator.watch_pods(cast(Operator, self), ""))
-        self._spawn(Operator.watch_ends(cast(Operator, self), ""))
-        self._spawn(self._watch_apps())
+        self._spawn(Operator.watch_apps(cast(Operator, self), ""))
         self._spawn(self._control.watch(""))
         for _ in range(WORKERS):
             self._spawn(self._lead(self.queue.run_worker))
@@ -336,39 +331,6 @@ class OperatorProcess:
     async def _die(self, why: str) -> None:
         self.world.crash(self, why)
         await asyncio.Future()
-
-    # --- what kopf does: newest versions into the index, keys into the queue ---
-
-    async def _watch_apps(self) -> None:
-        while True:
-            since = await self._list_apps()
-            while since:
-                try:
-                    since = await self._follow_apps(since)
-                except RefusedError:
-                    since = 0  # expired: listed again, and of what is gone meanwhile kopf never hears
-                except OSError:
-                    await asyncio.sleep(1.0)
-
-    async def _list_apps(self) -> int:
-        listing = await self.client.get(_APPS, msgspec.Raw)
-        while not isinstance(listing, msgspec.Raw):
-            await asyncio.sleep(1.0)
-            listing = await self.client.get(_APPS, msgspec.Raw)
-        listed = msgspec.json.decode(listing)
-        for body in listed["items"]:
-            self._take_in(self.index.put_app(body))
-        return int(listed["metadata"]["resourceVersion"])
-
-    async def _follow_apps(self, since: int) -> int:
-        async for change in self.stream(APPS, since):
-            metadata = change.body["metadata"]
-            if change.type == "DELETED":
-                self._take_in(self.index.remove_app((metadata["namespace"], metadata["name"]), metadata["uid"]))
-            else:
-                self._take_in(self.index.put_app(change.body))
-            since = change.version
-        return since
 
     def _take_in(self, keys: set[Key]) -> None:
         for key in sorted(keys):

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, TypeVar, cast
 
 from tidegate.api.lost_status import has_launched, may_have_launched
-from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
+from tidegate.api.streaming_app import Metadata, StreamingApp
+from tidegate.cache.app_versions import AppVersion, Who
 from tidegate.cache.executor_ends import ExecutorEnds
 from tidegate.cache.initial_sync import InitialSync
 from tidegate.cache.kinds.feature_index import FeatureIndex
@@ -23,9 +24,8 @@ from tidegate.cache.known_apps import (
     age_of,
     hash_of,
     is_newer,
+    read_app,
     too_large,
-    uid_of,
-    unreadable,
 )
 from tidegate.cache.large_apps import LargeApps
 from tidegate.cache.pod_news import as_first_seen, is_kept, is_only_placed
@@ -106,7 +106,13 @@ class Index:
         """Return all applications."""
         return list(self._apps)
 
-    def put_app(self, body: Mapping[str, Any] | StreamingApp) -> set[Key]:
+    def put_version(self, version: AppVersion) -> set[Key]:
+        """Take in a version that a watch brings, as :meth:`put_app`; what is known already is not decoded."""
+        if self.is_news(version.who) or self.large.has_changes:
+            return self.put_app(version.kept)
+        return set()
+
+    def put_app(self, body: Mapping[str, Any] | bytes | StreamingApp) -> set[Key]:
         """Take in a version of an application.
 
         Nothing is taken in if a version that is as new is known, or the end of this very application. One of the same
@@ -118,13 +124,10 @@ class Index:
         """
         return self._take_in(body) | self.large.make_way(self._apps)
 
-    def _take_in(self, body: Mapping[str, Any] | StreamingApp) -> set[Key]:
-        # First of all: one that nobody can make anything of must not keep the others waiting for ever.
-        self.first_lists.note_app(uid_of(body))
-        try:
-            app = body if isinstance(body, StreamingApp) else decode_app(body)
-        except UnreadableAppError as error:
-            return self._put_unreadable(unreadable(body, str(error)))  # type: ignore[arg-type] # a mapping was decoded
+    def _take_in(self, body: Mapping[str, Any] | bytes | StreamingApp) -> set[Key]:
+        app = body if isinstance(body, StreamingApp) else read_app(body)
+        if isinstance(app, UnreadableApp):
+            return self._put_unreadable(app)
         key = (app.metadata.namespace, app.metadata.name)
         known = self._apps.get(key)
         if isinstance(body, StreamingApp) and not self.large.has_room_for(app, known):
@@ -137,13 +140,12 @@ class Index:
             feature.note_app(app)
         return keys | self._roots.put(app)
 
-    def is_news(self, body: Mapping[str, Any]) -> bool:
+    def is_news(self, who: Who) -> bool:
         """Return whether :meth:`put_app` could take a version in: most that a watch brings are our own writes."""
-        metadata = body["metadata"]
-        known = self._apps.get((metadata["namespace"], metadata["name"]))
-        if known is None or known.metadata.uid != metadata["uid"]:
+        known = self._apps.get(who.key)
+        if known is None or known.metadata.uid != who.uid:
             return True
-        return version_number(metadata["resourceVersion"]) > version_number(known.metadata.resource_version)
+        return version_number(who.resource_version) > version_number(known.metadata.resource_version)
 
     def remove_app(self, key: Key, uid: str) -> set[Key]:
         """Forget a deleted application, and take in no late news of it.
@@ -155,7 +157,6 @@ class Index:
         known = self._apps.get(key)
         self._gone.note(uid)
         self.large.forget(uid)
-        self.first_lists.note_app(uid)
         if known is None or known.metadata.uid != uid:
             return self.large.make_way(self._apps)
         waiting = self._roots.waiting_for(key)
@@ -178,7 +179,7 @@ class Index:
             and namespace in ("", key[0])
             and version_number(known.metadata.resource_version) <= version_number(version)
         ]
-        self.first_lists.note_apps(namespace, self._unknown(listed))
+        self.first_lists.note_apps(namespace)
         return {woken for key, uid in gone for woken in self.remove_app(key, uid)}
 
     def rival(self, app: StreamingApp) -> str:
@@ -348,9 +349,6 @@ class Index:
     def memory(self, key: Key) -> ProcessState:
         """Return what is remembered of an application."""
         return self.memories.get(key, _NOTHING)
-
-    def _unknown(self, uids: frozenset[str]) -> set[str]:
-        return self._gone.without(set(uids) - {known.metadata.uid for known in self._apps.values()})
 
     def _put_unreadable(self, app: UnreadableApp) -> set[Key]:
         keys = self._make_room(app.metadata)

@@ -10,11 +10,14 @@ import msgspec
 
 from tidegate.api.lost_status import has_launched
 from tidegate.api.spec_hash import spec_hash
-from tidegate.api.streaming_app import Metadata, StreamingApp
-from tidegate.api.values.bounded_json import TOO_LARGE, why_cut
+from tidegate.api.streaming_app import Metadata, StreamingApp, UnreadableAppError, decode_app
+from tidegate.api.values.bounded_json import TOO_LARGE, is_cut, why_cut
+from tidegate.cache.app_versions import read_gone
 from tidegate.cache.kinds.raw_resource import metadata_of, ready_condition
 from tidegate.cache.kinds.versions import version_number
 from tidegate.engine.resource_key import Key
+
+_LONGEST_PROBLEM = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +88,32 @@ def too_large(app: StreamingApp) -> UnreadableApp:
     return UnreadableApp(key, app.metadata, why_cut({"spec": TOO_LARGE}), msgspec.to_builtins(ready) if ready else {})
 
 
-def unreadable(body: Mapping[str, Any], problem: str) -> UnreadableApp:
-    """Return what is known of a stored resource that does not fit the model, and in which field."""
-    metadata = metadata_of(body)
-    return UnreadableApp((metadata.namespace, metadata.name), metadata, problem, ready_condition(body))
+def read_app(body: Mapping[str, Any] | bytes) -> StreamingApp | UnreadableApp:
+    """Return an application that is stored; one that does not fit the model is unreadable, in which field it says.
+
+    Args:
+        body: what is kept of it, as JSON that decoders survive, or what a client made of that.
+    """
+    if isinstance(body, bytes) and is_cut(body):  # what was cut is looked for in what is decoded
+        return read_app(_decoded(body))
+    try:
+        return decode_app(body)
+    except UnreadableAppError as error:
+        problem = str(error)
+    except Exception as error:  # whatever it is, it keeps none of the others out
+        problem = f"{type(error).__name__}: {error}"[:_LONGEST_PROBLEM]
+    found = _decoded(body) if isinstance(body, bytes) else body
+    metadata = metadata_of(found)
+    return UnreadableApp((metadata.namespace, metadata.name), metadata, problem, ready_condition(found))
 
 
-def uid_of(body: Mapping[str, Any] | StreamingApp) -> str:
-    """Return the uid of an application, decoded or not."""
-    return body.metadata.uid if isinstance(body, StreamingApp) else str(body.get("metadata", {}).get("uid", ""))
+def _decoded(body: bytes) -> Mapping[str, Any]:
+    """Return what JSON says, or only which object it is if no decoder takes the rest, a number beyond all doubles."""
+    try:
+        found: Mapping[str, Any] = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        found = {"metadata": msgspec.to_builtins(read_gone(body).who)}
+    return found
 
 
 def is_newer(metadata: Metadata, known: Metadata) -> bool:

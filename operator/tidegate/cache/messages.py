@@ -7,7 +7,3 @@ PODS_UNLISTED = "pods are not listed yet"
 APPLICATIONS_UNLISTED = "applications are not listed yet"
 SNAPSHOTS_UNLISTED = "snapshots are not listed yet"
 CPU_LIMIT_FIELDS = "spec.driver.resources.limits.cpu and spec.executor.resources.limits.cpu"
-
-
-def applications_unread(number: int) -> str:
-    return f"{number} of the listed applications are not read yet"

@@ -61,18 +61,12 @@ class Connection:
         if self.loader is not None:
             await config.kube_config.refresh_token(self.loader, self.configuration)  # type: ignore[no-untyped-call]
 
-    def session(
-        self,
-        limit: int,
-        answered: Answered | None = None,
-        response: type[aiohttp.ClientResponse] = aiohttp.ClientResponse,
-    ) -> aiohttp.ClientSession:
+    def session(self, limit: int, answered: Answered | None = None) -> aiohttp.ClientSession:
         """Return an HTTP session whose requests carry our identity; the caller closes it.
 
         Args:
             limit: the number of connections it may hold open; 0 for any number.
             answered: called with each request and its answer's status, for sessions that somebody else uses.
-            response: what answers are read through.
         """
         server_name = getattr(self.configuration, "tls_server_name", None)
 
@@ -99,7 +93,6 @@ class Connection:
             cookie_jar=aiohttp.DummyCookieJar(),
             middlewares=(identify,),
             proxy=getattr(self.configuration, "proxy", None),
-            response_class=response,
             max_headers=_MOST_HEADERS,
         )
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
 
 import aiohttp
+import msgspec
 
 from tidegate.api.values.bounded_json import bounded
 from tidegate.kube import messages
+
+T = TypeVar("T")
+B = TypeVar("B", bytes, msgspec.Raw)
 
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of one object in a watch; the API server takes 3 MiB."""
@@ -19,7 +24,12 @@ _SHORT = 64 * 1024
 
 async def cut(body: bytes) -> bytes:
     """Return JSON as :func:`bounded` does; the event loop goes on meanwhile: a hostile megabyte takes seconds."""
-    return bounded(body) if len(body) <= _SHORT else await asyncio.to_thread(bounded, body)
+    return await aside(bounded, body)
+
+
+async def aside(read: Callable[[B], T], body: B) -> T:
+    """Return what is read of a body; of a long one, the event loop goes on meanwhile."""
+    return read(body) if len(body) <= _SHORT else await asyncio.to_thread(read, body)
 
 
 async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bytes]]:

@@ -20,7 +20,7 @@ import structlog
 from tidegate.kube import messages
 from tidegate.kube.client import JSON, KubeClient
 from tidegate.kube.failures import FAILURES, TooLong
-from tidegate.kube.lines import LONGEST_LINE, cut, lines_of
+from tidegate.kube.lines import LONGEST_LINE, aside, cut, lines_of
 
 T = TypeVar("T")
 
@@ -34,7 +34,6 @@ _LIVED = 5.0
 """Seconds after which a stream that ends was a working one: the next is opened as if for the first time."""
 # The server sends a bookmark each minute: silence for longer means that the connection is dead without saying so.
 _SILENCE = 100.0
-_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 log = structlog.get_logger()
 
 
@@ -56,7 +55,7 @@ class Listing(msgspec.Struct, Generic[T]):
     """One page of a list."""
 
     items: list[T] | None = None
-    """None if it is empty and only metadata were asked for: the API server then says null."""
+    """None if it is empty: some API servers say null then."""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
@@ -70,26 +69,15 @@ class _Versioned(msgspec.Struct):
     message: str = ""
 
 
-class ObjectMetadata(msgspec.Struct):
-    """What says which object it is."""
-
+class _BareMetadata(msgspec.Struct):
     namespace: str
     name: str
     uid: str
-
-
-class _BareMetadata(ObjectMetadata):
     resourceVersion: str = ""  # noqa: N815
 
 
 class _Bare(msgspec.Struct):
     metadata: _BareMetadata
-
-
-class MetadataOnly(msgspec.Struct):
-    """Any object, without anything but its metadata; the server leaves the rest out."""
-
-    metadata: ObjectMetadata
 
 
 class _Event(msgspec.Struct):
@@ -108,15 +96,18 @@ class Listed(Generic[T]):
     """All objects there are; whatever was known before and is not among them is gone."""
 
     items: Sequence[T]
+    """Empty where each was yielded as soon as it was read."""
     version: str
     """The resource version of the list: it knows nothing of what happened later."""
     unread: frozenset[str] = frozenset()
     """The uids of those that are there, and that cannot be read."""
+    uids: frozenset[str] = frozenset()
+    """The uids of all that are there; given where each was yielded by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed(Generic[T]):
-    """One object was added or modified."""
+    """One object was added or modified, or is in a list of which each is yielded by itself."""
 
     item: T
 
@@ -135,13 +126,15 @@ class _ExpiredError(Exception):
 class Watch(Generic[T]):
     """A watch on one collection, filtered by labels on the server."""
 
-    def __init__(  # noqa: PLR0913 - the last two are the time
+    def __init__(  # noqa: PLR0913 - what differs between the kinds, and the time
         self,
         client: KubeClient,
         path: str,
         selector: str,
         kind: type[T] | Callable[[msgspec.Raw], T],
         *,
+        gone: Callable[[msgspec.Raw], T] | None = None,
+        one_by_one: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -152,29 +145,38 @@ class Watch(Generic[T]):
             path: of the collection.
             selector: a label selector, so that a busy cluster's other objects cost nothing; empty for all objects.
             kind: what each object is decoded to, or what makes it of its JSON; called at once, so that the JSON of a
-                whole list is never in memory. Fields that a type does not name are skipped by the decoder. With
-                MetadataOnly the server sends no more than that.
+                whole list is never in memory. Fields that a type does not name are skipped by the decoder. A long
+                object is decoded in another thread.
+            gone: what makes the record of an object that is gone; as of any other if it is not given.
+            one_by_one: yield each object of a list as soon as it is read, and then a list that only says which there
+                are, so that not all are in memory at once.
             clock: seconds, monotonic.
             sleep: waits for so many seconds.
         """
         self._client = client
         self._path = path
         self._selector = {"labelSelector": selector} if selector else {}
-        self._metadata_only = isinstance(kind, type) and issubclass(kind, MetadataOnly)
         self._clock = clock
         self._sleep = sleep
+        self._read: Callable[[msgspec.Raw], T]
         self._read = msgspec.json.Decoder(kind).decode if isinstance(kind, type) else kind
+        self._read_gone = gone if gone is not None else self._read
+        self._one_by_one = one_by_one
         self._version = ""
 
     async def changes(self) -> AsyncIterator[Listed[T] | Changed[T] | Removed[T]]:
-        """Yield a Listed first and after each gap, and every change in between; never ends by itself."""
+        """Yield a Listed first and after each gap, and every change in between; never ends by itself.
+
+        One by one, each object of a list is yielded as Changed before its Listed; if the list fails meanwhile, it
+        begins again.
+        """
         pause = 0.0
         while True:
             began = float("inf")
             try:
                 if not self._version:
-                    items, unread = await self._list()
-                    yield Listed(items, self._version, unread)
+                    async for listed in self._list():
+                        yield listed
                 began = self._clock()
                 async for change in self._stream():
                     yield change
@@ -189,14 +191,14 @@ class Watch(Generic[T]):
             pause = min(_FIRST_PAUSE if self._clock() - began >= _LIVED or not pause else pause * 2, _LONGEST_PAUSE)
             await self._sleep(pause)
 
-    async def _list(self) -> tuple[list[T], frozenset[str]]:
+    async def _list(self) -> AsyncIterator[Listed[T] | Changed[T]]:
         items: list[T] = []
-        unread: set[str] = set()
+        unread, uids = set[str](), set[str]()
         token, most = "", _PAGE
         while True:
             query = self._selector | {"limit": str(most)} | ({"continue": token} if token else {})
             path = f"{self._path}?{urlencode(query)}"
-            answer = await self._client.get(path, msgspec.Raw, self._accept("List"), longest=_LONGEST_PAGE)
+            answer = await self._client.get(path, msgspec.Raw, longest=_LONGEST_PAGE)
             if isinstance(answer, TooLong) and most > 1:
                 most //= 4
                 continue
@@ -206,15 +208,20 @@ class Watch(Generic[T]):
             # called, so that what one survived would end the next.
             page = _listing.decode(await cut(bytes(answer)))
             for body in page.items or []:
-                item = self._decode_item(body)
-                if item is not None:
-                    items.append(item)
-                else:
+                item = await self._decode_item(body, self._read)
+                if item is None:
                     unread |= _uid_of(body)
+                if not self._one_by_one:
+                    items += () if item is None else (item,)
+                    continue
+                uids |= _uid_of(body)
+                if item is not None:
+                    yield Changed(item)
             token = page.metadata.continue_
             if not token:
                 self._version = page.metadata.resourceVersion
-                return items, frozenset(unread)
+                yield Listed(items, self._version, frozenset(unread), frozenset(uids))
+                return
 
     async def _stream(self) -> AsyncIterator[Changed[T] | Removed[T]]:
         query = {
@@ -226,7 +233,7 @@ class Watch(Generic[T]):
         }
         timeout = aiohttp.ClientTimeout(total=_WATCH_SECONDS + 30, sock_connect=5, sock_read=_SILENCE)
         url = f"{self._client.server}{self._path}?{urlencode(query)}"
-        headers = {"Accept": self._accept()}
+        headers = {"Accept": JSON}
         async with self._client.watches.get(url, headers=headers, timeout=timeout) as response:
             self._client.count_watch(response.status)
             if response.status == 410:
@@ -235,14 +242,11 @@ class Watch(Generic[T]):
                 raise aiohttp.ClientError(messages.watch_refused(self._path, response.status))
             async for line, end in lines_of(response.content.iter_any()):
                 # A line without an end was cut off with the connection, and comes again.
-                change = self._decode(await cut(line)) if line and end else None
+                change = await self._decode(await cut(line)) if line and end else None
                 if change is not None:
                     yield change
 
-    def _accept(self, suffix: str = "") -> str:
-        return _METADATA.format(suffix) if self._metadata_only else JSON
-
-    def _decode(self, line: bytes) -> Changed[T] | Removed[T] | None:
+    async def _decode(self, line: bytes) -> Changed[T] | Removed[T] | None:
         event = _event.decode(line)
         about = _versioned.decode(event.object)
         if event.type == "ERROR":
@@ -252,17 +256,18 @@ class Watch(Generic[T]):
         self._version = about.metadata.resourceVersion or self._version
         if event.type == "BOOKMARK":
             return None
-        item = self._decode_item(event.object)
-        if event.type == "DELETED":
+        gone = event.type == "DELETED"
+        item = await self._decode_item(event.object, self._read_gone if gone else self._read)
+        if gone:
             # That it is gone has to be known whatever it was: what waits for its end would wait until the next list.
             item = self._decode_bare(event.object) if item is None else item
             return None if item is None else Removed(item)
         return None if item is None else Changed(item)
 
-    def _decode_item(self, body: msgspec.Raw) -> T | None:
+    async def _decode_item(self, body: msgspec.Raw, read: Callable[[msgspec.Raw], T]) -> T | None:
         """Return an object; None if it is not what it should be, which must not keep the others out."""
         try:
-            return self._read(body)
+            return await aside(read, body)
         except Exception as error:
             which = " ".join(_uid_of(body))
             log.error("object left out, because it cannot be read", path=self._path, uid=which, error=f"{error!r:.500}")
@@ -271,7 +276,7 @@ class Watch(Generic[T]):
     def _decode_bare(self, body: msgspec.Raw) -> T | None:
         """Return an object of which only is known which one it is; None if not even that is."""
         try:
-            return self._read(msgspec.Raw(msgspec.json.encode(_bare.decode(body))))
+            return self._read_gone(msgspec.Raw(msgspec.json.encode(_bare.decode(body))))
         except msgspec.MsgspecError:
             return None
 

@@ -12,6 +12,7 @@ import structlog
 
 from tidegate import messages as texts
 from tidegate.agent.poller import AgentPoller
+from tidegate.cache.app_watch import watch_apps
 from tidegate.cache.index import Index
 from tidegate.cache.pods.pod_watch import watch_pods
 from tidegate.engine.controller import Controller, Running
@@ -22,8 +23,6 @@ from tidegate.kube.client import KubeClient
 from tidegate.kube.connection import Connection
 from tidegate.kube.leadership import NotLeadingError
 from tidegate.kube.lease import Leadership
-from tidegate.kube.paths import collection
-from tidegate.kube.watch import Listed, MetadataOnly, Removed, Watch
 from tidegate.settings import Settings
 from tidegate.wiring.loop_delay import measure_delay
 from tidegate.wiring.metrics import OperatorMetrics
@@ -68,20 +67,9 @@ class Operator:
         """Keep the index's pods up to date, for ever."""
         await watch_pods(self.client, self.metrics, self.index, self.queue.wake, namespace)
 
-    async def watch_ends(self, namespace: str) -> None:
-        """Have the index forget applications that are gone, for ever: kopf tells only of those it was watching."""
-        watch = Watch(self.client, collection("StreamingApp", namespace), "", MetadataOnly)
-        async for change in watch.changes():
-            if isinstance(change, Listed):
-                uids = [item.metadata.uid for item in change.items]
-                keys = self.index.keep_apps(uids, namespace, change.version)
-            elif isinstance(change, Removed):
-                gone = change.item.metadata
-                keys = self.index.remove_app((gone.namespace, gone.name), gone.uid)
-            else:
-                continue  # kopf brings the whole of it
-            for key in sorted(keys):  # the same order in every process
-                self.queue.wake(key)
+    async def watch_apps(self, namespace: str) -> None:
+        """Keep the index's applications up to date, for ever."""
+        await watch_apps(self.client, self.metrics, self.index, self.queue.wake, namespace)
 
     async def lead(self, part: Callable[[], Awaitable[None]]) -> None:
         """Do what only the leader does; not before everything is known that was there at the start."""
@@ -134,7 +122,7 @@ def start_parts(operator: Operator) -> list[asyncio.Task[None]]:
     settings, supervise = operator.settings, operator.supervise
     namespaces = settings.watch_namespaces or ("",)
     tasks = [supervise(partial(operator.watch_pods, ns), f"pods/{ns or 'all'}") for ns in namespaces]
-    tasks += [supervise(partial(operator.watch_ends, ns), f"ends/{ns or 'all'}") for ns in namespaces]
+    tasks += [supervise(partial(operator.watch_apps, ns), f"applications/{ns or 'all'}") for ns in namespaces]
     for part in operator.parts:
         tasks += [supervise(partial(part.watch, ns), f"{part.name}/{ns or 'all'}") for ns in namespaces]
     running: list[Running] = [

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from tidegate.kube import client, watch
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import Forbidden, NotFound, TooLong, Unavailable
 from tidegate.kube.lines import lines_of
-from tidegate.kube.watch import Changed, Listed, MetadataOnly, Removed, Watch
+from tidegate.kube.watch import Changed, Listed, Removed, Watch
 from tidegate_testing import scripted_server
 from tidegate_testing.scripted_server import PagedServer, Server, events, talking_to
 
@@ -302,37 +303,74 @@ async def test_a_watch_that_lived_a_while_begins_anew_without_a_pause_and_after_
     assert len(server.asked) == 5
 
 
-async def test_a_watch_for_metadata_asks_for_nothing_else() -> None:
-    about = {"metadata": {"namespace": "shop", "name": "orders", "uid": "u-1", "resourceVersion": "6"}}
-    server = Server(scripted_server.listing(5, about), events(("DELETED", about)))
-    seen: list[tuple[str, list[str]]] = []
+def named(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"namespace": "shop", "name": name, "uid": f"u-{name}", "resourceVersion": str(version)}}
+
+
+async def test_one_by_one_each_of_a_list_comes_before_the_list_that_says_which_there_are() -> None:
+    broken = {"metadata": {**named("c", 5)["metadata"], "name": 7}}
+    server = Server(
+        scripted_server.listing(5, named("a", 1), more="page 2"),
+        scripted_server.listing(5, named("b", 5), {**named("c", 5), "spoilt": 1}, broken),
+        events(("DELETED", {**named("a", 6), "spoilt": 1}), ("ADDED", named("d", 7))),
+    )
+
+    def read(body: msgspec.Raw) -> str:
+        assert b"spoilt" not in bytes(body)
+        return msgspec.json.decode(body, type=Thing).metadata.name
+
+    def gone(body: msgspec.Raw) -> str:
+        return f"{msgspec.json.decode(body, type=Thing).metadata.name} is gone"
+
+    seen: list[object] = []
     async with talking_to(server) as kube, asyncio.timeout(20):
-        async for change in Watch(kube, PATH, "", MetadataOnly).changes():
-            items = change.items if isinstance(change, Listed) else [change.item]
-            seen.append((type(change).__name__, [item.metadata.uid for item in items]))
-            if len(seen) == 2:
+        async for change in Watch(kube, PATH, "", read, gone=gone, one_by_one=True).changes():
+            seen.append(change)
+            if len(seen) == 5:
                 break
-    assert seen == [(Listed.__name__, ["u-1"]), (Removed.__name__, ["u-1"])]
-    assert [request.headers["Accept"] for request in server.asked] == [
-        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-    ]
+    there = frozenset({"u-a", "u-b", "u-c"})
+    listed: Listed[str] = Listed([], "5", frozenset({"u-c"}), there)
+    assert seen == [Changed("a"), Changed("b"), listed, Removed("a is gone"), Changed("d")]
     assert all("labelSelector" not in request.query for request in server.asked)
 
 
-async def test_an_empty_list_of_metadata_is_null_on_a_real_server_and_is_empty() -> None:
-    nothing = web.json_response(
-        {"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "5"}, "items": None}
+async def test_a_list_that_begins_again_one_by_one_forgets_which_there_were() -> None:
+    server = Server(
+        scripted_server.listing(5, named("a", 1), more="page 2"),
+        web.Response(status=410),
+        scripted_server.listing(6, named("b", 5)),
     )
-    added = {"metadata": {"namespace": "shop", "name": "orders", "uid": "u-1", "resourceVersion": "6"}}
-    server = Server(nothing, events(("ADDED", added)))
-    seen: list[str] = []
+    seen: list[object] = []
     async with talking_to(server) as kube, asyncio.timeout(20):
-        async for change in Watch(kube, PATH, "", MetadataOnly).changes():
-            seen.append(type(change).__name__)
-            if len(seen) == 2:
+        async for change in Watch(kube, PATH, "", Thing, one_by_one=True).changes():
+            seen.append(change.uids if isinstance(change, Listed) else change)
+            if len(seen) == 3:
                 break
-    assert seen == [Listed.__name__, Changed.__name__]
+    assert seen == [Changed(Thing(Meta("a"))), Changed(Thing(Meta("b"))), frozenset({"u-b"})]
+
+
+async def test_a_list_whose_items_are_null_is_empty() -> None:
+    server = Server(
+        web.json_response({"metadata": {"resourceVersion": "5"}, "items": None}), events(("ADDED", thing("a", 6)))
+    )
+    assert await first_changes(server, 2) == [("Listed", []), ("Changed", ["a"])]
+
+
+async def test_a_long_object_is_read_in_another_thread() -> None:
+    """A megabyte takes a decoder so long that the event loop would stand still for all others."""
+    threads: list[threading.Thread] = []
+
+    def read(body: msgspec.Raw) -> str:
+        threads.append(threading.current_thread())
+        return msgspec.json.decode(body, type=Thing).metadata.name
+
+    long = {**thing("long", 2), "spec": "x" * 100_000}
+    server = Server(scripted_server.listing(5, thing("short", 1), long), events(("ADDED", long)))
+    async with talking_to(server) as kube, asyncio.timeout(20):
+        changes = Watch(kube, PATH, "", read).changes()
+        assert await anext(changes) == Listed(["short", "long"], "5")
+        assert await anext(changes) == Changed("long")
+    assert [thread is threading.main_thread() for thread in threads] == [True, False, False]
 
 
 async def test_the_servers_clock_is_compared_with_ours_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

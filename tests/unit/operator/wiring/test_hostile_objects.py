@@ -1,11 +1,11 @@
 """One object never harms another: whatever is stored, its neighbours are read, and its owner is told.
 
-A real HTTP server, on 127.0.0.1 in this process; real watches, kopf's way of reading, the real decoders and indexes.
+A real HTTP server, on 127.0.0.1 in this process; real watches, the real decoders and indexes.
 """
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import aiohttp
@@ -16,19 +16,19 @@ from aiohttp import web
 from tidegate.api.control_message import MessagePhase, decode_message, is_too_large
 from tidegate.api.stream_snapshot import decode_snapshot
 from tidegate.api.values.errors import UnreadableAppError
+from tidegate.cache.app_watch import watch_apps
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.watch_resources import follow
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
+from tidegate.cache.large_apps import MIB
 from tidegate.cache.pods.pod_watch import watch_pods
 from tidegate.control.index import ControlIndex
 from tidegate.control.rules.plan import decide_control
 from tidegate.kube import watch
-from tidegate.kube.bounded_response import BoundedResponse
-from tidegate.kube.lines import LONGEST_LINE
+from tidegate.kube.lines import LONGEST_LINE, lines_of
 from tidegate.kube.watch import Changed, Listed, Watch
 from tidegate.pods.records.read_pods import read_record
 from tidegate.snapshots.index import SnapshotIndex
-from tidegate.wiring.handlers import build_settings
 from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.control_protocol import LARGEST_PAYLOAD
 from tidegate_spark.contract.protocol import CONFIG_VARIABLE
@@ -200,23 +200,18 @@ async def test_a_pod_that_cannot_be_read_stays_what_it_was_and_its_end_is_known_
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_neighbours_of_hostile_applications_reach_kopfs_handlers(seed: int) -> None:
-    """kopf decodes lines with Python's own decoder, and gives what they hold to the index."""
+async def test_neighbours_of_hostile_applications_are_read_in_lists_and_watches(seed: int) -> None:
     index = Index()
     objects = among(APP, NUMBER // 2, seed)
-    server = Server(page(*objects), reported(*among(APP, NUMBER // 2, seed + 1_000), encoded(APP, "newest", 8000)))
-    async with talking_to(server) as client, aiohttp.ClientSession(response_class=BoundedResponse) as session:
-        async with session.get(f"{client.server}/list") as response:
-            for body in (await response.json())["items"]:
-                index.put_app(body)
-        async with session.get(f"{client.server}/watch") as response:
-            rest = b""
-            async for chunk in response.content.iter_chunked(1024 * 1024):
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    index.put_app(json.loads(line.decode("utf-8"))["object"])
-    for name in ("first", "middle", "last", "newest"):
-        assert index.app(("shop", name)) is not None
+    server = PagedServer(objects, reported(*among(APP, NUMBER // 2, seed + 1_000), encoded(APP, "newest", 8000)))
+    async with talking_to(server) as client:
+        follows = lambda: watch_apps(client, OperatorMetrics(), index, lambda _: None, "")  # noqa: E731 - begun later
+        await until_reported(follows, lambda: index.app(("shop", "newest")) is not None)
+    for name in ("first", "middle", "last"):
+        assert isinstance(index.app(("shop", name)), KnownApp)
+    for key in list(index.keys()):
+        known = index.app(key)
+        assert isinstance(known, KnownApp) or (isinstance(known, UnreadableApp) and known.problem)
 
 
 def many_values(name: str) -> bytes:
@@ -233,14 +228,9 @@ async def test_of_an_application_of_too_many_values_only_its_names_and_condition
     server = Server(
         page(encoded(APP, "first", 1), many_values("many")), reported(many_values("told"), encoded(APP, "b", 9))
     )
-    async with talking_to(server) as client, aiohttp.ClientSession(response_class=BoundedResponse) as session:
-        async with session.get(f"{client.server}/list") as response:
-            listed = await response.json()
-        async with session.get(f"{client.server}/watch") as response:
-            lines = b"".join([chunk async for chunk in response.content.iter_chunked(1024 * 1024)]).splitlines()
-    assert listed["metadata"] == {"resourceVersion": "9000"}
-    for body in (*listed["items"], *(json.loads(line)["object"] for line in lines)):
-        index.put_app(body)
+    async with talking_to(server) as client:
+        follows = lambda: watch_apps(client, OperatorMetrics(), index, lambda _: None, "")  # noqa: E731 - begun later
+        await until_reported(follows, lambda: index.app(("shop", "b")) is not None)
     for name in ("first", "b"):
         assert isinstance(index.app(("shop", name)), KnownApp)
     for name in ("many", "told"):
@@ -251,21 +241,29 @@ async def test_of_an_application_of_too_many_values_only_its_names_and_condition
         assert unreadable.ready["reason"] == "InvalidSpec"
 
 
-def test_kopf_lists_few_applications_at_a_time() -> None:
-    """It has none of a page in memory twice, but all of them decoded at once."""
-    assert build_settings().watching.chunk_size == 10
+async def test_large_applications_are_asked_for_in_pages_that_memory_has_room_for() -> None:
+    """However many there are, and each is in the index before the next is read."""
+    index, long = (
+        Index(),
+        {**APP, "spec": {**APP["spec"], "application": {**APP["spec"]["application"], "args": ["x" * 1_400_000]}}},
+    )
+    server = PagedServer([encoded(long, f"a{number}", number + 1) for number in range(20)])
+    async with talking_to(server) as client:
+        follows = lambda: watch_apps(client, OperatorMetrics(), index, lambda _: None, "")  # noqa: E731 - begun later
+        await until_reported(follows, lambda: len(index.keys()) == 20)
+    assert sum(isinstance(index.app(key), KnownApp) for key in list(index.keys())) == 11
+    limits = [int(request.query["limit"]) for request in server.asked if "watch" not in request.query]
+    assert max(limits[limits.index(7) :]) == 7
 
 
 async def test_a_line_that_never_ends_is_no_memory_for_ever() -> None:
-    server = Server(web.Response(body=b"x" * (LONGEST_LINE + 2 * 1024 * 1024)))
-    async with (
-        talking_to(server) as client,
-        aiohttp.ClientSession(response_class=BoundedResponse) as session,
-        session.get(f"{client.server}/watch") as response,
-    ):
-        with pytest.raises(aiohttp.ClientError, match="longer than any object"):
-            async for _ in response.content.iter_chunked(1024 * 1024):
-                pass
+    async def parts() -> AsyncIterator[bytes]:
+        for _ in range(2 + LONGEST_LINE // MIB):
+            yield b"x" * MIB
+
+    with pytest.raises(aiohttp.ClientError, match="longer than any object"):
+        async for _ in lines_of(parts()):
+            pass
 
 
 def payload(text: str) -> bytes:

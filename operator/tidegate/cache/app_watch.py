@@ -1,0 +1,52 @@
+"""Keeps the index's applications up to date. Does I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from tidegate.api.streaming_app import KIND, PLURAL
+from tidegate.cache.app_versions import AppVersion, Names, read_gone, read_version
+from tidegate.cache.index import Index
+from tidegate.cache.large_apps import LargeApp
+from tidegate.engine.resource_key import Key
+from tidegate.kube.client import KubeClient
+from tidegate.kube.paths import collection
+from tidegate.kube.watch import EventCounter, Listed, Removed, Watch
+
+
+async def watch_apps(
+    client: KubeClient, metrics: EventCounter, index: Index, wake: Callable[[Key], None], namespace: str
+) -> None:
+    """Keep the index up to date, for ever.
+
+    Of a list, each is taken in as soon as it is read: how much memory large ones may take is decided one by one, and
+    nobody holds a whole list of them beside the index. What a whole list does not hold is gone.
+
+    Args:
+        client: of the API server.
+        metrics: count the events.
+        index: takes the applications in.
+        wake: is told of each application that is to be looked at.
+        namespace: where; empty for all namespaces.
+    """
+
+    def admits(names: Names, size: int) -> bool:
+        return index.large.admits(LargeApp(names.uid, names.key, names.creation_timestamp, size))
+
+    def read(body: msgspec.Raw) -> AppVersion:
+        return read_version(body, admits)
+
+    watch = Watch(client, collection(KIND, namespace), "", read, gone=read_gone, one_by_one=True)
+    async for change in watch.changes():
+        if isinstance(change, Listed):
+            keys = index.keep_apps(change.uids, namespace, change.version)
+        elif isinstance(change, Removed):
+            metrics.count_event(PLURAL)
+            keys = index.remove_app(change.item.who.key, change.item.who.uid)
+        else:
+            metrics.count_event(PLURAL)
+            keys = index.put_version(change.item)
+        for key in sorted(keys):  # the same order in every process
+            wake(key)
