@@ -35,7 +35,7 @@ from tidegate.kube.lease import Leadership, boot_clock, find_namespace, make_can
 from tidegate.kube.paths import GROUP_PATH
 from tidegate.settings import Settings, read_settings
 from tidegate.wiring.assembly import build_operator
-from tidegate.wiring.handlers import build_registry, build_settings
+from tidegate.wiring.kopf_frame import build_registry, build_settings
 from tidegate.wiring.logs import configure_logging
 from tidegate.wiring.metrics import OperatorMetrics
 from tidegate.wiring.metrics_server import serve_metrics

@@ -19,8 +19,8 @@ _MOST_FINALIZERS = 64
 _MOST_CONDITIONS, _LONGEST_CONDITION = 16, 4096
 
 
-class Who(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
-    """What says which version of which object it is; the API server keeps that in order."""
+class Identity(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
+    """Which version of which object it is; the API server keeps that in order."""
 
     name: str
     namespace: str
@@ -33,7 +33,7 @@ class Who(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
         return self.namespace, self.name
 
 
-class Names(Who, omit_defaults=True, rename="camel", kw_only=True):
+class HeldMetadata(Identity, omit_defaults=True, rename="camel", kw_only=True):
     """What of an object's metadata is read of applications."""
 
     generation: int = 0
@@ -47,7 +47,7 @@ class _Conditions(msgspec.Struct):
     conditions: list[msgspec.Raw] = []
 
 
-Admits = Callable[[Names, int], bool]
+Admits = Callable[[HeldMetadata, int], bool]
 """Told of each version of an object and of the bytes that it needs in memory; says whether it is to be kept whole."""
 
 
@@ -55,13 +55,17 @@ Admits = Callable[[Names, int], bool]
 class AppVersion:
     """One version of an application, not decoded yet."""
 
-    who: Who
-    kept: bytes
+    identity: Identity
+    body: bytes
     """What is kept of it, as JSON; nothing of one that is gone."""
 
 
-_parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_who, _names, _conditions = msgspec.json.Decoder(Who), msgspec.json.Decoder(Names), msgspec.json.Decoder(_Conditions)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_identity, _metadata, _conditions = (
+    msgspec.json.Decoder(Identity),
+    msgspec.json.Decoder(HeldMetadata),
+    msgspec.json.Decoder(_Conditions),
+)
 
 
 def read_version(body: msgspec.Raw | bytes, admits: Admits) -> AppVersion:
@@ -75,20 +79,20 @@ def read_version(body: msgspec.Raw | bytes, admits: Admits) -> AppVersion:
         msgspec.MsgspecError: nothing says which object it is.
         KeyError: likewise.
     """
-    parts = _parts.decode(body)
+    fields = _fields.decode(body)
     try:
-        names = _names.decode(parts["metadata"])
+        metadata = _metadata.decode(fields["metadata"])
     except msgspec.MsgspecError:  # its own decoder names the field
-        who, stored = _who.decode(parts["metadata"]), bytes(body)
-        return AppVersion(who, stored if len(stored) <= MOST_VALUES else _encoded({}, who, TOO_MANY))
-    names.annotations = own_annotations(names.annotations)
-    names.finalizers = names.finalizers[:_MOST_FINALIZERS]
+        identity, stored = _identity.decode(fields["metadata"]), bytes(body)
+        return AppVersion(identity, stored if len(stored) <= MOST_VALUES else _encoded({}, identity, TOO_MANY))
+    metadata.annotations = own_annotations(metadata.annotations)
+    metadata.finalizers = metadata.finalizers[:_MOST_FINALIZERS]
     if has_too_many_values(bytes(body)):
-        admits(names, 0)
-        return AppVersion(names, _encoded(parts, names, TOO_MANY))
-    kept = msgspec.json.encode(parts | {"metadata": msgspec.Raw(msgspec.json.encode(names))})
-    whole = admits(names, decoded_size(kept))
-    return AppVersion(names, kept if whole else _encoded(parts, names, TOO_LARGE))
+        admits(metadata, 0)
+        return AppVersion(metadata, _encoded(fields, metadata, TOO_MANY))
+    kept = msgspec.json.encode(fields | {"metadata": msgspec.Raw(msgspec.json.encode(metadata))})
+    whole = admits(metadata, decoded_size(kept))
+    return AppVersion(metadata, kept if whole else _encoded(fields, metadata, TOO_LARGE))
 
 
 def read_gone(body: msgspec.Raw | bytes) -> AppVersion:
@@ -98,15 +102,15 @@ def read_gone(body: msgspec.Raw | bytes) -> AppVersion:
         msgspec.MsgspecError: nothing says which object it is.
         KeyError: likewise.
     """
-    return AppVersion(_who.decode(_parts.decode(body)["metadata"]), b"")
+    return AppVersion(_identity.decode(_fields.decode(body)["metadata"]), b"")
 
 
-def _encoded(parts: dict[str, msgspec.Raw], who: Who, why: str) -> bytes:
+def _encoded(fields: dict[str, msgspec.Raw], identity: Identity, why: str) -> bytes:
     """Return names and conditions alone, with the reason in place of the spec."""
     try:
-        conditions = _conditions.decode(parts.get("status", b"{}")).conditions
+        conditions = _conditions.decode(fields.get("status", b"{}")).conditions
     except msgspec.MsgspecError:
         conditions = []
     short = [condition for condition in conditions if len(bytes(condition)) <= _LONGEST_CONDITION][:_MOST_CONDITIONS]
-    about = {name: parts[name] for name in ("apiVersion", "kind") if name in parts}
-    return msgspec.json.encode({**about, "metadata": who, "status": {"conditions": short}, "spec": why})
+    about = {name: fields[name] for name in ("apiVersion", "kind") if name in fields}
+    return msgspec.json.encode({**about, "metadata": identity, "status": {"conditions": short}, "spec": why})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from tidegate.api.streaming_app import KIND, PLURAL
-from tidegate.cache.app_versions import AppVersion, Names, read_gone, read_version
+from tidegate.cache.app_versions import AppVersion, HeldMetadata, read_gone, read_version
 from tidegate.cache.index import Index
 from tidegate.cache.large_apps import LargeApp
 from tidegate.engine.resource_key import Key
@@ -32,8 +32,8 @@ async def watch_apps(
         namespace: where; empty for all namespaces.
     """
 
-    def admits(names: Names, size: int) -> bool:
-        return index.large.admits(LargeApp(names.uid, names.key, names.creation_timestamp, size))
+    def admits(metadata: HeldMetadata, size: int) -> bool:
+        return index.large.admits(LargeApp(metadata.uid, metadata.key, metadata.creation_timestamp, size))
 
     def read(body: msgspec.Raw) -> AppVersion:
         return read_version(body, admits)
@@ -44,7 +44,7 @@ async def watch_apps(
             keys = index.keep_apps(change.uids, namespace, change.version)
         elif isinstance(change, Removed):
             metrics.count_event(PLURAL)
-            keys = index.remove_app(change.item.who.key, change.item.who.uid)
+            keys = index.remove_app(change.item.identity.key, change.item.identity.uid)
         else:
             metrics.count_event(PLURAL)
             keys = index.put_version(change.item)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from tidegate.api.lost_status import has_launched, may_have_launched
 from tidegate.api.streaming_app import Metadata, StreamingApp
-from tidegate.cache.app_versions import AppVersion, Who
+from tidegate.cache.app_versions import AppVersion, Identity
 from tidegate.cache.executor_ends import ExecutorEnds
 from tidegate.cache.initial_sync import InitialSync
 from tidegate.cache.kinds.feature_index import FeatureIndex
@@ -108,8 +108,8 @@ class Index:
 
     def put_version(self, version: AppVersion) -> set[Key]:
         """Take in a version that a watch brings, as :meth:`put_app`; what is known already is not decoded."""
-        if self.is_news(version.who) or self.large.has_changes:
-            return self.put_app(version.kept)
+        if self.is_news(version.identity) or self.large.has_changes:
+            return self.put_app(version.body)
         return set()
 
     def put_app(self, body: Mapping[str, Any] | bytes | StreamingApp) -> set[Key]:
@@ -140,12 +140,12 @@ class Index:
             feature.note_app(app)
         return keys | self._roots.put(app)
 
-    def is_news(self, who: Who) -> bool:
+    def is_news(self, identity: Identity) -> bool:
         """Return whether :meth:`put_app` could take a version in: most that a watch brings are our own writes."""
-        known = self._apps.get(who.key)
-        if known is None or known.metadata.uid != who.uid:
+        known = self._apps.get(identity.key)
+        if known is None or known.metadata.uid != identity.uid:
             return True
-        return version_number(who.resource_version) > version_number(known.metadata.resource_version)
+        return version_number(identity.resource_version) > version_number(known.metadata.resource_version)
 
     def remove_app(self, key: Key, uid: str) -> set[Key]:
         """Forget a deleted application, and take in no late news of it.

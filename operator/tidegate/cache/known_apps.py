@@ -112,7 +112,7 @@ def _decoded(body: bytes) -> Mapping[str, Any]:
     try:
         found: Mapping[str, Any] = msgspec.json.decode(body)
     except msgspec.DecodeError:
-        found = {"metadata": msgspec.to_builtins(read_gone(body).who)}
+        found = {"metadata": msgspec.to_builtins(read_gone(body).identity)}
     return found
 
 

@@ -1,1 +1,1 @@
-"""The operator's process around its controllers: kopf's handlers, logs, metrics."""
+"""The operator's process around its controllers: kopf's frame, logs, metrics."""

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.api.spec_hash import has_same_store, version_of
 from tidegate.api.streaming_app import StableSpec, StreamingApp, decode_app
-from tidegate.cache.app_versions import Who
+from tidegate.cache.app_versions import Identity
 from tidegate.cache.executor_ends import MOST_ENDS
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
@@ -30,8 +30,8 @@ def raw(number: int, **metadata: Any) -> dict[str, Any]:
     return resource
 
 
-def who(number: int, uid: str = "u-1") -> Who:
-    return Who(name=KEY[1], namespace=KEY[0], uid=uid, resource_version=str(number))
+def identity(number: int, uid: str = "u-1") -> Identity:
+    return Identity(name=KEY[1], namespace=KEY[0], uid=uid, resource_version=str(number))
 
 
 def version(number: int, **metadata: Any) -> StreamingApp:
@@ -67,10 +67,10 @@ def test_versions_are_compared_as_numbers() -> None:
 @pytest.mark.parametrize("uid", ["u-1", "u-2"])
 def test_what_is_said_to_be_no_news_would_not_be_taken_in(number: int, uid: str) -> None:
     index = Index()
-    assert index.is_news(who(12))
+    assert index.is_news(identity(12))
     index.put_app(version(12))
     index.put_app(version(11, name="bills", uid="u-3"))
-    news = index.is_news(who(number, uid))
+    news = index.is_news(identity(number, uid))
     assert news == (number > 12 or uid != known(index).metadata.uid)
     assert bool(index.put_app(raw(number, uid=uid))) <= news
 
@@ -78,11 +78,11 @@ def test_what_is_said_to_be_no_news_would_not_be_taken_in(number: int, uid: str)
 def test_a_version_that_nobody_can_read_is_news_once() -> None:
     index, odd = Index(), raw(12)
     odd["spec"]["executor"] = 7
-    assert index.is_news(who(12))
+    assert index.is_news(identity(12))
     index.put_app(odd)
     assert isinstance(index.app(KEY), UnreadableApp)
-    assert not index.is_news(who(12))
-    assert index.is_news(who(13))
+    assert not index.is_news(identity(12))
+    assert index.is_news(identity(13))
 
 
 def test_an_application_created_anew_replaces_the_old_one_and_its_memory() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.api.streaming_app import StreamingApp, decode_app
 from tidegate.api.values.bounded_json import decoded_size
-from tidegate.cache.app_versions import Names, read_gone, read_version
+from tidegate.cache.app_versions import HeldMetadata, read_gone, read_version
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.large_apps import LARGE, MOST_OF_ALL, MOST_OF_NAMESPACE, LargeApp, LargeApps
@@ -44,7 +44,7 @@ class World:
     def __init__(self) -> None:
         self.index = Index()
 
-    def admits(self, names: Names, size: int) -> bool:
+    def admits(self, names: HeldMetadata, size: int) -> bool:
         return self.index.large.admits(LargeApp(names.uid, names.key, names.creation_timestamp, size))
 
     def report(self, stored: bytes) -> set[tuple[str, str]]:
@@ -81,7 +81,7 @@ def test_large_ones_of_one_namespace_take_no_room_of_another_and_ordinary_ones_n
 
 
 def test_of_each_application_is_kept_what_is_read_of_it() -> None:
-    kept = json.loads(read_version(body("a", 1, 10), lambda names, size: size < LARGE).kept)
+    kept = json.loads(read_version(body("a", 1, 10), lambda names, size: size < LARGE).body)
     assert kept["metadata"]["annotations"] == {"tidegate.dev/own": "1"}
     assert "managedFields" not in kept["metadata"]
     assert decode_app(body("a", 1, 10)).metadata.annotations == {"tidegate.dev/own": "1"}
@@ -125,7 +125,7 @@ def test_one_that_is_gone_or_became_short_takes_no_room(gone: bool) -> None:
     for number in range(12):
         world.report(body(f"a{number:02}", 1 + number, 1_400_000))
     if gone:
-        who = read_gone(body("a00", 1, 1_400_000, 2)).who
+        who = read_gone(body("a00", 1, 1_400_000, 2)).identity
         world.index.remove_app(who.key, who.uid)
     else:
         world.report(body("a00", 1, 10, 2))
