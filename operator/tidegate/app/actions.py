@@ -37,9 +37,14 @@ class ConfirmRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmDriverGone:
-    """Read the driver pod live; if it is there after all, end the plan. A cache alone never declares a driver dead."""
+    """Read the driver pod live; if it is there after all, end the plan. A cache alone never declares a driver dead.
+
+    People's own pod of the name shows that it is gone; one that runs our program and is nobody's may be the driver.
+    """
 
     pod_name: str
+    needs_name: bool = False
+    """What follows gives the name to a new pod: people's own one is in its way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,21 +46,21 @@ class PodActions:
                 return await delete_pod(self._client, run.index, pod)
             case do.RestoreLabels(pods=pods):
                 return await restore_labels(self._client, run.index, pods)
-            case do.ConfirmDriverGone(pod_name=name):
-                return await self._confirm_gone(run, name)
+            case do.ConfirmDriverGone(pod_name=name, needs_name=needs_name):
+                return await self._confirm_gone(run, name, needs_name=needs_name)
             case do.ProvideConfiguration():
                 return await self._provide_configuration(run, action)
             case _:
                 assert_never(action)
 
-    async def _confirm_gone(self, run: PlanRun, name: str) -> Outcome:
+    async def _confirm_gone(self, run: PlanRun, name: str, *, needs_name: bool) -> Outcome:
         answer = await self._client.get(item("Pod", run.key[0], name), Pod)
         if isinstance(answer, NotFound):
             return None
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of the driver pod: {answer}")
-        if run.app.metadata.deletion_timestamp is not None and build_record(answer).app != run.key[1]:
-            return _judge_foreign_at_end(run, answer)
+        if not needs_name and build_record(answer).app != run.key[1] and not _runs_our_program(run, answer):
+            return None  # a name is of one pod at a time
         return _take_in_found(run, answer, recorded=False)
 
     async def _create(self, run: PlanRun, manifest: dict[str, Any], *, strict: bool) -> Outcome:
@@ -120,21 +120,18 @@ class PodActions:
         return None
 
 
-def _judge_foreign_at_end(run: PlanRun, pod: Pod) -> Outcome:
-    """People's own pod is in the way of a launch, and not of an end; unless our program runs in it."""
+def _runs_our_program(run: PlanRun, pod: Pod) -> bool:
     launch = launch_of(pod)
-    if launch is None or (launch.namespace, launch.app) != run.key:
-        return None
-    message = refusal_messages.driver_disowned(pod.metadata.name)
-    run.refuse(pod.metadata.name, Reason.POD_NAME_TAKEN, message, recorded=False, holds_end=True)
-    return ObserveAgain(message)
+    return launch is not None and (launch.namespace, launch.app) == run.key
 
 
 def _take_in_found(run: PlanRun, pod: Pod, *, recorded: bool) -> Outcome:
     record = build_record(pod)
     if record.app != run.key[1]:
-        message = refusal_messages.pod_name_taken(record.name)
-        run.refuse(record.name, Reason.POD_NAME_TAKEN, message, recorded=recorded)
+        may_write = _runs_our_program(run, pod)
+        text = refusal_messages.driver_disowned if may_write else refusal_messages.pod_name_taken
+        message = text(record.name)
+        run.refuse(record.name, Reason.POD_NAME_TAKEN, message, recorded=recorded, holds_end=may_write)
         return ObserveAgain(message)
     run.remember(refusal=None)
     run.index.put_pod(record)

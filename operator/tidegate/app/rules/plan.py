@@ -28,6 +28,7 @@ from tidegate.app.rules.live.ignored_instances import ignored_instances_event
 from tidegate.app.rules.live.ignored_periods import ignored_periods_event
 from tidegate.app.rules.live.restarting import cut_batch_event
 from tidegate.app.rules.pods import ends
+from tidegate.app.rules.pods.disowned import wait_for_disowned_driver
 from tidegate.app.rules.pods.executors import rescale_live
 from tidegate.app.rules.schedule import evaluate_schedule
 from tidegate.app.rules.status import build_status, write_is_due_in
@@ -177,14 +178,26 @@ def _beside(o: Observation, asked: Observation, now: float, of_schedule: tuple[A
         verdict: what is done before.
     """
     rehearsal, repartition = keep_rehearsal(asked, now), keep_repartition(asked, now)
-    kept = tuple(action for keep in HOUSEKEEPING for action in keep(o, now))
-    looked_for = verdict.launch or any(isinstance(action, ConfirmDriverGone) for action in verdict.before)
-    if o.driver is None and not looked_for and any(isinstance(action, DeleteExecutor) for action in kept):
-        # One that lost its labels while no operator ran is not known, and runs, with its executors.
-        kept = (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)), *kept)
+    kept = _with_driver_looked_for(o, tuple(action for keep in HOUSEKEEPING for action in keep(o, now)), now, verdict)
     # An agent that does not take its order keeps nothing else back: it is given last of all, and tried again.
-    actions = (*kept, *rehearsal.actions, *repartition.actions, *of_schedule, *rescale_live(o, now))
-    return Kept(actions, earliest(rehearsal.wake_after, repartition.wake_after))
+    actions = (*kept.actions, *rehearsal.actions, *repartition.actions, *of_schedule, *rescale_live(o, now))
+    return Kept(actions, earliest(kept.wake_after, rehearsal.wake_after, repartition.wake_after))
+
+
+def _with_driver_looked_for(o: Observation, kept: tuple[Action, ...], now: float, verdict: Verdict) -> Kept:
+    """Return housekeeping that removes executors only once it is known that their driver is gone.
+
+    One that lost its labels while no operator ran is not known, and runs, with its executors.
+    """
+    looked_for = verdict.launch or any(isinstance(action, ConfirmDriverGone) for action in verdict.before)
+    if o.driver is not None or looked_for or not any(isinstance(action, DeleteExecutor) for action in kept):
+        return Kept(kept)
+    found = wait_for_disowned_driver(o, verdict.phase, now)
+    if found is None:
+        return Kept((ConfirmDriverGone(driver_pod_name(o.app.metadata.name)), *kept))
+    said = () if verdict.reason == found.reason else (PublishEvent(found.reason, found.message, True, "executors"),)
+    others = tuple(action for action in kept if not isinstance(action, DeleteExecutor))
+    return Kept((*said, *others), found.wake_after)
 
 
 def _tell(

@@ -1,6 +1,7 @@
 """Pods that are in the way and not ours: named, never deleted, never taken for ours. The API server is a dictionary."""
 
 import dataclasses
+import datetime
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from tidegate.access.act import AccessManager
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
-from tidegate.api.streaming_app import StreamingApp
+from tidegate.api.streaming_app import Phase, QueryStatus, ScheduleStatus, StreamingApp
 from tidegate.app.act import ActionExecutor
 from tidegate.app.actions import Action, ConfirmDriverGone, CreateDriver, CreatePurge, Plan, RestoreLabels
 from tidegate.app.builders.driver import build_driver_pod
@@ -19,17 +20,23 @@ from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.outcome import ObserveAgain, Outcome
+from tidegate.engine.rules.actions import PublishEvent
 from tidegate.kube.failures import Forbidden
 from tidegate.wiring.metrics import OperatorMetrics
 from tidegate_spark.contract.reasons import ForeignReason
 from tidegate_testing.dictionary_server import ApiServer
-from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, launched
+from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted, executor_of, launched
+from tidegate_testing.plans import verdict_of
 
 APP = launched(app_with({"storage.deletionPolicy": "Delete"}))
 KEY = ("shop", "orders")
+ORDERS = "/apis/tidegate.dev/v1alpha1/namespaces/shop/streamingapps/orders"
 DRIVER = "/api/v1/namespaces/shop/pods/orders-driver"
 PURGE = "/api/v1/namespaces/shop/pods/orders-purge"
 GONE = ConfirmDriverGone("orders-driver")
+FREE = ConfirmDriverGone("orders-driver", needs_name=True)
+EXECUTOR = "/api/v1/namespaces/shop/pods/orders-e1-exec-1"
+HOURLY = {"snapshots": {"schedule": "0 * * * *"}}
 
 
 class World:
@@ -55,11 +62,17 @@ class World:
         plan = Plan("rule", ForeignReason("Reason"), "message", actions)
         return await self.actor.carry_out(self.app, plan, NOW)
 
-    def shown(self) -> Plan:
+    def shown(self, now: float = NOW + 1) -> Plan:
         """Return what is decided afterwards, which is what the resource says."""
         observation = observe(self.index, KEY, PLATFORM, NOW)
         assert observation is not None
-        return decide(observation, NOW + 1)
+        return decide(observation, now)
+
+    async def follow(self, now: float = NOW + 1) -> Outcome:
+        """Do what is decided."""
+        observation = observe(self.index, KEY, PLATFORM, NOW)
+        assert observation is not None
+        return await self.actor.carry_out(observation.app, decide(observation, now), now)
 
 
 def changed(manifest: dict[str, Any], **metadata: Any) -> dict[str, Any]:
@@ -82,7 +95,7 @@ async def test_a_pod_that_only_has_our_labels_keeps_its_place_and_is_named() -> 
 async def test_the_driver_of_an_earlier_application_of_the_name_is_waited_for_and_stopped() -> None:
     world, earlier = World(), {**OURS["metadata"]["ownerReferences"][0], "uid": "earlier"}
     world.api.put(DRIVER, changed(OURS, ownerReferences=[earlier]))
-    assert isinstance(await world.do(GONE, CreateDriver(OURS, 2)), ObserveAgain)
+    assert isinstance(await world.do(FREE, CreateDriver(OURS, 2)), ObserveAgain)
     assert [pod.app_uid for pod in world.index.pods(KEY)] == ["earlier"]
     plan = world.shown()
     assert plan.reason == "EarlierDriver"
@@ -92,7 +105,7 @@ async def test_the_driver_of_an_earlier_application_of_the_name_is_waited_for_an
 async def test_a_driver_that_lost_its_labels_runs_on_and_gets_them_back() -> None:
     world = World()
     world.api.put(DRIVER, changed(OURS, labels={"team": "shop"}))
-    assert isinstance(await world.do(GONE, CreateDriver(OURS, 2)), ObserveAgain)
+    assert isinstance(await world.do(FREE, CreateDriver(OURS, 2)), ObserveAgain)
     restore = world.shown().actions[0]
     assert isinstance(restore, RestoreLabels)
     assert isinstance(await world.do(restore), ObserveAgain)
@@ -163,3 +176,63 @@ async def test_a_configuration_of_another_application_holds_no_end_back() -> Non
     foreign = {**changed(OURS, ownerReferences=[]), "spec": {"containers": [{**container, "env": env}]}}
     world.api.put(DRIVER, foreign)
     assert await world.do(GONE) is None
+
+
+def ended_beside(driver: dict[str, Any], change: dict[str, Any], phase: Phase, **known: Any) -> World:
+    """Return an application that has ended, with an executor left over, and a pod of its driver's name, not watched."""
+    world = World(launched(app_with(change), phase=phase, **known))
+    world.api.keep(ORDERS, world.app)
+    world.api.put(DRIVER, driver)
+    executor = executor_of(world.app, 1)
+    world.api.put(EXECUTOR, {"metadata": {"name": executor.name, "namespace": "shop"}})
+    uid = world.api.objects[EXECUTOR]["metadata"]["uid"]
+    world.index.put_pod(dataclasses.replace(executor, uid=uid, resource_version="1"))
+    return world
+
+
+@pytest.mark.parametrize(("change", "phase"), [(HOURLY, Phase.COMPLETED), ({"suspend": True}, Phase.STOPPING)])
+async def test_nothing_waits_for_peoples_pod_of_the_drivers_name_but_a_launch(
+    change: dict[str, Any], phase: Phase
+) -> None:
+    world = ended_beside(LABELLED, change, phase)
+    assert await world.follow() is None
+    assert (DRIVER in world.api.objects, EXECUTOR in world.api.objects) == (True, False)
+
+
+async def test_executors_of_our_program_in_a_pod_whose_owner_was_removed_stay_and_the_rest_goes_on() -> None:
+    since = datetime.datetime.fromtimestamp(NOW - 3600, datetime.UTC)
+    due = {
+        "snapshots": ScheduleStatus(schedule="0 * * * *", start_time=since),
+        "queries": (QueryStatus(name="main", batch_id=9),),
+    }
+    world = ended_beside(changed(OURS, ownerReferences=[]), HOURLY, Phase.COMPLETED, **due)
+    assert isinstance(await world.follow(), ObserveAgain)
+    plan = world.shown()
+    assert plan.reason == "Completed"
+    (event,) = [action for action in plan.actions if isinstance(action, PublishEvent) and action.warning]
+    assert (event.reason, "Delete it." in event.message) == ("PodNameTaken", True)
+    assert await world.follow() is None
+    made = [path for path in world.api.objects if "streamsnapshots" in path]
+    assert (len(made), EXECUTOR in world.api.objects) == (1, True)
+    assert plan.wake_after is not None
+    del world.api.objects[DRIVER]
+    assert await world.follow(NOW + 1 + plan.wake_after) is None
+    assert EXECUTOR not in world.api.objects
+
+
+async def test_an_application_is_not_said_to_be_suspended_while_its_program_runs_in_a_pod_without_its_owner() -> None:
+    world = World(launched(app_with({"suspend": True}), phase=Phase.STOPPING))
+    world.api.put(DRIVER, changed(OURS, ownerReferences=[], labels={}))
+    assert isinstance(await world.follow(), ObserveAgain)
+    plan = world.shown()
+    assert verdict_of(plan) == (Phase.STOPPING, "Stalled", "PodNameTaken")
+    assert plan.wake_after is not None
+    assert world.shown(NOW + 1 + plan.wake_after).reason == "Suspended"
+
+
+async def test_a_launch_names_our_program_in_a_pod_whose_owner_was_removed() -> None:
+    world = World()
+    world.api.put(DRIVER, changed(OURS, ownerReferences=[]))
+    assert isinstance(await world.do(FREE, CreateDriver(OURS, 2)), ObserveAgain)
+    plan = world.shown()
+    assert (plan.reason, "somebody removed its owner" in plan.message) == ("PodNameTaken", True)

@@ -27,6 +27,7 @@ from tidegate.app.rules.deleted import deletion_messages
 from tidegate.app.rules.deleted.last_snapshot import missing_event
 from tidegate.app.rules.deleted.origin_release import hold_event, remove_release_pod
 from tidegate.app.rules.housekeeping import check_labels_in, restore_labels
+from tidegate.app.rules.pods import disowned
 from tidegate.app.rules.pods.overdue import OVERDUE, wait_for_end
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import EnsureAccess, PublishEvent, RemoveFinalizer
@@ -107,13 +108,7 @@ def _remove(
 
 def wait_for_disowned_driver(o: Observation, now: float) -> Verdict | None:
     """Wait for a pod that runs the program and is nobody's any more: people remove it, and nobody writes then."""
-    refusal = o.memory.refusal
-    if refusal is None or not refusal.holds_end:
-        return None
-    left = refused_for(refusal.at, refusal.attempts, now)
-    if not left:
-        return None  # what follows confirms again that there is no driver
-    return Verdict(Phase.DELETING, Health.STALLED, refusal.reason, refusal.message, wake_after=left)
+    return disowned.wait_for_disowned_driver(o, Phase.DELETING, now)
 
 
 def purge_storage(o: Observation, now: float) -> Verdict | None:

@@ -153,7 +153,7 @@ def launch(o: Observation, now: float) -> Verdict | None:
     if o.app.status.epoch > 0:
         # The first launch needs no check, because the pod's name is constant. If an earlier pod appears after all, its
         # epoch is earlier: it is stopped, and needs no Secrets for that.
-        gone = ConfirmDriverGone(driver_pod_name(o.app.metadata.name))
+        gone = ConfirmDriverGone(driver_pod_name(o.app.metadata.name), needs_name=True)
         before = (*before, gone, *(DeleteLaunchSecrets(former) for former in _former_epochs(o.app.status)))
     return Verdict(
         Phase.STARTING,

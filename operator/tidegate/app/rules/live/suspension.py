@@ -7,6 +7,7 @@ from tidegate.api.streaming_app import Phase
 from tidegate.app.actions import ConfirmDriverGone, DeleteDriver
 from tidegate.app.observation import Observation
 from tidegate.app.rules import messages
+from tidegate.app.rules.pods.disowned import wait_for_disowned_driver
 from tidegate.app.rules.pods.overdue import wait_for_end
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.health import Health
@@ -42,5 +43,8 @@ def stay_suspended(o: Observation, now: float) -> Verdict | None:
     # What a watch does not show may run: whoever restored a status, or took a driver's labels off while no operator
     # looked, would be told that nothing does.
     known = o.app.status.phase is Phase.SUSPENDED or not may_have_launched(o.app)
+    found = None if known else wait_for_disowned_driver(o, Phase.STOPPING, now)
+    if found is not None:
+        return found
     gone = () if known else (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),)
     return Verdict(Phase.SUSPENDED, Health.READY, Reason.SUSPENDED, messages.SUSPENDED, before=gone)

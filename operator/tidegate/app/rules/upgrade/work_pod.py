@@ -9,6 +9,7 @@ from tidegate.api.values.errors import SpecError
 from tidegate.app.actions import Action
 from tidegate.app.observation import Observation
 from tidegate.app.rules.upgrade import messages
+from tidegate.cache.process_state import Refusal
 from tidegate.engine.rules.pauses import refused_for
 from tidegate.engine.rules.table import earliest
 from tidegate.pods.records.faults import (
@@ -42,8 +43,8 @@ NOTHING = Kept()
 
 def create_pod(o: Observation, name: str, build: Callable[[], tuple[Action, ...]], now: float) -> Kept:
     """Return the creation of a pod; a pause after the API server refused it, nothing if the spec allows none."""
-    refusal = o.memory.refusal
-    if refusal is not None and refusal.pod_name == name and (left := refused_for(refusal.at, refusal.attempts, now)):
+    refusal = _refusal_of(o, name)
+    if refusal is not None and (left := refused_for(refusal.at, refusal.attempts, now)):
         return Kept(wake_after=left)
     try:
         return Kept(build())
@@ -59,11 +60,19 @@ def never_starts(pod: PodRecord | None, seconds: float, patience: float) -> Prob
 
 def why_not_running(o: Observation, pod: PodRecord | None, name: str) -> str:
     """Return in words why there is no process in a pod, or no pod."""
-    problem, refusal = name_start_problem(pod) if pod is not None else None, o.memory.refusal
+    problem = name_start_problem(pod) if pod is not None else None
     if problem is not None:
         return problem.message
-    refused = pod is None and refusal is not None and refusal.pod_name == name
-    return refusal.message if refused and refusal is not None else messages.pod_did_not_run(name)
+    refusal = _refusal_of(o, name) if pod is None else None
+    return refusal.message if refusal is not None else messages.pod_did_not_run(name)
+
+
+def _refusal_of(o: Observation, name: str) -> Refusal | None:
+    """Return what keeps a pod away: the API server's refusal, or what runs in place of the driver and may write."""
+    refusal = o.memory.refusal
+    if refusal is None:
+        return None
+    return refusal if refusal.pod_name == name or (refusal.holds_end and o.driver is None) else None
 
 
 def silent_end(pod: PodRecord) -> Reason:

@@ -60,7 +60,7 @@ def test_a_lost_driver_gets_a_new_epoch_after_a_live_look_that_it_is_gone() -> N
     ]
     assert (EnsureLaunchSecrets(5), DeleteLaunchSecrets(4)) == (plan.actions[0], plan.actions[2])
     assert status_of(plan).epoch == 5
-    assert ConfirmDriverGone("orders-driver") in plan.actions
+    assert ConfirmDriverGone("orders-driver", needs_name=True) in plan.actions
 
 
 def test_a_driver_lost_again_and_again_is_replaced_after_a_pause() -> None:

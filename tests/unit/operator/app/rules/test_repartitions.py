@@ -20,7 +20,8 @@ from tidegate.app import actions as do
 from tidegate.app.actions import Plan
 from tidegate.app.rules.plan import decide
 from tidegate.app.rules.upgrade.copying import PATIENCE
-from tidegate.cache.process_state import PodProgress, ProcessState
+from tidegate.app.rules.upgrade.repartition_pod import ROOM_PATIENCE
+from tidegate.cache.process_state import PodProgress, ProcessState, Refusal
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit, PodRecord
 from tidegate_spark.contract.protocol import Termination, from_json, to_json
@@ -216,6 +217,14 @@ def test_executors_of_a_driver_that_is_not_known_are_removed_only_once_it_was_lo
     plan = decide(observe(app, executors=(executor_of(app, 1, epoch=1),), repartitions=(pod_of(app),)), NOW)
     kinds = [type(action) for action in plan.actions]
     assert kinds.index(do.ConfirmDriverGone) < kinds.index(do.DeleteExecutor)
+
+
+def test_no_state_is_repartitioned_beside_a_pod_that_may_be_its_driver_and_the_attempt_says_why() -> None:
+    app = repartitioning()
+    refusal = Refusal("orders-driver", "", 3, Reason.POD_NAME_TAKEN, "Delete it.", NOW, 1, holds_end=True)
+    o = observe(app, memory=ProcessState(refusal=refusal))
+    assert not any(isinstance(action, do.CreateRepartition) for action in decide(o, NOW).actions)
+    assert "Delete it." in record(decide(o, NOW + ROOM_PATIENCE + 1)).message
 
 
 def test_nothing_is_launched_while_the_pod_works() -> None:
