@@ -32,4 +32,5 @@ def observe_unreadable(index: Index, known: UnreadableApp, platform: Platform) -
         rehearsals=tuple(pod for pod in pods.values() if pod.role == ROLE_REHEARSAL),
         repartitions=tuple(pod for pod in pods.values() if pod.role == ROLE_REPARTITION),
         purge=pods.get(purge_pod_name(known.key[1])),
+        memory=index.memory(known.key),
     )

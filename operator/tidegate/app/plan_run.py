@@ -32,8 +32,8 @@ class PlanRun:
         return self.app.metadata.namespace, self.app.metadata.name
 
     def remember(self, **changes: Any) -> None:
-        """Remember something of the application, if there still is one that can be read."""
-        if isinstance(self.index.app(self.key), KnownApp):
+        """Remember something of the application, if there still is one."""
+        if self.index.app(self.key) is not None:
             self.index.memories[self.key] = dataclasses.replace(self.index.memory(self.key), **changes)
 
     def refuse(  # noqa: PLR0913 - what there is to be said of it
@@ -49,14 +49,14 @@ class PlanRun:
     ) -> None:
         """Remember that a pod cannot be; the fields are those of a refusal, and ``at_once`` has it tried again so."""
         entry, known = self.index.app(self.key), self.index.memory(self.key).refusal
-        if not isinstance(entry, KnownApp):
+        if entry is None:
             return
         epoch = self.app.status.epoch
         again = known is not None and (known.pod_name, known.epoch) == (pod_name, epoch)
         attempts = known.attempts + 1 if known is not None and again else 1
         refusal = Refusal(
             pod_name=pod_name,
-            spec_hash=self.spec_hash or entry.spec_hash,
+            spec_hash=self.spec_hash or (entry.spec_hash if isinstance(entry, KnownApp) else ""),
             epoch=epoch,
             reason=reason,
             message=message,

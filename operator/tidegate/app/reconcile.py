@@ -183,4 +183,7 @@ class Reconciler:
         observation = observe_unreadable(self.index, known, self.platform)
         plan = release_unreadable(observation, known.problem, now)
         outcome = await self._carry_out(observation.app, plan, now)
-        return plan.wake_after if outcome is None else self._looks.again(known.key, outcome.reason)
+        if outcome is not None:
+            return self._looks.again(known.key, outcome.reason)
+        self._looks.forget(known.key)
+        return plan.wake_after

@@ -10,6 +10,7 @@ from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient
 from tidegate.api.streaming_app import StreamingApp, decode_app
 from tidegate.app.act import ActionExecutor
+from tidegate.app.builders.driver import build_driver_pod
 from tidegate.app.reconcile import Reconciler
 from tidegate.app.rules.plan import decide
 from tidegate.cache.index import Index
@@ -37,8 +38,12 @@ class ApiServer:
         self.deleted: list[str] = []
         self.refusing: Failure | None = None
         self.stored: StreamingApp | None = None
+        self.pods: dict[str, dict[str, Any]] = {}
 
     async def get(self, path: str, kind: type[Any]) -> Any:
+        name = path.rpartition("/")[2]
+        if "/pods/" in path and name in self.pods:
+            return msgspec.convert(self.pods[name], kind)
         return self.stored or NotFound(path)
 
     async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
@@ -107,6 +112,7 @@ async def test_one_that_was_replaced_or_is_gone_meanwhile_is_left_to_the_watch(a
     assert await world.reconciler.reconcile(KEY) is None
 
 
+LOOKS = {"name": "orders-driver", "namespace": "shop"}
 DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
@@ -131,6 +137,37 @@ async def test_deleted_it_ends_with_its_pods_and_its_storage_is_kept() -> None:
     await world.reconciler.reconcile(KEY)
     assert world.api.events == ["StorageRetained"]
     assert world.api.patches == [(PATH, {"metadata": {"resourceVersion": "7", "finalizers": ["another/one"]}})]
+
+
+async def test_deleted_it_waits_for_its_program_in_a_pod_whose_owner_was_removed_and_says_so() -> None:
+    world = World(**DELETED)
+    pod = build_driver_pod(app_with(), 1, 1, PLATFORM)
+    world.api.pods["orders-driver"] = {**pod, "metadata": {**LOOKS, "uid": "pod-1", "resourceVersion": "5"}}
+    assert await world.reconciler.reconcile(KEY) == 0.0
+    for _ in range(3):
+        left = await world.reconciler.reconcile(KEY)
+        assert left is not None
+        assert left > 0.0
+    assert (world.api.events, world.api.patches) == (["PodNameTaken"], [])
+    world.reconciler.clock = lambda: NOW + 3600
+    del world.api.pods["orders-driver"]
+    await world.reconciler.reconcile(KEY)
+    assert world.api.events == ["PodNameTaken", "StorageRetained"]
+    assert [change["metadata"]["finalizers"] for _, change in world.api.patches] == [["another/one"]]
+
+
+async def test_deleted_it_goes_beside_peoples_own_pod_of_its_drivers_name() -> None:
+    world = World(**DELETED)
+    world.api.pods["orders-driver"] = {"metadata": {**LOOKS, "uid": "pod-1", "resourceVersion": "5"}}
+    await world.reconciler.reconcile(KEY)
+    assert (world.api.events, len(world.api.patches)) == (["StorageRetained"], 1)
+
+
+async def test_deleted_it_names_a_pod_whose_node_does_not_confirm_its_end() -> None:
+    world = World(**DELETED)
+    world.index.put_pod(running_driver(app_with(), delete_by=NOW - 3600))
+    await world.reconciler.reconcile(KEY)
+    assert (world.api.events, world.api.patches) == (["DriverNotGone"], [])
 
 
 async def test_an_api_server_that_refuses_to_change_what_breaks_its_schema_is_asked_again_later() -> None:

@@ -182,15 +182,29 @@ def release_unreadable(o: Observation, problem: str, now: float) -> Plan:
         problem: why it cannot be read.
         now: seconds since the epoch.
     """
-    for rule in (leave_released_alone, stop_deleted_driver, remove_executors, remove_rehearsals, remove_repartitions):
+    for rule in _RULES_OF_UNREADABLE:
         verdict = rule(o, now)
         if verdict is not None:
             # What no watch reports is read live: one that has gone would be waited for without end.
-            after, wake_after = (*restore_labels(o), *verdict.after), earliest(verdict.wake_after, check_labels_in(o))
+            after: tuple[Action, ...] = (*restore_labels(o), *verdict.after)
+            wake_after = earliest(verdict.wake_after, check_labels_in(o))
+            if verdict.health is Health.STALLED:  # there is no condition that would say it
+                after = (*after, PublishEvent(verdict.reason, verdict.message, True, "deleted"))
             return Plan(rule.__name__, verdict.reason, verdict.message, after, wake_after)
     events = _purge_event(o.purge) if o.purge is not None and o.purge.phase == "Succeeded" else None
     verdict = _release(o, events or _retained("", deletion_messages.unreadable(problem)))
     return Plan("release_unreadable", verdict.reason, verdict.message, verdict.after)
+
+
+_RULES_OF_UNREADABLE = (
+    leave_released_alone,
+    stop_deleted_driver,
+    remove_executors,
+    remove_rehearsals,
+    remove_repartitions,
+    wait_for_disowned_driver,
+)
+"""Those of a deleted application that need nothing but its metadata, in the same order."""
 
 
 def _release(o: Observation, *events: PublishEvent) -> Verdict:
