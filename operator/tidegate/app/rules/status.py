@@ -36,7 +36,7 @@ from tidegate.app.rules.pods.last_batch import LONGEST_QUERY_NAME, MOST_QUERIES,
 from tidegate.app.rules.schedule import evaluate_schedule
 from tidegate.app.rules.upgrade.record import adopted, recorded, with_recorded_versions
 from tidegate.app.rules.upgrade.repartition import with_progress, without_progress
-from tidegate.app.rules.upgrade.starting_offsets import ignored_offsets
+from tidegate.app.rules.upgrade.starting_offsets import ignored_offsets, with_ignored_offsets
 from tidegate.app.rules.upgrade.table import at_launch
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.conditions import build_conditions
@@ -65,7 +65,7 @@ def build_status(o: Observation, verdict: Verdict, now: float, *, runs: bool = F
     in_other = verdict.adopt[1] not in (0, o.app.status.lineage)
     if any(verdict.adopt):
         stored = adopted(o.app.status, *verdict.adopt, verdict.adopt_opening)
-        o = dataclasses.replace(o, app=msgspec.structs.replace(o.app, status=stored))
+        o = dataclasses.replace(o, app=msgspec.structs.replace(o.app, status=with_ignored_offsets(o, stored)))
     old, report = o.app.status, o.agent.report if o.agent else None
     epoch = verdict.launch or max(old.epoch, o.driver.epoch if o.driver else 0)
     # Of a driver whose agent was not heard yet it is not known in which one it runs.

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 
+import msgspec
+
 from tidegate.api.streaming_app import (
     StreamingApp,
+    StreamingAppStatus,
     UpgradeMode,
     UpgradeOffsets,
     UpgradePhase,
@@ -96,6 +99,14 @@ def ignored_offsets(o: Observation) -> str:
     begins = not status.epoch or status.observed_generation < 1
     early = 0 < status.lineage < asked.lineage
     return _digest(asked) if begins or early or are_older(o.app) or were_left_out(o, asked) else ""
+
+
+def with_ignored_offsets(o: Observation, status: StreamingAppStatus) -> StreamingAppStatus:
+    """Return a status to which epoch and lineage were adopted, with the offsets that had no effect in the observed one.
+
+    Nobody can tell offsets that were set for the lineage that is adopted from those that named it before it was there.
+    """
+    return msgspec.structs.replace(status, ignored_starting_offsets=ignored_offsets(o))
 
 
 def were_left_out(o: Observation, asked: UpgradeOffsets) -> bool:

@@ -27,6 +27,7 @@ from tidegate.app.rules.upgrade import (
     start_upgrade,
 )
 from tidegate.app.rules.upgrade.record import OLD_RUNS, UNDER_TEST, Step, applied
+from tidegate.app.rules.upgrade.starting_offsets import with_ignored_offsets
 from tidegate.pods.records.read_pods import time_from_seconds
 from tidegate_spark.contract.reasons import Reason
 
@@ -167,8 +168,10 @@ def with_step(o: Observation, step: Step | None) -> Observation:
     """Return the observation as all that follows from the step is to see it."""
     if step is None:
         return o
-    app = msgspec.structs.replace(o.app, status=applied(o.app.status, step))
-    return dataclasses.replace(o, app=app)
+    status = applied(o.app.status, step)
+    if any(step.adopt):
+        status = with_ignored_offsets(o, status)
+    return dataclasses.replace(o, app=msgspec.structs.replace(o.app, status=status))
 
 
 def at_launch(upgrade: UpgradeStatus | None, epoch: int, now: float) -> UpgradeStatus | None:

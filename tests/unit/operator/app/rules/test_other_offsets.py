@@ -11,8 +11,10 @@ from tidegate.api.streaming_app import StreamingApp, StreamingAppStatus, Upgrade
 from tidegate.app import actions as do
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
+from tidegate.pods.records.record import Exit
+from tidegate_spark.contract.protocol import Termination, to_json
 from tidegate_spark.contract.reasons import Reason
-from tidegate_testing.observations import NOW, app_with, ended_with, observe, running_driver
+from tidegate_testing.observations import NOW, app_with, driver_of, ended_with, observe, report_of, running_driver
 from tidegate_testing.plans import acts, status_of, written
 from tidegate_testing.upgrades import (
     IMAGE,
@@ -500,4 +502,24 @@ def test_of_a_lineage_that_was_not_there_yet_they_do_not_count_once_it_is_until_
     assert "or than the lineage that it names" in unused(status_of(plan))
     without = written(observe(edited(there, {IMAGE: A}), **runs_now(there)))
     plan = decide(observe(edited(without, restart), **runs_now(there)), NOW)
+    assert (record(plan).starting_offsets, record(plan).lineage) == (OFFSETS, 3)
+
+
+@pytest.mark.parametrize("heard", ["at once", "later", "from the end of the driver"])
+def test_beside_a_status_that_was_restored_from_an_earlier_lineage_they_are_to_be_set_again(heard: str) -> None:
+    """Nobody knows whether they were set for the present lineage, or named it before it was there."""
+    restored = asked({}, 2)
+    driver = dataclasses.replace(running_driver(old_app(), ready=True), epoch=4)
+    found = {"driver": driver, "agent": report_of(driver, lineage=2, epoch=4)}
+    if heard == "later":
+        restored = written(observe(restored, driver=driver))
+    elif heard != "at once":
+        reported = Termination(Reason.FENCED, "behind", 1, adopt_epoch=4, adopt_lineage=2)
+        end = Exit(0, "Completed", to_json(reported), NOW - 5)
+        restored = written(observe(restored, driver=driver_of(restored, phase="Succeeded", ended=end)))
+    adopted = written(observe(restored, **found))
+    assert (adopted.status.epoch, adopted.status.lineage) == (4, 2)
+    assert "remove it from the spec, and add it again" in unused(adopted.status)
+    without = written(observe(edited(adopted, {IMAGE: A}), **found))
+    plan = decide(observe(edited(stable(without), {IMAGE: A, **AGAIN, **order(2)}), **found), NOW)
     assert (record(plan).starting_offsets, record(plan).lineage) == (OFFSETS, 3)
