@@ -17,6 +17,7 @@ from tidegate.api.streaming_app import (
     LastExit,
     QueryStatus,
     RepartitionResult,
+    RepartitionStatus,
     StreamingAppStatus,
     UpgradePhase,
 )
@@ -191,20 +192,34 @@ def _state_partitions(o: Observation, verdict: Verdict, lineage: int) -> int:
     known, wanted = o.app.status, o.app.spec.state.partitions
     if not lineage:
         return 0
-    reported = _reported_partitions(o) if not verdict.launch else set()
+    if verdict.launch:
+        return _partitions_at_launch(o, lineage)
+    reported = _reported_partitions(o)
     if reported:
         return known.state_partitions if known.state_partitions in reported else max(reported)
-    repartition = known.upgrade.repartition if known.upgrade is not None else None
-    found = repartition is not None and repartition.result == RepartitionResult.NOT_NEEDED
-    pin = known.upgrade.rollback_snapshot if known.upgrade is not None else None
-    if verdict.launch and lineage != known.lineage and _starts_with_pin(known) and pin is not None and pin.partitions:
-        return pin.partitions
     if _is_filled_by_another(o, lineage):
         return known.state_partitions  # the snapshot's, whatever the spec says
-    nothing_yet = known.last_stable is None and known.batch is None
-    if verdict.launch and (lineage != known.lineage or found or nothing_yet):
-        return wanted
     return known.state_partitions or wanted  # which an earlier operator did not write down, and nobody could change
+
+
+def _partitions_at_launch(o: Observation, lineage: int) -> int:
+    known, wanted = o.app.status, o.app.spec.state.partitions
+    repartition = known.upgrade.repartition if known.upgrade is not None else None
+    if repartition is not None and _has_made(repartition, lineage):
+        return repartition.partitions
+    found = repartition is not None and repartition.result == RepartitionResult.NOT_NEEDED
+    pin = known.upgrade.rollback_snapshot if known.upgrade is not None else None
+    if lineage != known.lineage and _starts_with_pin(known) and pin is not None and pin.partitions:
+        return pin.partitions
+    if _is_filled_by_another(o, lineage):
+        return known.state_partitions
+    nothing_yet = known.last_stable is None and known.batch is None
+    return wanted if lineage != known.lineage or found or nothing_yet else known.state_partitions or wanted
+
+
+def _has_made(repartition: RepartitionStatus, lineage: int) -> bool:
+    """Return whether a lineage was made by a repartition, whatever somebody has written into the status before."""
+    return repartition.result == RepartitionResult.COMPLETED and repartition.lineage == lineage
 
 
 def _reported_partitions(o: Observation) -> set[int]:

@@ -300,6 +300,16 @@ def test_progress_goes_with_its_attempt() -> None:
     assert (again.lineage, again.progress, over.result, over.progress) == (3, None, "Failed", None)
 
 
+def test_a_lineage_that_is_whole_has_its_partitions_also_if_somebody_wrote_it_into_the_status_before() -> None:
+    app = repartitioning()
+    app = msgspec.structs.replace(app, status=msgspec.structs.replace(app.status, lineage=2))
+    end = RepartitionEnd(lineage=2, rows=1000, queries={"main": RepartitionedQuery(9, 1000, 4)})
+    done = written(observe(app, repartitions=(ended(app, end, Reason.COMPLETED),)))
+    assert (done.status.lineage, done.status.state_partitions) == (2, 8)
+    runs_on = decide(observe(done, driver=running_driver(done, ready=False)), NOW)
+    assert "The state has" not in runs_on.message
+
+
 def test_a_lineage_that_is_whole_is_launched_on_and_the_pin_stays_for_a_rollback() -> None:
     app = repartitioning()
     end = RepartitionEnd(lineage=2, rows=1000, queries={"main": RepartitionedQuery(9, 1000, 4)})
