@@ -160,7 +160,8 @@ def _waits_for_stable(app: Body, wanted: str) -> bool:
     """Return whether the spec's number of partitions waits: what runs, or is about to, was never stable."""
     status = app.get("status") or {}
     upgrade, stable = status.get("upgrade") or {}, status.get("lastStable")
-    if status.get("statePartitions", 0) in (0, decode_app(app).spec.state.partitions):
+    with_nothing = (upgrade.get("phase"), upgrade.get("mode")) == ("Stopping", "Stateless") and "epoch" not in upgrade
+    if status.get("statePartitions", 0) in (0, decode_app(app).spec.state.partitions) or with_nothing:
         return False
     if stable is None:
         return "batch" in status and "startFrom" not in status and status.get("appliedSpecHash") != wanted

@@ -34,7 +34,7 @@ _UNUSABLE = frozenset({Reason.INVALID_SPEC, Reason.CONFIGURATION_TOO_LONG, *MAY_
 def is_deferred(o: Observation) -> bool:
     """Return whether the spec's number of partitions has to wait."""
     status, spec = o.app.status, o.app.spec
-    if status.state_partitions in (0, spec.state.partitions) or spec.upgrade.mode is UpgradeMode.STATELESS:
+    if status.state_partitions in (0, spec.state.partitions) or _gives_up_state(o):
         return False
     stable, upgrade, began = status.last_stable, status.upgrade, status.start_from
     if stable is None:
@@ -48,6 +48,14 @@ def is_deferred(o: Observation) -> bool:
     if status.lineage == stable.lineage and not is_another_asked_for(spec, stable):
         return False  # as the stable version, which runs on state in another number
     return _is_unproven(upgrade)
+
+
+def _gives_up_state(o: Observation) -> bool:
+    """Return whether the next version starts with nothing: the spec says so, or did before what runs was stopped."""
+    upgrade, stateless = o.app.status.upgrade, UpgradeMode.STATELESS
+    if o.app.spec.upgrade.mode is stateless or upgrade is None:
+        return o.app.spec.upgrade.mode is stateless
+    return upgrade.mode is stateless and upgrade.phase is UpgradePhase.STOPPING and not upgrade.epoch
 
 
 def _is_unproven(upgrade: UpgradeStatus) -> bool:

@@ -151,6 +151,21 @@ def test_a_version_that_is_being_stopped_for_something_else_is_not_divided_unask
     assert (record(plan).phase, launch_of(plan).state_partitions) == (UpgradePhase.GATE, 4)
 
 
+@pytest.mark.parametrize("was_stable", [True, False])
+@pytest.mark.parametrize("before", [4, 8])
+def test_a_version_that_starts_with_nothing_has_its_number_also_if_the_mode_was_set_back_before_its_launch(
+    was_stable: bool, before: int
+) -> None:
+    fields = {"mode": UpgradeMode.STATELESS, "lineage": 2, "epoch": 0, "rollback_snapshot": None}
+    stopping = in_four(under_test(UpgradePhase.STOPPING, {PARTITIONS: before}, **fields), batch=9)
+    if not was_stable:
+        stopping = in_four(stopping, last_stable=None)
+    plan = decide(observe(asking(stopping, {IMAGE: B, PARTITIONS: 8})), NOW)
+    config = launch_of(plan)
+    assert (config.lineage, config.state_partitions, status_of(plan).state_partitions) == (2, 8, 8)
+    assert KEPT not in events(plan)
+
+
 # --- before any version was stable ---
 
 
