@@ -30,6 +30,7 @@ from tidegate.app.rules import messages
 from tidegate.app.rules.origin import lineage_of
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.pauses import time_left
+from tidegate.engine.rules.table import earliest
 from tidegate.snapshots.builders.stream_snapshot import build_scheduled, scheduled_name
 from tidegate_spark.contract.protocol import QueryReport
 from tidegate_spark.contract.reasons import Reason
@@ -104,7 +105,7 @@ def _at_a_time(
         left = time_left(refusal.at, REFUSED_PAUSE, now)
         if left:
             status = msgspec.structs.replace(decision.status, message=refusal.message)
-            return ScheduleDecision(status, wake_after=min(left, decision.wake_after or left))
+            return ScheduleDecision(status, wake_after=earliest(left, decision.wake_after))
     return ScheduleDecision(decision.status, (CreateSnapshot(build_scheduled(o.app, slot)),), decision.wake_after)
 
 

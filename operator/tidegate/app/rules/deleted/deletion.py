@@ -121,7 +121,7 @@ def purge_storage(o: Observation, now: float) -> Verdict | None:
     if verdict is None or verdict.reason in _AT_WORK or has_launched(o.app.status):
         return verdict
     left = patience_left(o.app.metadata, now)
-    return dataclasses.replace(verdict, wake_after=min(left, verdict.wake_after or left)) if left else None
+    return dataclasses.replace(verdict, wake_after=earliest(left, verdict.wake_after)) if left else None
 
 
 def _is_to_be_emptied(o: Observation) -> bool:
