@@ -11,7 +11,7 @@ from tidegate.access.builders.access import build_access
 from tidegate.access.keys import OperatorKeys
 from tidegate.access.launch_secrets import LaunchSecrets
 from tidegate.agent.client import AgentClient, Unanswered
-from tidegate.api.streaming_app import DriverStatus
+from tidegate.api.streaming_app import DriverStatus, decode_app
 from tidegate.app.act import ActionExecutor
 from tidegate.app.actions import (
     Action,
@@ -46,6 +46,7 @@ from tidegate.pods.records.record import PodRecord, process_of
 from tidegate.snapshots.builders.stream_snapshot import build_scheduled
 from tidegate.snapshots.index import SnapshotIndex
 from tidegate.wiring.metrics import OperatorMetrics
+from tidegate_spark.contract.protocol import FINALIZER
 from tidegate_spark.contract.reasons import ForeignReason, Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_testing.dictionary_server import ApiServer
@@ -53,6 +54,7 @@ from tidegate_testing.observations import KEYS, NOW, PLATFORM, app_with, deleted
 
 APP = app_with()
 KEY = ("shop", "orders")
+ORDERS = "/apis/tidegate.dev/v1alpha1/namespaces/shop/streamingapps/orders"
 
 
 class World:
@@ -83,6 +85,12 @@ class World:
         observation = observe(self.index, KEY, PLATFORM, NOW)
         assert observation is not None
         return decide(observation, NOW)
+
+    async def follow(self, now: float = NOW) -> Outcome:
+        """Do what is decided."""
+        observation = observe(self.index, KEY, PLATFORM, now)
+        assert observation is not None
+        return await self.actor.carry_out(observation.app, decide(observation, now), now)
 
 
 def secrets_of(world: World) -> dict[str, dict[str, Any]]:
@@ -203,6 +211,23 @@ async def test_what_the_api_server_refuses_before_a_launch_is_said(action: Actio
     assert isinstance(await world.do(action), ObserveAgain)
     plan = world.shown()
     assert (plan.reason, failure.message in plan.message) == ("LaunchRefused", True)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/shop/secrets", *(collection_of(m) for m in ACCESS)])
+async def test_what_was_refused_before_its_first_launch_does_not_look_launched_and_goes_at_once(path: str) -> None:
+    world, new = World(), app_with({"storage.deletionPolicy": "Delete"}, finalizers=[], resource_version="8")
+    world.api.keep(ORDERS, new)
+    world.index.put_app(new)
+    world.api.refusing[path] = Forbidden("exceeded quota")
+    assert isinstance(await world.follow(), ObserveAgain)
+    assert world.shown().reason == "LaunchRefused"
+    assert await world.follow() is None
+    stored = decode_app(world.api.objects[ORDERS])
+    assert (stored.metadata.finalizers, stored.status.epoch) == ((), 0)
+    del world.api.refusing[path]
+    assert await world.follow(NOW + 60) is None
+    stored = decode_app(world.api.objects[ORDERS])
+    assert (stored.metadata.finalizers, stored.status.epoch) == ((FINALIZER,), 1)
 
 
 @pytest.mark.parametrize("how", ["it is there", "nobody knows"])

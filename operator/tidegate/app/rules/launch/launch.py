@@ -1,7 +1,8 @@
 """Rules for an application without a driver pod: launch it, or report why not. No I/O.
 
-The order of a launch is finalizer, access, Secrets, epoch in status, pod. The next observation continues a launch that
-was interrupted; a recorded epoch that was never used costs nothing.
+The order of a first launch is access, Secrets, finalizer, epoch in status, pod: the finalizer says that there may have
+been a launch, and one that is refused access or Secrets is none. The next observation continues a launch that was
+interrupted; a recorded epoch that was never used costs nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def wait_after_refused_launch(o: Observation, now: float) -> Verdict | None:
         return None
     left, message = refused_for(refusal.at, refusal.attempts, now), refusal_message(o, refusal)
     if left:
-        return Verdict(Phase.PENDING, Health.STALLED, refusal.reason, message, before=_finalizer(o), wake_after=left)
+        before = _finalizer_of_launched(o)
+        return Verdict(Phase.PENDING, Health.STALLED, refusal.reason, message, before=before, wake_after=left)
     if not refusal.recorded:
         return None  # no epoch was spent on it: launch as if for the first time
     access: tuple[Action, ...] = (EnsureAccess(),) if lacks_access(o) else ()
@@ -140,13 +142,12 @@ def launch(o: Observation, now: float) -> Verdict | None:
     if why_not:
         # Ask the API server again after a while: a webhook may be fixed by then.
         again = LONGEST_REFUSED_PAUSE if o.rejection is not None or o.references.missing else None
-        # An application that was never launched gets no finalizer: it would say that it was.
-        finalizer, reason = _finalizer(o) if o.app.status.epoch else (), reason_not_built(o)
+        finalizer, reason = _finalizer_of_launched(o), reason_not_built(o)
         # Where the status was lost an epoch says from now on that it was: an epoch that was never used costs nothing.
         lost = (1, 0) if may_be_lost(o.app) else (0, 0)
         return Verdict(Phase.PENDING, Health.STALLED, reason, why_not, before=finalizer, adopt=lost, wake_after=again)
     create = _create(o, epoch)
-    before: tuple[Action, ...] = _finalizer(o)
+    before: tuple[Action, ...] = _finalizer_of_launched(o)
     if lacks_access(o):
         before = (*before, EnsureAccess())
     before = (*before, EnsureLaunchSecrets(epoch))
@@ -155,6 +156,8 @@ def launch(o: Observation, now: float) -> Verdict | None:
         # epoch is earlier: it is stopped, and needs no Secrets for that.
         gone = ConfirmDriverGone(driver_pod_name(o.app.metadata.name), needs_name=True)
         before = (*before, gone, *(DeleteLaunchSecrets(former) for former in _former_epochs(o.app.status)))
+    else:
+        before = (*before, *_finalizer(o))
     return Verdict(
         Phase.STARTING,
         Health.RECONCILING,
@@ -342,6 +345,11 @@ def _failures_before(o: Observation) -> tuple[float, ...]:
 
 def _finalizer(o: Observation) -> tuple[Action, ...]:
     return () if FINALIZER in o.app.metadata.finalizers else (AddFinalizer(),)
+
+
+def _finalizer_of_launched(o: Observation) -> tuple[Action, ...]:
+    """Return the finalizer of an application that was launched: on another one it would say that it was."""
+    return _finalizer(o) if o.app.status.epoch else ()
 
 
 def _refused_this_launch(o: Observation, refusal: Refusal | None) -> bool:

@@ -32,9 +32,9 @@ def refused(o: Observation, **fields: object) -> ProcessState:
 def test_a_new_application_gets_everything_in_the_order_that_survives_a_crash() -> None:
     plan = decide(observe(app_with(finalizers=[]), access_ready=False), NOW)
     assert [type(action) for action in plan.actions] == [
-        AddFinalizer,
         EnsureAccess,
         EnsureLaunchSecrets,
+        AddFinalizer,
         RecordLaunch,
         CreateDriver,
         PublishEvent,
