@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import os
 import sys
 import time
 import traceback
@@ -45,6 +46,7 @@ from tidegate_spark.exports.order_execution import carry_out as make_export
 from tidegate_spark.jvm import session as spark_session
 from tidegate_spark.jvm.jvm_prestart import HeadStart
 from tidegate_spark.monitoring import metrics, watch
+from tidegate_spark.monitoring.child_spark import ChildSpark
 from tidegate_spark.monitoring.continuous import Epochs
 from tidegate_spark.monitoring.listener import ProgressListener
 from tidegate_spark.monitoring.stall_watch import StallWatch
@@ -190,6 +192,7 @@ class Driver:
         self._exit_calls.install()
         guard_exit(self._end_at_once)
         guard_jvm_exit(functools.partial(self._end_at_once, function="System.exit"))
+        ChildSpark(self._queries, self._progress, os.getppid()).start(self._ending.requested)
         own_ports.name_owner(tuple(server.port for server in self._agent.servers))
         return self._judge(self._run_script(main))
 

@@ -40,6 +40,14 @@ EXECUTORS_REACH_THE_STORAGE = (
 CONTEXT_IS_THERE = "Spark's context is there already; set it where the script first asks for Spark"
 
 
+def queries_in_child(process: int) -> str:
+    return (
+        f"A child process of the script (process {process}) runs queries in a Spark of its own, whose state ends with "
+        "the pod, and the script's own process has started none. Start them in the script's own process: import the "
+        "program and call it, or run it with runpy."
+    )
+
+
 def own_port(what: str, port: int, ports: Sequence[int]) -> str:
     return (
         f"{what}: ports {' and '.join(map(str, ports))} of the driver pod are Tidegate's, and cannot be moved. Have "

@@ -122,6 +122,12 @@ class Progress:
         with self._lock:
             self._state, self._fault = state, fault
 
+    def hold(self, fault: Fault | None) -> None:
+        """Note what keeps the driver from running in the state that it is in; None: nothing does any more."""
+        with self._lock:
+            if self._state not in (DriverState.STOPPING, DriverState.ENDED):
+                self._fault = fault
+
     def notice(self, reason: str, message: str, warning: bool = False) -> None:
         """Tell the user something once; the same words are not repeated within this process."""
         with self._lock:

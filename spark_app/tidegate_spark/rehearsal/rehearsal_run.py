@@ -160,7 +160,7 @@ class Rehearsing:
     def _judge_unfinished(self, committed: dict[str, int]) -> tuple[RehearsalResult, Reason, str]:
         wanted = f"{self._wanted.batches} of each were asked for in {self._wanted.timeout_seconds} s"
         if self._fault is not None:
-            return INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE, ""
+            return (*_AT_THE_START[self._fault.reason], "")
         what = Reason.NO_INPUT if self._idle else Reason.DEADLINE_EXCEEDED
         return INCONCLUSIVE, what, f"{_words(committed)}; {wanted}"
 

@@ -1,9 +1,12 @@
 """Whatever way a script takes to Spark and to its queries, these are looked after; or it is said at once why not."""
 
+from pathlib import Path
+
 import pytest
 
-from tidegate_spark.contract.protocol import EXIT_OK, EXIT_STOPPED
+from tidegate_spark.contract.protocol import EXIT_OK, EXIT_STOPPED, Fault
 from tidegate_spark.contract.reasons import Reason
+from tidegate_testing.driver_process import DriverProcess
 from tidegate_testing.waiting import wait_for
 
 from .conftest import StartDriver
@@ -57,6 +60,27 @@ def test_a_way_to_spark_that_does_not_run_here_is_refused_with_what_to_do_instea
     assert driver.termination.reason is Reason.SCRIPT_UNSUPPORTED
     assert said in driver.termination.message
     assert "swallowed" not in driver.output
+
+
+def test_queries_of_a_childs_spark_are_reported_until_the_script_starts_its_own(
+    start_driver: StartDriver, tmp_path: Path
+) -> None:
+    enough = tmp_path / "enough"
+    driver = start_driver("child", "child_spark.py", args=(str(enough),), own_jvm=True)
+    fault = wait_for("the report", lambda: driver.ended() or _fault_of(driver), 300)
+    assert isinstance(fault, Fault), driver.output[-3000:]
+    assert fault.reason is Reason.SCRIPT_UNSUPPORTED
+    assert "A child process of the script" in fault.message
+    assert "import the program and call it" in fault.message
+    enough.touch()
+    driver.await_batch(1)
+    assert _fault_of(driver) is None
+    assert "rows in a child: 40" in driver.output
+
+
+def _fault_of(driver: DriverProcess) -> Fault | None:
+    report = driver.report()
+    return report.fault if report is not None else None
 
 
 def test_an_unnamed_query_that_the_script_starts_again_after_a_failure_goes_on_in_its_checkpoint(

@@ -146,6 +146,16 @@ def test_what_it_waited_for_until_the_time_was_over_is_named() -> None:
     assert reported.rehearsal == RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.DEPENDENCY_UNAVAILABLE)
 
 
+def test_a_script_whose_queries_were_in_a_child_process_until_the_time_was_over_has_failed() -> None:
+    run = Run()
+    run.progress.hold(Fault(Reason.SCRIPT_UNSUPPORTED, "queries in a child"))
+    run.rehearsing.run_out_of_time()
+    run.progress.enter(DriverState.STOPPING)
+    reported = run.reported(Reason.STOPPED)
+    assert (reported.reason, reported.message) == (Reason.SCRIPT_UNSUPPORTED, "queries in a child")
+    assert reported.rehearsal == RehearsalEnd(RehearsalResult.FAILED, Reason.PLAN_INCOMPATIBLE)
+
+
 @pytest.mark.parametrize("reason", [reason for reason in EXIT_CODES if reason is not Reason.COMPLETED])
 def test_every_end_has_a_result_and_only_failures_have_failed(reason: Reason) -> None:
     failures = {

@@ -249,6 +249,8 @@ def wait_for_driver_to_start(o: Observation, now: float) -> Verdict | None:
 
 
 def _phase_of(report: AgentReport) -> Phase:
+    if report.fault is not None and report.state is DriverState.RUNNING:
+        return Phase.STARTING  # Spark is there, and no query of ours
     if report.state is DriverState.RUNNING or (report.state is DriverState.UNKNOWN and report.ready):
         return Phase.RUNNING
     return Phase.STOPPING if report.state in (DriverState.STOPPING, DriverState.ENDED) else Phase.STARTING

@@ -215,7 +215,10 @@ def _shown(o: Observation) -> str:
     if refusal is not None:
         return messages.no_pod_created(refusal.reason)
     problem = faults.name_start_problem(driver) if driver is not None and has_not_begun(driver) else None
-    return messages.pod_not_started(problem.reason) if problem is not None else _batches(o)
+    if problem is not None:
+        return messages.pod_not_started(problem.reason)
+    fault = o.agent.report.fault if o.agent is not None else None
+    return messages.held_up(_batches(o), fault.reason, fault.message) if fault is not None else _batches(o)
 
 
 def waits_for_input(o: Observation, upgrade: UpgradeStatus, now: float) -> bool:

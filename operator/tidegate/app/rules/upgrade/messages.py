@@ -249,6 +249,10 @@ def pod_not_started(reason: str) -> str:
     return f"its driver pod did not start ({reason})"
 
 
+def held_up(shown: str, reason: str, fault: str) -> str:
+    return f"{shown} ({reason}: {fault.rstrip('.')})"
+
+
 def not_started(refusal: str, then: str) -> str:
     return f"The new version has not started. {refusal} {then}"
 

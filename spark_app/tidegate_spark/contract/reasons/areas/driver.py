@@ -252,14 +252,18 @@ AREA = Area(
             Fault.VERSION,
             (Place.APP, Place.LAST_EXIT, Place.UPGRADE),
             (
-                "The script uses a way to Spark that does not run here: Spark Connect, DStreams, or another session "
-                "after spark.stop(). The message says which."
+                "The script uses a way to Spark that does not run here: Spark Connect, DStreams, another session "
+                "after spark.stop(), or queries in a child process (spark-submit, python, multiprocessing) while its "
+                "own process has none. The message says which."
             ),
             remedy=(
                 "Change the script as the message says; then set spec.application.image to the changed image, or "
                 "change spec.restartNonce if nothing else in the spec changes."
             ),
-            after="Tidegate tries again only after a change of the spec.",
+            after=(
+                "Tidegate tries again only after a change of the spec. A driver whose queries are in a child process "
+                "goes on, and the reason ends when the script's own process starts one."
+            ),
             page="guide/write.md",
         ),
         Entry(

@@ -141,6 +141,18 @@ def test_a_script_that_works_before_it_asks_for_spark_is_not_said_to_be_silent()
     assert "asked for Spark" not in decide(observe(APP, driver=driver), NOW).message
 
 
+@pytest.mark.parametrize("state", [DriverState.STARTING, DriverState.RUNNING])
+def test_a_script_whose_queries_are_in_a_child_process_has_not_started_and_is_told_what_to_do(
+    state: DriverState,
+) -> None:
+    driver = running_driver(APP)
+    fault = Fault(Reason.SCRIPT_UNSUPPORTED, "A child process runs queries")
+    plan = decide(observe(APP, driver=driver, agent=report_of(driver, state=state, fault=fault, queries=())), NOW)
+    assert verdict_of(plan) == (Phase.STARTING, "Stalled", "ScriptUnsupported")
+    assert "A child process runs queries. Change the script as the message says" in plan.message
+    assert not acts(plan, DeleteDriver)
+
+
 def test_a_changed_spec_stops_the_driver() -> None:
     driver = running_driver(APP, spec_hash="another")
     plan = decide(observe(APP, driver=driver), NOW)

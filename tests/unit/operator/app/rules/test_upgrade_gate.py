@@ -12,7 +12,7 @@ from tidegate.api.streaming_app import Phase, RollbackSnapshot, SnapshotBatch, S
 from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
 from tidegate.pods.records.record import Exit
-from tidegate_spark.contract.protocol import QueryReport, Termination, to_json
+from tidegate_spark.contract.protocol import DriverState, Fault, QueryReport, Termination, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState
 from tidegate_testing.observations import (
@@ -21,6 +21,7 @@ from tidegate_testing.observations import (
     driver_of,
     ended_with,
     observe,
+    report_of,
     running_driver,
     waiting,
 )
@@ -205,6 +206,18 @@ def test_a_version_that_does_not_come_up_in_time_is_taken_back(how: str) -> None
     plan = decide(observe(new, **seen), NOW + (115 if how == "no image for long" else 1795))
     assert record(plan).phase is UpgradePhase.ROLLING_BACK
     assert record(plan).reason == ("ImagePullFailed" if how == "no image for long" else "UpgradeTimeout")
+
+
+def test_what_a_version_reported_until_its_time_was_over_is_why_it_is_taken_back() -> None:
+    new = under_test()
+    fault = Fault(Reason.SCRIPT_UNSUPPORTED, "A child process runs queries.")
+    driver = running_driver(new)
+    report = report_of(driver, state=DriverState.STARTING, fault=fault, ready=False, queries=())
+    seen = {"driver": driver, "agent": report}
+    assert record(decide(observe(new, **seen), NOW + 590)).phase is UpgradePhase.GATE
+    plan = decide(observe(new, **seen), NOW + 1795)
+    assert (record(plan).phase, record(plan).reason) == (UpgradePhase.ROLLING_BACK, "UpgradeTimeout")
+    assert "(ScriptUnsupported: A child process runs queries)" in record(plan).message
 
 
 LOST = ended_with(Reason.SOURCE_DATA_LOST, 1)
