@@ -20,7 +20,7 @@ from tidegate_spark.control.driver.control_runtime import Control
 from tidegate_spark.driver import preflight
 from tidegate_spark.driver.agent.agent import Agent, Commands, gate_of
 from tidegate_spark.driver.agent.inspections import Inside
-from tidegate_spark.driver.context_stop import guard_context
+from tidegate_spark.driver.context_stop import guard_context, guard_queries
 from tidegate_spark.driver.ending import Budget, Ending
 from tidegate_spark.driver.first_process import StopLine
 from tidegate_spark.driver.launch_storage import LaunchStorage
@@ -240,6 +240,7 @@ class Driver:
         self._queries.before_session = before_query
         self._queries.install()
         guard_context(self._queries, self._progress, config.stop_grace_seconds, self._ending)
+        guard_queries(self._ending)
 
     def _observe(self, session: SparkSession) -> None:
         """Look after the script's first session; the script does not have it yet."""

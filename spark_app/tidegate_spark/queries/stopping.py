@@ -25,6 +25,8 @@ from tidegate_spark.queries.patience import Patience
 
 log = logging.getLogger("tidegate")
 
+_this_thread = threading.local()
+
 POLL_MILLISECONDS = 100
 JOIN_MILLISECONDS = 5
 ENDING_MILLISECONDS = 500
@@ -190,11 +192,25 @@ def _has_batches(execution: Any) -> bool:
 def _interrupt(query: StreamingQuery, unwinding_seconds: float) -> None:
     def stop() -> None:
         with contextlib.suppress(Py4JError, OSError):  # the logs are read next and tell what came of it
-            query.stop()
+            stop_now(query)
 
     plain = threading.Thread(target=stop, daemon=True)
     plain.start()
     plain.join(unwinding_seconds)
+
+
+def stop_now(query: StreamingQuery) -> None:
+    """Stop a query as Spark does, although a script that does so may have to wait."""
+    _this_thread.stops = True
+    try:
+        query.stop()
+    finally:
+        _this_thread.stops = False
+
+
+def is_ours() -> bool:
+    """Return whether this thread is in :func:`stop_now`."""
+    return getattr(_this_thread, "stops", False)
 
 
 def _let_end(execution: Any, thread: Any, patience: Patience) -> None:

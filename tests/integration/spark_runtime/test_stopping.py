@@ -106,6 +106,19 @@ def test_queries_that_wait_for_data_or_for_their_trigger_stop_once_and_at_once(
     assert driver.output.count("stopping: query 'sleeping'") == 1
 
 
+def test_a_script_that_stops_the_other_query_when_the_first_has_ended_does_not_cut_its_batch(
+    start_driver: StartDriver,
+) -> None:
+    driver = start_driver("rest", "stops_the_rest.py")
+    driver.await_batch(1, "quick")
+    wait_for("a long batch", lambda: driver.ended() or "batch 1 begins" in driver.output, 600)
+    driver.terminate()
+    assert driver.exit_code() == EXIT_STOPPED
+    assert driver.termination.boundary, driver.termination
+    assert driver.termination.batches["slow"] >= 1
+    assert "the script has stopped the rest" in driver.output
+
+
 @pytest.mark.long
 def test_a_batch_that_outlasts_the_grace_period_is_said_to_be_unfinished_and_run_again(
     start_driver: StartDriver, object_store: ObjectStore

@@ -161,6 +161,6 @@ def _is_active(execution: Any) -> bool:
 
 def _stop(query: StreamingQuery) -> None:
     try:
-        query.stop()
+        stopping.stop_now(query)
     except (Py4JError, OSError) as error:
         log.warning("control: a query that was held is not stopped: %s", error, extra={"action": "control"})
