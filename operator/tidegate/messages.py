@@ -18,6 +18,10 @@ METRICS_PORT = "port of /metrics, /healthz and /readyz"
 LOG_FORMAT = "json or console"
 LOG_LEVEL = "debug, info, warning or error"
 RUNTIME_LOG_FORMAT = "form of the runtime's own log lines in the applications' pods: text or json"
+POD_SECURITY_CONTEXT = (
+    "security context of the applications' pods, as a JSON object; without runAsUser and fsGroup where the cluster "
+    "assigns them (OpenShift)"
+)
 CONCURRENCY = "applications that are worked on at the same time"
 AGENT_CONCURRENCY = "agents that are asked at the same time"
 LARGE_APPS = (
@@ -43,6 +47,10 @@ def no_number(flag: str, found: str) -> str:
 
 def no_choice(flag: str, choices: Sequence[str]) -> str:
     return f"{flag}: expected one of {', '.join(choices)}"
+
+
+def no_object(flag: str, found: str) -> str:
+    return f"{flag}: expected a JSON object, got {found!r}"
 
 
 def no_truth_value(variable: str, found: str) -> str:

@@ -7,10 +7,13 @@ usual variable for the downward API.
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from tidegate import messages
+from tidegate.pods.records.platform import restricted_security
 from tidegate.version import VERSION
 
 
@@ -44,6 +47,8 @@ class Settings:
     """Of the Secret with the operator's key, in the namespace of the Lease."""
     runtime_log_format: str = "text"
     """Of the runtime's own lines in the applications' pods."""
+    pod_security_context: Mapping[str, Any] = field(default_factory=restricted_security)
+    """Of every pod of an application."""
 
 
 _LEADER_ELECTION = "TIDEGATE_LEADER_ELECTION"
@@ -55,6 +60,7 @@ _FLAGS: tuple[tuple[str, str, str], ...] = (
     ("log-format", "json", messages.LOG_FORMAT),
     ("log-level", "info", messages.LOG_LEVEL),
     ("runtime-log-format", "text", messages.RUNTIME_LOG_FORMAT),
+    ("pod-security-context", json.dumps(restricted_security()), messages.POD_SECURITY_CONTEXT),
     ("concurrency", "64", messages.CONCURRENCY),
     ("agent-concurrency", "16", messages.AGENT_CONCURRENCY),
     ("large-apps-mib", "64", messages.LARGE_APPS),
@@ -105,9 +111,20 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         leader_election=given.leader_election,
         lease_name=given.lease_name,
         key_name=given.key_name,
+        pod_security_context=_read_object(parser, given.pod_security_context),
         lease_namespace=environment.get("POD_NAMESPACE", ""),
         **numbers,
     )
+
+
+def _read_object(parser: argparse.ArgumentParser, text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        parser.error(messages.no_object("--pod-security-context", text))
+    return found
 
 
 def _flag(name: str) -> str:

@@ -43,6 +43,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
             },
         }
     },
+    "on OpenShift": {"openshift": True},
     "permissions from elsewhere": {"rbac": {"create": False, "userRoles": False}, "crds": {"enabled": False}},
     "messages that only some may send": {
         "controlMessages": {

@@ -51,6 +51,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 {{- end -}}
 
+{{/*
+A security context, as JSON. On OpenShift without users and groups: its SCC restricted-v2 gives each namespace numbers of its
+own, and refuses a pod that has another one. Nulls are left out, too.
+*/}}
+{{- define "tidegate.securityContext" -}}
+{{- $mode := toString .root.Values.openshift -}}
+{{- $context := dict -}}
+{{- range $name, $value := .context -}}
+{{- if not (kindIs "invalid" $value) -}}{{- $_ := set $context $name $value -}}{{- end -}}
+{{- end -}}
+{{- if or (eq $mode "true") (and (eq $mode "auto") (.root.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
+{{- $context = omit $context "runAsUser" "runAsGroup" "fsGroup" -}}
+{{- end -}}
+{{- toJson $context -}}
+{{- end -}}
+
 {{/* Of this release alone: two releases in one namespace must not agree on one leader. */}}
 {{- define "tidegate.leaseName" -}}
 {{- printf "%s-operator" (include "tidegate.fullname" .) -}}

@@ -83,7 +83,11 @@ def build_operator(  # noqa: PLR0913, PLR0917 - what all parts share
     quotas = Quotas(client)
     scale = AutoscalingReconciler(index, quotas, metrics.autoscaling, queue.wake)
     platform = Platform(
-        settings.operator_image, settings.operator_image_pull_policy, settings.runtime_log_format, keys.id
+        settings.operator_image,
+        settings.operator_image_pull_policy,
+        settings.runtime_log_format,
+        keys.id,
+        pod_security=settings.pod_security_context,
     )
     secrets = LaunchSecrets(client, keys, platform)
     actor = ActionExecutor(client, agents, index, access, secrets, events, metrics, queue.wake)

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,10 @@ class Helm:
             raise HelmError(f"helm {' '.join(arguments)}: {done.stdout.strip()} {done.stderr.strip()}")
         return done.stdout
 
-    def render(self, chart: Path, release: str, namespace: str, values: Values | None = None) -> list[dict[str, Any]]:
-        """Return the objects ``helm template`` makes of the chart."""
-        text = self.run("template", release, str(chart), "--namespace", namespace, values=values or {})
+    def render(
+        self, chart: Path, release: str, namespace: str, values: Values | None = None, apis: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """Return the objects ``helm template`` makes of the chart, for a cluster with these APIs beside the usual."""
+        told = [option for api in apis for option in ("--api-versions", api)]
+        text = self.run("template", release, str(chart), "--namespace", namespace, *told, values=values or {})
         return [document for document in plain_yaml.load_all(text) if document]

@@ -17,10 +17,14 @@ SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 
 # Objects whose content is the user's own, or Kubernetes': the API server checks them.
-OPEN = {"/affinity", "/tolerations[]", "/topologySpreadConstraints[]", "/global", "/extraEnv[]/valueFrom"} | {
-    f"/networkPolicies/{name}[]"
-    for name in ("metricsFrom", "apiServer/to", "dns/to", "applicationEgress", "operatorEgress")
-}
+OPEN = (
+    {"/affinity", "/tolerations[]", "/topologySpreadConstraints[]", "/global", "/extraEnv[]/valueFrom"}
+    | {"/podSecurityContext", "/securityContext", "/applications/podSecurityContext"}
+    | {
+        f"/networkPolicies/{name}[]"
+        for name in ("metricsFrom", "apiServer/to", "dns/to", "applicationEgress", "operatorEgress")
+    }
+)
 # Helm sets these when the chart is a dependency; they mean nothing to the chart and are not in values.yaml.
 FROM_A_PARENT = {"global", "enabled"}
 
@@ -125,6 +129,7 @@ def test_what_the_deployment_sets_the_operator_reads() -> None:
         "LOG_FORMAT": "json",
         "LOG_LEVEL": "info",
         "RUNTIME_LOG_FORMAT": "json",
+        "POD_SECURITY_CONTEXT": "{}",
     }
     given = dict.fromkeys(variables, "1") | {f"TIDEGATE_{name}": choice for name, choice in chosen.items()}
     settings = read_settings([], given)
@@ -141,6 +146,7 @@ def test_what_the_deployment_sets_the_operator_reads() -> None:
         "agent_concurrency",
         "large_apps_mib",
         "large_apps_of_namespace_mib",
+        "pod_security_context",
     )
     assert all(getattr(settings, name) != getattr(defaults, name) for name in of_the_chart)
     assert len(variables) == len(of_the_chart) + 2
@@ -152,6 +158,10 @@ def test_the_budgets_of_the_chart_are_those_that_the_operator_has_without_it() -
     assert found == {name: getattr(defaults, name) for name in found}
     limit = yaml.safe_load((CHART / "values.yaml").read_text())["resources"]["limits"]["memory"]
     assert limit == f"{4 * budgets['largeAppsMib']}Mi"
+
+
+def test_the_pods_of_applications_have_the_security_context_that_they_have_without_the_chart() -> None:
+    assert VALUES["applications"]["podSecurityContext"] == Settings(operator_image="").pod_security_context
 
 
 @pytest.mark.parametrize("value", ["logFormat", "logLevel", "runtimeLogFormat"])

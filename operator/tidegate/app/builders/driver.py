@@ -70,8 +70,9 @@ def build_driver(
     if app.spec.start_from is not None:
         refuse_detours(app.spec.start_from.export_uri, "spec.startFrom.exportedState.uri")
         refuse_unreadable_offsets(app.spec.start_from.starting_offsets, OF_SNAPSHOT)
+    defaults = {**_DEFAULTS, "securityContext": pod_parts.pod_security(platform)}
     pod, user_env = pod_parts.build_users_pod(
-        app, DRIVER_CONTAINER, _DEFAULTS, app.spec.driver.pod_template, DRIVER_FIELD
+        app, DRIVER_CONTAINER, defaults, app.spec.driver.pod_template, DRIVER_FIELD
     )
     agents = agent_secret_name(app.metadata.name, app.metadata.uid, epoch, platform.key_id)
     config = dataclasses.replace(build_driver_config(app, epoch, lineage, platform, failures), agent_secret=agents)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,24 +27,15 @@ from tidegate_spark.contract.protocol import (
     WORK_DIRECTORY,
 )
 
-SPARK_USER = 185
-"""The user of Apache Spark's own images."""
-
 RUNTIME_IN_OPERATOR_IMAGE = "/opt/tidegate-runtime"
 _RUNTIME_SIZE = "1Gi"
 """Several times what the runtime and its jars take."""
 _RUNTIME_VOLUME, _CREDENTIALS_VOLUME = "tidegate-runtime", "tidegate-storage-credentials"
 
 
-def pod_security() -> dict[str, Any]:
-    """Return a pod's security context that Kubernetes' restricted standard admits."""
-    return {
-        "runAsNonRoot": True,
-        "runAsUser": SPARK_USER,
-        "fsGroup": SPARK_USER,
-        "fsGroupChangePolicy": "OnRootMismatch",
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+def pod_security(platform: Platform) -> dict[str, Any]:
+    """Return a pod's security context, as the installation has it."""
+    return copy.deepcopy(dict(platform.pod_security))
 
 
 def container_security() -> dict[str, Any]:
@@ -193,7 +185,7 @@ def build_users_pod(
     Args:
         app: the application.
         container: the name of Tidegate's container in the pod.
-        spec: defaults that only this kind of pod has.
+        spec: defaults of the pod beside those that are the same in every installation.
         template: the user's pod template for this kind of pod.
         field: path of that template in the spec, for errors.
 
@@ -212,7 +204,7 @@ def build_users_pod(
         "securityContext": container_security(),
         "volumeMounts": scratch_mounts(),
     }
-    pod_spec = {**spec, "securityContext": pod_security(), "containers": [default], "volumes": scratch_volumes(app)}
+    pod_spec = {**spec, "containers": [default], "volumes": scratch_volumes(app)}
     env = {"spec": {"containers": [{"name": container, "env": list(app.spec.application.env)}]}}
     common = lay_over({"metadata": {}, "spec": pod_spec}, app.spec.pod_template, COMMON_FIELD)
     templates = lay_over(common, template, field)

@@ -102,7 +102,7 @@ def build_storage_pod(app: StreamingApp, errand: Errand, platform: Platform) -> 
         "serviceAccountName": service_account(app),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": pod_parts.pod_security(),
+        "securityContext": pod_parts.pod_security(platform),
         "containers": [
             _container(bare, errand, (env, mounts), _image_and_resources(app, errand.spark, platform), platform)
         ],

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from tidegate.pods.records.floors import NO_FLOORS, Floors
+
+SPARK_USER = 185
+"""The user of Apache Spark's own images."""
+
+
+def restricted_security() -> dict[str, Any]:
+    """Return a pod's security context that Kubernetes' restricted standard admits."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": SPARK_USER,
+        "fsGroup": SPARK_USER,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
 
 
 @dataclass(frozen=True)
@@ -18,6 +34,7 @@ class Platform:
         runtime_log_format: form of the runtime's own log lines in the applications' pods; text or json.
         key_id: tells the operator's key from others, and nothing of it.
         floors: what LimitRanges of the namespace demand.
+        pod_security: security context of every pod of an application; without numbers where the cluster assigns them.
     """
 
     operator_image: str
@@ -25,3 +42,4 @@ class Platform:
     runtime_log_format: str = "text"
     key_id: str = ""
     floors: Floors = NO_FLOORS
+    pod_security: Mapping[str, Any] = field(default_factory=restricted_security, hash=False)

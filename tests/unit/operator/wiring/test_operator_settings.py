@@ -26,11 +26,17 @@ def test_every_setting_has_an_environment_variable() -> None:
         "TIDEGATE_LEADER_ELECTION": "false",
         "TIDEGATE_LEASE_NAME": "gate",
         "TIDEGATE_KEY_NAME": "gates-key",
+        "TIDEGATE_POD_SECURITY_CONTEXT": '{"runAsNonRoot": true}',
         "POD_NAMESPACE": "system",
     }
     image = "example/tidegate-operator:1"
-    names = {"lease_name": "gate", "lease_namespace": "system", "key_name": "gates-key"}
-    expected = Settings(image, "Always", ("a", "b"), 9090, "console", "debug", 3, 4, 128, 32, False, **names)
+    expected = Settings(
+        *(image, "Always", ("a", "b"), 9090, "console", "debug", 3, 4, 128, 32, False),
+        lease_name="gate",
+        lease_namespace="system",
+        key_name="gates-key",
+        pod_security_context={"runAsNonRoot": True},
+    )
     assert read_settings([], environment) == expected
 
 
@@ -57,6 +63,14 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "an unknown pull policy": (
         ["--operator-image-pull-policy", "Sometimes"],
         "--operator-image-pull-policy: expected one of Always, IfNotPresent, Never",
+    ),
+    "a security context that is no JSON": (
+        ["--pod-security-context", "runAsUser: 5"],
+        "--pod-security-context: expected a JSON object, got 'runAsUser: 5'",
+    ),
+    "a security context that is no object": (
+        ["--pod-security-context", "[]"],
+        "--pod-security-context: expected a JSON object, got '[]'",
     ),
     "no image": (["--operator-image", ""], "no operator image: give --operator-image or TIDEGATE_OPERATOR_IMAGE"),
 }
