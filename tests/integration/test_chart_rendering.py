@@ -1,15 +1,17 @@
 """What the chart renders for which values and which cluster. Runs helm, without a cluster."""
 
 import json
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from devcluster import tools
 from tidegate.pods.records.platform import restricted_security
 from tidegate.settings import Settings, read_settings
-from tidegate_testing.helm import Helm
+from tidegate_testing.helm import Helm, HelmError
 
 CHART = Path(__file__).parents[2] / "charts" / "tidegate"
 OPENSHIFT = "security.openshift.io/v1"
@@ -97,3 +99,116 @@ def test_a_context_can_be_emptied(helm: Helm) -> None:
 def test_the_variable_is_json_that_the_kubelet_does_not_expand(helm: Helm) -> None:
     rendered = helm.render(CHART, "tidegate", "tidegate-system")
     assert "$(" not in json.dumps([o for o in rendered if o["kind"] == "Deployment"])
+
+
+LABELS = {"example.com/cost": "streams", "app.kubernetes.io/part-of": "platform"}
+ANNOTATIONS = {"example.com/owner": "data"}
+EVERY_OBJECT: dict[str, Any] = {
+    "watchNamespaces": ["team-a", "team-b"],
+    "controlMessages": {"restrict": [{"types": ["pause"], "groups": ["sre"]}]},
+    "admissionPolicies": {
+        "access": {"enabled": True},
+        "applications": {
+            "serviceAccounts": ["streams"],
+            "storagePrefixes": ["s3://streams/team-a/"],
+            "endpoints": [""],
+            "imagePrefixes": ["example/"],
+            "restrictPodTemplates": True,
+        },
+    },
+    "serviceAccount": {"annotations": {"example.com/role": "operator"}},
+    "metrics": {"service": {"enabled": True, "annotations": {"prometheus.io/scrape": "true"}}},
+    "monitoring": {
+        "enabled": True,
+        "labels": {"release": "prometheus", "app.kubernetes.io/instance": "prometheus"},
+        "dashboard": {"annotations": {"grafana_folder": "Streaming"}},
+    },
+    "networkPolicies": {"enabled": True, "applicationEgress": []},
+}
+"""Whatever the chart can make, with labels and annotations of single objects."""
+OF_THE_POD: dict[str, Any] = {
+    "imagePullSecrets": [{"name": "registry"}],
+    "priorityClassName": "system-cluster-critical",
+    "topologySpreadConstraints": [{"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}],
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+    "affinity": {"podAntiAffinity": {}},
+}
+
+
+class OnceLoader(yaml.CSafeLoader):
+    """Refuses a name that an object has twice, of which PyYAML would take the last without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        names = [key.value for key, _ in node.value]
+        assert len(names) == len(set(names)), f"a name twice in line {node.start_mark.line + 1}: {sorted(names)}"
+        return super().construct_mapping(node, deep)
+
+
+def rendered_once(helm: Helm, values: dict[str, Any]) -> list[dict[str, Any]]:
+    text = helm.run("template", "tidegate", str(CHART), "--namespace", "tidegate-system", values=values)
+    return [document for document in yaml.load_all(text, Loader=OnceLoader) if document]
+
+
+def deployment(rendered: list[dict[str, Any]]) -> dict[str, Any]:
+    (found,) = (o for o in rendered if o["kind"] == "Deployment")
+    return found
+
+
+def key(o: dict[str, Any]) -> tuple[str, ...]:
+    return o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]
+
+
+def test_every_object_has_the_common_labels_and_annotations_beside_its_own(helm: Helm) -> None:
+    usual = helm.render(CHART, "tidegate", "tidegate-system", EVERY_OBJECT)
+    marked = rendered_once(helm, {**EVERY_OBJECT, "commonLabels": LABELS, "commonAnnotations": ANNOTATIONS})
+    assert [key(o) for o in marked] == [key(o) for o in usual]
+    for before, after in zip(usual, marked, strict=True):
+        assert after["metadata"]["labels"] == before["metadata"]["labels"] | LABELS, key(after)
+        assert after["metadata"]["annotations"] == before["metadata"].get("annotations", {}) | ANNOTATIONS, key(after)
+    kinds = {o["kind"] for o in marked}
+    assert kinds == {
+        *("Deployment", "ServiceAccount", "Service", "ConfigMap", "PodDisruptionBudget", "NetworkPolicy"),
+        *("Role", "RoleBinding", "ClusterRole", "CustomResourceDefinition"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+        *("ServiceMonitor", "PodMonitor", "PrometheusRule"),
+    }
+
+
+def test_what_is_found_by_labels_is_found_by_the_same_ones(helm: Helm) -> None:
+    usual = helm.render(CHART, "tidegate", "tidegate-system", EVERY_OBJECT)
+    marked = rendered_once(helm, {**EVERY_OBJECT, "commonLabels": LABELS, "commonAnnotations": ANNOTATIONS})
+    template = deployment(marked)["spec"].pop("template")
+    assert template["spec"] == deployment(usual)["spec"].pop("template")["spec"]
+    assert [o.get("spec") for o in marked if o["kind"] != "CustomResourceDefinition"] == [
+        o.get("spec") for o in usual if o["kind"] != "CustomResourceDefinition"
+    ]
+    assert deployment(marked)["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+
+
+def test_a_pods_own_labels_and_annotations_are_over_the_common_ones_and_none_is_there_twice(helm: Helm) -> None:
+    values = {
+        "commonLabels": {"team": "platform", "example.com/cost": "streams"},
+        "commonAnnotations": {"note": "common", "example.com/owner": "data"},
+        "podLabels": {"team": "streams", "app.kubernetes.io/part-of": "mesh", "app.kubernetes.io/version": "7"},
+        "podAnnotations": {"note": "pod", "kubectl.kubernetes.io/default-container": "sidecar"},
+    }
+    metadata = deployment(rendered_once(helm, values))["spec"]["template"]["metadata"]
+    assert metadata["annotations"] == {
+        "note": "pod",
+        "example.com/owner": "data",
+        "kubectl.kubernetes.io/default-container": "sidecar",
+    }
+    expected = {"team": "streams", "example.com/cost": "streams", "app.kubernetes.io/part-of": "mesh"}
+    assert expected.items() <= metadata["labels"].items()
+    assert metadata["labels"]["app.kubernetes.io/version"] == "7"
+
+
+def test_everything_that_places_a_pod_reaches_it(helm: Helm) -> None:
+    spec = deployment(rendered_once(helm, EVERY_OBJECT | OF_THE_POD))["spec"]["template"]["spec"]
+    assert {name: spec[name] for name in OF_THE_POD} == OF_THE_POD
+
+
+def test_labels_by_which_objects_are_found_are_refused(helm: Helm) -> None:
+    with pytest.raises(HelmError, match=r"invalid propertyName 'app\.kubernetes\.io/instance'"):
+        rendered_once(helm, {"podLabels": {"app.kubernetes.io/instance": "mine"}})

@@ -25,12 +25,33 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
-{{- define "tidegate.labels" -}}
+{{- define "tidegate.ownLabels" -}}
 {{ include "tidegate.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: tidegate
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+
+{{/*
+Labels and annotations of an object of the chart: the object's own ("labels", "annotations"), over those that all have in
+common (commonLabels, commonAnnotations), over the chart's. Merged, not written one after the other: YAML takes no name twice.
+What selectors and Helm go by, the schema does not let the values name.
+*/}}
+{{- define "tidegate.metadata" -}}
+labels:
+  {{- merge dict (default dict .labels) (default dict .root.Values.commonLabels) (include "tidegate.ownLabels" .root | fromYaml) | toYaml | nindent 2 }}
+{{- with merge dict (default dict .annotations) (default dict .root.Values.commonAnnotations) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Labels of a ClusterRole by which Kubernetes adds its rules to its own roles of these names. */}}
+{{- define "tidegate.aggregateTo" -}}
+{{- range . }}
+rbac.authorization.k8s.io/aggregate-to-{{ . }}: "true"
+{{- end }}
 {{- end -}}
 
 {{- define "tidegate.serviceAccountName" -}}

@@ -178,6 +178,45 @@ def test_the_operator_accepts_every_pull_policy_the_schema_offers() -> None:
         assert read_settings([], given).operator_image_pull_policy == choice
 
 
+def test_artifact_hub_shows_every_crd() -> None:
+    annotations = yaml.safe_load((CHART / "Chart.yaml").read_text())["annotations"]
+    assert all(isinstance(value, str) for value in annotations.values())
+    shown = yaml.safe_load(annotations["artifacthub.io/crds"])
+    assert all(set(crd) == {"kind", "version", "name", "displayName", "description"} for crd in shown)
+    crds = [yaml.safe_load(path.read_text()) for path in (CHART / "files" / "crds").glob("*.yaml")]
+    assert sorted((crd["name"], crd["kind"], crd["version"]) for crd in shown) == sorted(
+        (crd["metadata"]["name"], crd["spec"]["names"]["kind"], version["name"])
+        for crd in crds
+        for version in crd["spec"]["versions"]
+        if version["served"]
+    )
+
+
+RESERVED = [
+    *(f"app.kubernetes.io/{name}" for name in ("name", "instance", "component", "managed-by")),
+    *("helm.sh/chart", "tidegate.dev/role"),
+]
+
+
+@pytest.mark.parametrize("label", RESERVED)
+@pytest.mark.parametrize("value", ["commonLabels", "podLabels"])
+def test_labels_by_which_objects_are_found_cannot_be_named(value: str, label: str) -> None:
+    validator = jsonschema.Draft7Validator(SCHEMA)
+    (error,) = validator.iter_errors({**VALUES, value: {label: "x"}})
+    assert (list(error.absolute_path), label in error.message) == ([value], True)
+    assert not list(validator.iter_errors({**VALUES, value: {"app.kubernetes.io/part-of": "x", "team": "y"}}))
+
+
+@pytest.mark.parametrize("value", ["commonAnnotations", "podAnnotations"])
+def test_annotations_of_helm_and_of_tidegate_cannot_be_named(value: str) -> None:
+    validator = jsonschema.Draft7Validator(SCHEMA)
+    for name in ("meta.helm.sh/release-name", "tidegate.dev/app-uid"):
+        assert [list(error.absolute_path) for error in validator.iter_errors({**VALUES, value: {name: "x"}})] == [
+            [value]
+        ]
+    assert not list(validator.iter_errors({**VALUES, value: {"helm.sh/hook": "x"}}))
+
+
 @pytest.mark.parametrize("version", ["version", "appVersion"])
 def test_chart_and_distribution_are_one_release(version: str) -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())

@@ -116,6 +116,13 @@ def test_every_sample_is_what_its_crd_takes(path: Path) -> None:
     assert list(wrong(schema["properties"]["spec"], resource["spec"], "spec")) == []
 
 
+def test_the_examples_of_the_chart_for_artifact_hub_are_one_of_each_kind_as_its_crd_takes_it() -> None:
+    chart = plain_yaml.load((ROOT / "charts" / "tidegate" / "Chart.yaml").read_text())
+    examples = plain_yaml.load(chart["annotations"]["artifacthub.io/crdsExamples"])
+    assert sorted(each["kind"] for each in examples) == sorted(NAMES)
+    assert [w for each in examples for w in wrong(SCHEMAS[NAMES[each["kind"]]], each, each["kind"])] == []
+
+
 def test_a_sample_whose_script_is_in_a_config_map_brings_a_script_that_can_be_read() -> None:
     (config_map, app) = plain_yaml.load_all((ROOT / "spark_app/samples/word-count-from-configmap.yaml").read_text())
     reference = app["spec"]["application"]["mainFrom"]["configMapKeyRef"]
