@@ -1,14 +1,28 @@
 """The chart's CRDs are the CRDs of this checkout. Reads files of the checkout; writes only below tmp_path."""
 
+import json
 from pathlib import Path
 
+import pytest
+
 from charts.sync_crds import COPY, SOURCE, describe_drift, read_folder, write_copies
+from tidegate_testing import plain_yaml
+
+KIB = 1024
 
 
 def test_the_charts_copies_are_byte_for_byte_the_source() -> None:
     source = read_folder(SOURCE)
     assert source != {}
     assert describe_drift(source, read_folder(COPY)) == []
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.glob("*.yaml")), ids=lambda path: path.name)
+def test_a_crd_fits_into_the_annotation_of_a_client_side_apply(path: Path) -> None:
+    """As Argo CD does it, unless it is told otherwise: docs/gitops.md and docs/install.md say that it can."""
+    crd = plain_yaml.load(path.read_text())
+    applied = json.dumps(crd, separators=(",", ":"), ensure_ascii=False).encode()
+    assert len(applied) + len(json.dumps(crd["metadata"].get("annotations", {}))) < 240 * KIB
 
 
 def test_each_kind_of_drift_is_named() -> None:
