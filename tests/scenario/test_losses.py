@@ -9,10 +9,8 @@ from functools import partial
 
 import pytest
 
-from tests.scenario.api_server import APPS
 from tests.scenario.happenings import choose_among, losses, people
-from tests.scenario.schedule import Result, misfortune, run_course
-from tests.scenario.world import World
+from tests.scenario.schedule import misfortune, run_course
 from tidegate_spark.contract.protocol import DriverConfig
 from tidegate_spark.storage.claim import claiming, fence
 from tidegate_spark.storage.claim.claimed import Claim, Known
@@ -43,19 +41,6 @@ LOSSES = misfortune(
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_application_goes_on_where_it_was_or_says_why_not_whatever_is_lost_of_its_status(seed: int) -> None:
     assert run_course(seed, LOSSES).violations == []
-
-
-@pytest.mark.usefixtures("quiet_log")
-def test_a_status_has_the_partitions_of_its_repartition_whoever_has_written_the_lineage_into_it() -> None:
-    asked: list[tuple[int, int]] = []
-
-    async def course(world: World, result: Result) -> None:
-        await LOSSES(world, result)
-        asked.extend(
-            (app["spec"]["state"]["partitions"], app["status"]["statePartitions"]) for app in world.api.all(APPS)
-        )
-
-    assert (run_course(293, course).violations, asked) == ([], [(8, 8)])
 
 
 def without_comparing_lineages(patch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def without_fence_check(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_live_read(patch: pytest.MonkeyPatch) -> None:
-    async def confirm_gone(self: PodActions, run: Any, name: str) -> None:
+    async def confirm_gone(self: PodActions, run: Any, name: str, **_: Any) -> None:
         return None
 
     patch.setattr(PodActions, "_confirm_gone", confirm_gone)
