@@ -101,7 +101,9 @@ class AccessManager:
                 have(account), _one_by_one(have, grants), self._withdraw_shared(app.metadata.namespace)
             )
             failure = next((failure for failure in failures if failure is not None), None)
-            if failure is None:
+            known = self._index.app(key)
+            # What was made for one that is gone meanwhile goes with it, and is nothing to launch its successor on.
+            if failure is None and known is not None and known.metadata.uid == app.metadata.uid:
                 self._index.checked_access.note(key, self._clock())
             return failure
 

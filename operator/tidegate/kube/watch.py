@@ -34,6 +34,8 @@ _LIVED = 5.0
 """Seconds after which a stream that ends was a working one: the next is opened as if for the first time."""
 # The server sends a bookmark each minute: silence for longer means that the connection is dead without saying so.
 _SILENCE = 100.0
+_AT_ONCE = 16
+"""Objects of a list after which others get a turn: a page of 500 is seconds, in which no agent would be asked."""
 log = structlog.get_logger()
 
 
@@ -217,6 +219,8 @@ class Watch(Generic[T]):
                 uids |= _uid_of(body)
                 if item is not None:
                     yield Changed(item)
+                if len(uids) % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
             token = page.metadata.continue_
             if not token:
                 self._version = page.metadata.resourceVersion

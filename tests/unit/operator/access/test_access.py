@@ -177,6 +177,24 @@ async def test_access_of_an_earlier_application_of_the_name_is_replaced_because_
     assert world.granted() == list(ACCESS)
 
 
+@pytest.mark.parametrize("successor", [True, False])
+async def test_access_that_was_made_for_one_that_is_gone_is_nothing_to_launch_its_successor_on(successor: bool) -> None:
+    world = World()
+    request = f"create {collection_of(ACCESS[-1])}"
+    world.api.held[request] = asyncio.Event()
+    making = asyncio.create_task(world.manager.ensure(APP))
+    for _ in range(20):  # until it waits for the last answer
+        await asyncio.sleep(0)
+    assert request in world.api.asked
+    key, metadata = (APP.metadata.namespace, APP.metadata.name), msgspec.structs.replace(APP.metadata, uid="u-2")
+    world.index.remove_app(key, APP.metadata.uid)
+    if successor:
+        world.index.put_app(msgspec.structs.replace(APP, metadata=metadata))
+    world.api.held[request].set()
+    assert await making is None
+    assert world.index.checked_access.age(key, world.now) == float("inf")
+
+
 async def test_applications_of_one_namespace_have_each_their_own() -> None:
     world, other = World(), app_with(name="other", uid="u-2")
     await world.manager.ensure(APP)

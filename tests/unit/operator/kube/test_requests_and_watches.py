@@ -349,6 +349,27 @@ async def test_a_list_that_begins_again_one_by_one_forgets_which_there_were() ->
     assert seen == [Changed(Thing(Meta("a"))), Changed(Thing(Meta("b"))), frozenset({"u-b"})]
 
 
+async def test_others_get_a_turn_while_a_long_list_is_taken_in_one_by_one() -> None:
+    server = Server(scripted_server.listing(5, *(named(f"a{number}", 1) for number in range(100))))
+    turns, at = 0, list[int]()
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with talking_to(server) as kube, asyncio.timeout(20):
+        other = asyncio.create_task(others())
+        async for change in Watch(kube, PATH, "", Thing, one_by_one=True).changes():
+            if isinstance(change, Listed):
+                break
+            at.append(turns)
+        other.cancel()
+    assert len(at) == 100
+    assert len(set(at)) >= 6
+
+
 async def test_a_list_whose_items_are_null_is_empty() -> None:
     server = Server(
         web.json_response({"metadata": {"resourceVersion": "5"}, "items": None}), events(("ADDED", thing("a", 6)))
