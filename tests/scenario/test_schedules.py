@@ -26,7 +26,7 @@ WAKE_SEVERAL = (11, 107)
 """Schedules in which one event wakes several applications: in which order mattered to them."""
 HAVE_FAILED = (652581944, 652582622, 652582630, 652583048, 652583298, 700000154)
 """Schedules in which something happened that never may, or that did not come to rest, until its cause was fixed."""
-PURGE_PINS = (3135,)
+PURGE_PINS = (4529,)
 """Schedules beyond those in which an application is purged whose upgrade has left a snapshot."""
 
 

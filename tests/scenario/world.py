@@ -208,8 +208,10 @@ class World(OperatorsWorld):
             return RepartitionProcess(self, container, pod)
         driver = DriverProcess(self, container, pod)
         self.check.configured(container.path, container.mounted or {}, driver.config)
-        app = self.app(driver.config.app)
-        if app is None or app["metadata"]["uid"] != driver.config.uid:
+        app, known = self.app(driver.config.app), self.api.objects.get(container.path)
+        is_gone = app is None or app["metadata"]["uid"] != driver.config.uid
+        # Or its pod was removed by force between two processes, from a node that was cut off and not off.
+        if is_gone or known is None or known["metadata"]["uid"] != container.uid:
             self.zombies.add(driver.prefix)
         return driver
 

@@ -119,7 +119,9 @@ class Rehearsing:
         if self._has_shown_enough():
             self._pass()
             return
-        self._idle, self._fault = self._progress.ready, self._progress.report().fault
+        report = self._progress.report()
+        # One about a script that has no query is over, and is not taken back at once, when it has one.
+        self._idle, self._fault = self._progress.ready, report.fault if not report.queries else None
         self._too_late = True
         self._request_end(Outcome(Reason.STOPPED, messages.REHEARSAL_OVER))
 

@@ -156,6 +156,14 @@ def test_a_script_whose_queries_were_in_a_child_process_until_the_time_was_over_
     assert reported.rehearsal == RehearsalEnd(RehearsalResult.FAILED, Reason.PLAN_INCOMPATIBLE)
 
 
+def test_queries_in_a_child_process_are_no_failure_of_a_script_that_has_one_of_its_own_by_now() -> None:
+    run = Run()
+    run.progress.hold(Fault(Reason.SCRIPT_UNSUPPORTED, "queries in a child"))
+    run.progress.query_started("a", 6)
+    run.rehearsing.run_out_of_time()
+    assert run.end(Reason.STOPPED) == RehearsalEnd(RehearsalResult.INCONCLUSIVE, Reason.DEADLINE_EXCEEDED, {"a": 0})
+
+
 @pytest.mark.parametrize("reason", [reason for reason in EXIT_CODES if reason is not Reason.COMPLETED])
 def test_every_end_has_a_result_and_only_failures_have_failed(reason: Reason) -> None:
     failures = {
