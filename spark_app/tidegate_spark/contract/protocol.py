@@ -310,6 +310,8 @@ class DriverConfig:
     """The newest batch of each query in ``lineage`` that the operator knows to be committed, if it expects state."""
     expects_left: dict[str, int] = field(default_factory=dict)
     """The same of the lineage that a rollback leaves, from whose end its own starts."""
+    expects_otherwise: tuple[dict[str, int], ...] = ()
+    """The same of each lineage of ``start_from.otherwise``, in their order; none where no batch is known."""
     agent_secret: str = ""
     """Name of the Secret from which the agent's files come; its orders are signed. Empty: by an operator of before,
     whose orders come with the token."""

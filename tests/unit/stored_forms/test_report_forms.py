@@ -307,6 +307,7 @@ WITH_OFFSETS = dataclasses.replace(
 WITH_EXPECTED_STATE = dataclasses.replace(WITH_OFFSETS, expects=EXPECTS_STATE)
 WITH_EXPECTED_BATCHES = dataclasses.replace(WITH_EXPECTED_STATE, expects_batches={"main": 41, "dedup größe": 7})
 WITH_BATCHES_LEFT = dataclasses.replace(WITH_EXPECTED_BATCHES, expects_left={"main": 42, "dedup größe": 8})
+WITH_BATCHES_BEFORE = dataclasses.replace(WITH_BATCHES_LEFT, expects_otherwise=({"main": 40, "dedup größe": 6},))
 ADOPTED = dataclasses.replace(TERMINATION, adopt_opening=True, adopted_from="9a7f-uid")
 WITH_ENDS = dataclasses.replace(REPORT, protocol=1, lineage=2, executors_ended=3, executors_held_until=NOW + 20.0)
 WITH_TRIGGERS = dataclasses.replace(
@@ -339,7 +340,9 @@ FORMS = [
     Form("driver-config-with-expected-batch", WITH_EXPECTED_STATE, configured, None),
     # From before it said so of the lineage that a rollback leaves.
     Form("driver-config-with-expected-batches", WITH_EXPECTED_BATCHES, configured, None),
-    Form("driver-config-with-batches-left", WITH_BATCHES_LEFT, configured, lambda it: to_json(it).encode()),
+    # From before it said so of what a rollback starts from if that lineage was never filled.
+    Form("driver-config-with-batches-left", WITH_BATCHES_LEFT, configured, None),
+    Form("driver-config-with-batches-before", WITH_BATCHES_BEFORE, configured, lambda it: to_json(it).encode()),
     # From before it told in which lineage it runs.
     Form("agent-report-with-protocol", dataclasses.replace(REPORT, protocol=1), asked_agent, None),
     # From before it told of executors that end.
@@ -488,12 +491,15 @@ def test_a_snapshot_pod_answers_with_figures_alone() -> None:
 
 
 def test_a_configuration_in_two_parts_is_written_and_read_as_it_is_on_its_way_to_pods_that_run() -> None:
-    kept, rest = divide(WITH_BATCHES_LEFT, ("spark.task.cpus",))
+    kept, rest = divide(WITH_BATCHES_BEFORE, ("spark.task.cpus",))
     assert_written("driver-config-rest", rest.encode(), to_the_byte=True)
     text = with_rest(kept, "orders-config-6-6a396ae3aa", rest)
-    assert_written("driver-config-in-two-with-batches-left", text.encode())
-    now = stored("driver-config-in-two-with-batches-left").decode()
-    assert_read("driver-config-in-two-with-batches-left", put_together(now, rest.encode()), WITH_BATCHES_LEFT)
+    assert_written("driver-config-in-two-with-batches-before", text.encode())
+    now = stored("driver-config-in-two-with-batches-before").decode()
+    assert_read("driver-config-in-two-with-batches-before", put_together(now, rest.encode()), WITH_BATCHES_BEFORE)
+    # From before it said so of what a rollback starts from otherwise.
+    before = stored("driver-config-in-two-with-batches-left").decode()
+    assert_read("driver-config-in-two-with-batches-left", put_together(before, rest.encode()), WITH_BATCHES_LEFT)
     # From before it said so of the lineage that a rollback leaves.
     before = stored("driver-config-in-two-with-expected-batches").decode()
     assert_read(

@@ -124,10 +124,14 @@ class ScheduleStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 
 class EarlierRollbackSnapshot(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The pin of ``lineage`` that a rollback was to start from, of which nobody knows whether it did."""
+    """The pin of ``lineage`` that a rollback was to start from, of which nobody knows whether it did.
+
+    ``batches``: the newest of each query that is known of ``lineage``.
+    """
 
     id: str
     lineage: int
+    batches: tuple[SnapshotBatch, ...] = ()
 
 
 class StartedFrom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -8,6 +8,7 @@ from tidegate.api.spec_hash import program_hash, spec_hash
 from tidegate.api.streaming_app import (
     ForkOutputs,
     RepartitionResult,
+    SnapshotBatch,
     StableSpec,
     StreamingApp,
     UpgradeMode,
@@ -113,6 +114,7 @@ def build_driver_config(
         expects=_expects(app, lineage),
         expects_batches=_expected_batches(app, lineage),
         expects_left=_batches_left(app, lineage),
+        expects_otherwise=_batches_left_before(app, lineage),
         adopt=spec.start_from is not None and spec.start_from.adopt,
         adopt_lineage=spec.start_from.adopt_lineage if spec.start_from is not None else 0,
     )
@@ -156,7 +158,19 @@ def _batches_left(app: StreamingApp, lineage: int) -> dict[str, int]:
     began = app.status.start_from
     if began is None or began.lineage != lineage or not began.undone_lineage:
         return {}
-    return {query.name: query.batch_id for query in began.batches}
+    return _by_query(began.batches)
+
+
+def _batches_left_before(app: StreamingApp, lineage: int) -> tuple[dict[str, int], ...]:
+    """Return the same of each lineage whose rollback snapshot is a fallback."""
+    began = app.status.start_from
+    if began is None or began.lineage != lineage or not began.undone_lineage:
+        return ()
+    return tuple(_by_query(earlier.batches) for earlier in began.fallbacks)
+
+
+def _by_query(batches: tuple[SnapshotBatch, ...]) -> dict[str, int]:
+    return {query.name: query.batch_id for query in batches}
 
 
 def _has_run(app: StreamingApp, lineage: int, opening: str) -> bool:

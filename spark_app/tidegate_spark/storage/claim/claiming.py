@@ -23,6 +23,7 @@ from tidegate_spark.contract.protocol import (
     OPENS_NOTHING,
     UPGRADE_PREFIX,
     DriverConfig,
+    EarlierPin,
     Fault,
     Storage,
 )
@@ -222,14 +223,25 @@ def _refuse_older(client: S3Client, config: DriverConfig, owned: Claim, known: K
 def _refuse_older_than_left(client: S3Client, config: DriverConfig) -> None:
     """Refuse to roll back to the end of a lineage that had a later one.
 
-    Once the batches of the rollback snapshot are written down, or it is published, its batches are exactly those.
+    Of a lineage that was never filled there is none: what that was to start from is rolled back to, and is compared.
     """
     of = config.start_from
-    if of is None or not of.lineage or not config.expects_left:
+    if of is None or not of.lineage:
         return
-    settled = (f"{UPGRADE_PREFIX}/{of.snapshot}.json", f"{SNAPSHOT_PREFIX}/{of.snapshot}/{MANIFEST_FILE}")
-    if not any(is_there(client, config.storage, key) for key in settled):
-        _refuse_earlier_batches(client, config, of.lineage, config.expects_left)
+    _refuse_earlier_end(client, config, EarlierPin(of.snapshot, of.holder, of.lineage), config.expects_left)
+    lineage = of.lineage
+    for earlier, batches in zip(of.otherwise, config.expects_otherwise):  # noqa: B905 - strict= is newer than the Python of Spark images
+        if is_there(client, config.storage, f"{LINEAGE_PREFIX}/{lineage}.json"):
+            return
+        _refuse_earlier_end(client, config, earlier, batches)
+        lineage = earlier.lineage
+
+
+def _refuse_earlier_end(client: S3Client, config: DriverConfig, pin: EarlierPin, batches: Mapping[str, int]) -> None:
+    # Once the batches of the rollback snapshot are written down, or it is published, its batches are exactly those.
+    settled = (f"{UPGRADE_PREFIX}/{pin.snapshot}.json", f"{SNAPSHOT_PREFIX}/{pin.snapshot}/{MANIFEST_FILE}")
+    if batches and not any(is_there(client, config.storage, key) for key in settled):
+        _refuse_earlier_batches(client, config, pin.lineage, batches)
 
 
 def _refuse_earlier_batches(client: S3Client, config: DriverConfig, lineage: int, batches: Mapping[str, int]) -> None:

@@ -16,6 +16,7 @@ from tidegate_spark.contract.protocol import (
     OPENS_NOTHING,
     OPENS_REPARTITIONED,
     DriverConfig,
+    EarlierPin,
     Fault,
     StartFrom,
     Storage,
@@ -380,6 +381,51 @@ def test_a_rollback_whose_batches_are_settled_begins_with_those_also_on_an_older
     assert (
         fault({**RAN, f"{ROOT}/{settled.replace('up-2', 'up-3')}": b"{}"}, ROLLED_BACK).reason is Reason.STORAGE_OLDER
     )
+
+
+ONCE_MORE = launch(
+    12,
+    3,
+    OPENS_FROM_SNAPSHOT,
+    start_from=StartFrom(
+        PLACE, "up-3", "rollback-up-3", lineage=2, otherwise=(EarlierPin("up-2", "rollback-up-2", 1),)
+    ),
+    expects=EXPECTS_BEGINNING,
+    expects_otherwise=(ROLLED_BACK.expects_left,),
+)
+"""Rolls back a version that was launched in a rollback's lineage, of which nobody knows whether it was filled."""
+FILLED = {f"{ROOT}/lineages/2.json": b'{"snapshot": "up-2"}', f"{ROOT}/lineages/2/main/commits/4": b""}
+
+
+def test_a_rollback_of_what_never_ran_does_not_begin_with_the_end_of_an_older_copy_of_what_ran_before_it() -> None:
+    assert known(dict(NEWEST), ONCE_MORE) is None
+    found = fault(dict(RAN), ONCE_MORE)
+    assert found.reason is Reason.STORAGE_OLDER
+    assert "query 'main' ends with batch 4 in lineage 1, but the application has committed batch 5." in found.message
+    # Half-filled is not filled.
+    half = {key: body for key, body in FILLED.items() if not key.endswith(".json")}
+    assert fault({**RAN, **half}, ONCE_MORE).reason is Reason.STORAGE_OLDER
+    assert known(dict(RAN), dataclasses.replace(ONCE_MORE, adopt=True, adopt_lineage=1)) is None
+
+
+@pytest.mark.parametrize("settled", ["upgrades/up-2.json", "snapshots/up-2/manifest.json"])
+def test_it_begins_with_what_is_settled_and_with_the_lineage_between_if_that_was_filled(settled: str) -> None:
+    assert known({**RAN, f"{ROOT}/{settled}": b"{}"}, ONCE_MORE) is None
+    assert fault({**RAN, f"{ROOT}/{settled.replace('up-2', 'up-3')}": b"{}"}, ONCE_MORE).reason is Reason.STORAGE_OLDER
+    assert known({**RAN, **FILLED}, ONCE_MORE) is None
+
+
+def test_of_several_rollbacks_that_nobody_ran_the_one_is_compared_that_is_begun_with() -> None:
+    earlier = (EarlierPin("up-3", "rollback-up-3", 2), EarlierPin("up-2", "rollback-up-2", 1))
+    start = StartFrom(PLACE, "up-4", "rollback-up-4", lineage=3, otherwise=earlier)
+    again = dataclasses.replace(
+        ONCE_MORE, lineage=4, start_from=start, expects_otherwise=({}, *ONCE_MORE.expects_otherwise)
+    )
+    assert known(dict(NEWEST), again) is None
+    assert fault(dict(RAN), again).reason is Reason.STORAGE_OLDER
+    assert known({**RAN, **FILLED}, again) is None
+    # An operator of before names no batches of them.
+    assert known(dict(RAN), dataclasses.replace(again, expects_otherwise=())) is None
 
 
 def test_a_person_accepts_that_an_older_copy_is_rolled_back_to() -> None:

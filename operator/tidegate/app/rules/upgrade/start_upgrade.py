@@ -293,7 +293,8 @@ def _fallbacks(o: Observation) -> tuple[EarlierRollbackSnapshot, ...]:
     began = o.app.status.start_from
     if began is None or began.has_started or not began.undone_lineage or began.lineage != lineage_of(o):
         return ()
-    return (EarlierRollbackSnapshot(id=began.id, lineage=began.undone_lineage), *began.fallbacks)[:_MOST_EARLIER]
+    newest = EarlierRollbackSnapshot(id=began.id, lineage=began.undone_lineage, batches=began.batches)
+    return (newest, *began.fallbacks)[:_MOST_EARLIER]
 
 
 def _unchecked(o: Observation) -> str:

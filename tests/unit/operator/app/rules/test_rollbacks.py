@@ -12,7 +12,7 @@ from tidegate.app import actions as do
 from tidegate.app.rules.plan import decide
 from tidegate.cache.process_state import ProcessState, Refusal
 from tidegate.engine.rules.actions import PublishEvent
-from tidegate_spark.contract.protocol import EarlierPin, Pin, QueryReport, StartFrom, Storage
+from tidegate_spark.contract.protocol import DriverConfig, EarlierPin, Pin, QueryReport, Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_testing.observations import (
     NOW,
@@ -215,13 +215,13 @@ def test_an_edit_after_that_begins_another_upgrade_from_where_the_rollback_begin
     assert config.pin.snapshot == "up-u1-3-2"
 
 
-def next_rollback(app: StreamingApp) -> StartFrom | None:
-    """Return what the rollback of the version starts with that takes the place of a rollback's driver."""
+def next_rollback(app: StreamingApp) -> DriverConfig:
+    """Return the launch of the rollback of the version that takes the place of a rollback's driver."""
     launch = decide(observe(app), NOW)
     assert launch_of(launch).executor.image == C
     failed = version_under_test_failed(msgspec.structs.replace(app, status=status_of(launch)))
     back = msgspec.structs.replace(failed, spec=app_with({IMAGE: C}).spec)
-    return launch_of(decide(observe(back), NOW)).start_from
+    return launch_of(decide(observe(back), NOW))
 
 
 def version_under_test_failed(app: StreamingApp) -> StreamingApp:
@@ -234,19 +234,32 @@ def version_under_test_failed(app: StreamingApp) -> StreamingApp:
 
 def test_where_nothing_was_seen_to_run_in_a_rollbacks_lineage_the_next_one_knows_what_that_was_to_begin_with() -> None:
     launched_back = decide(observe(rolling_back()), NOW)
-    start = next_rollback(app_with({IMAGE: C}, status=status_of(launched_back)))
+    start = next_rollback(app_with({IMAGE: C}, status=status_of(launched_back))).start_from
     assert start is not None
     assert (start.snapshot, start.lineage, start.holder) == ("up-u1-3-2", 2, "rollback-up-u1-3-2")
     assert start.otherwise == (EarlierPin(PIN, f"rollback-{PIN}", 1),)
+
+
+def test_the_next_rollback_also_knows_which_batches_an_older_copy_of_that_lacks() -> None:
+    new = rolling_back()
+    committed = (SnapshotBatch(name="main", batch_id=41), SnapshotBatch(name="side", batch_id=7))
+    ran = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, lineage=1, batches=committed))
+    launched_back = decide(observe(ran), NOW)
+    assert launch_of(launched_back).expects_left == {"main": 41, "side": 7}
+    config = next_rollback(app_with({IMAGE: C}, status=status_of(launched_back)))
+    assert config.start_from is not None
+    assert (config.start_from.lineage, config.expects_left) == (2, {})
+    assert config.expects_otherwise == ({"main": 41, "side": 7},)
 
 
 def test_where_something_did_the_next_rollback_begins_with_its_end_and_nothing_else() -> None:
     launched_back = decide(observe(rolling_back()), NOW)
     back = msgspec.structs.replace(rolling_back(), status=status_of(launched_back))
     ran = decide(observe(back, **runs(version(A, 3), 0)), NOW)
-    start = next_rollback(app_with({IMAGE: C}, status=status_of(ran)))
+    config = next_rollback(app_with({IMAGE: C}, status=status_of(ran)))
+    start = config.start_from
     assert start is not None
-    assert (start.snapshot, start.lineage, start.otherwise) == ("up-u1-3-2", 2, ())
+    assert (start.snapshot, start.lineage, start.otherwise, config.expects_otherwise) == ("up-u1-3-2", 2, (), ())
 
 
 def test_what_a_rollback_may_have_to_begin_with_is_not_disposed_of_before_the_upgrade_after_it() -> None:
@@ -266,7 +279,9 @@ def test_what_a_rollback_may_have_to_begin_with_is_not_disposed_of_before_the_up
 
 
 def test_as_many_rollbacks_as_follow_one_another_without_a_driver_know_of_all_before() -> None:
-    status = status_of(decide(observe(rolling_back()), NOW))
+    new, committed = rolling_back(), (SnapshotBatch(name="main", batch_id=41),)
+    ran = msgspec.structs.replace(new, status=msgspec.structs.replace(new.status, lineage=1, batches=committed))
+    status = status_of(decide(observe(ran), NOW))
     for number in range(2, 14):
         image = f"shop/orders:{number + 10}"
         launch = decide(observe(app_with({IMAGE: image}, status=status)), NOW)
@@ -277,6 +292,8 @@ def test_as_many_rollbacks_as_follow_one_another_without_a_driver_know_of_all_be
         assert status.start_from.snapshot_lineage == number
         known = [pin.lineage for pin in status.start_from.fallbacks]
         assert known == list(range(number - 1, 0, -1))[:8]
+        # Only in the first one there was anything.
+        assert all(pin.batches == (committed if pin.lineage == 1 else ()) for pin in status.start_from.fallbacks)
 
 
 @pytest.mark.parametrize("spec", ["", "[]", '{"application.image":7}'])
