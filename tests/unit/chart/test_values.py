@@ -10,6 +10,8 @@ import jsonschema
 import pytest
 import yaml
 
+from devcluster.demo.installing import chart_values
+from devcluster.installation import Installed
 from tidegate.settings import Settings, read_settings
 
 CHART = Path(__file__).parents[3] / "charts" / "tidegate"
@@ -207,14 +209,24 @@ def test_labels_by_which_objects_are_found_cannot_be_named(value: str, label: st
     assert not list(validator.iter_errors({**VALUES, value: {"app.kubernetes.io/part-of": "x", "team": "y"}}))
 
 
-@pytest.mark.parametrize("value", ["commonAnnotations", "podAnnotations"])
-def test_annotations_of_helm_and_of_tidegate_cannot_be_named(value: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("commonAnnotations", "meta.helm.sh/release-name"),
+        ("commonAnnotations", "tidegate.dev/app-uid"),
+        ("podAnnotations", "meta.helm.sh/release-name"),
+    ],
+)
+def test_annotations_by_which_objects_are_known_cannot_be_named(value: str, name: str) -> None:
     validator = jsonschema.Draft7Validator(SCHEMA)
-    for name in ("meta.helm.sh/release-name", "tidegate.dev/app-uid"):
-        assert [list(error.absolute_path) for error in validator.iter_errors({**VALUES, value: {name: "x"}})] == [
-            [value]
-        ]
+    assert [list(error.absolute_path) for error in validator.iter_errors({**VALUES, value: {name: "x"}})] == [[value]]
     assert not list(validator.iter_errors({**VALUES, value: {"helm.sh/hook": "x"}}))
+
+
+def test_whoever_installs_the_operator_may_mark_its_pod_as_the_demo_does() -> None:
+    annotations = chart_values("tidegate/operator:1", "sha256:0", Installed())["podAnnotations"]
+    assert annotations
+    assert not list(jsonschema.Draft7Validator(SCHEMA).iter_errors({**VALUES, "podAnnotations": annotations}))
 
 
 @pytest.mark.parametrize("version", ["version", "appVersion"])
