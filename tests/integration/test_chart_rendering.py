@@ -11,6 +11,7 @@ import yaml
 from devcluster import tools
 from tidegate.pods.records.platform import restricted_security
 from tidegate.settings import Settings, read_settings
+from tidegate_testing.chart_values import EVERY_POLICY
 from tidegate_testing.helm import Helm, HelmError
 
 CHART = Path(__file__).parents[2] / "charts" / "tidegate"
@@ -106,16 +107,7 @@ ANNOTATIONS = {"example.com/owner": "data"}
 EVERY_OBJECT: dict[str, Any] = {
     "watchNamespaces": ["team-a", "team-b"],
     "controlMessages": {"restrict": [{"types": ["pause"], "groups": ["sre"]}]},
-    "admissionPolicies": {
-        "access": {"enabled": True},
-        "applications": {
-            "serviceAccounts": ["streams"],
-            "storagePrefixes": ["s3://streams/team-a/"],
-            "endpoints": [""],
-            "imagePrefixes": ["example/"],
-            "restrictPodTemplates": True,
-        },
-    },
+    "admissionPolicies": EVERY_POLICY,
     "serviceAccount": {"annotations": {"example.com/role": "operator"}},
     "metrics": {"service": {"enabled": True, "annotations": {"prometheus.io/scrape": "true"}}},
     "monitoring": {
@@ -137,7 +129,7 @@ OF_THE_POD: dict[str, Any] = {
 
 
 class OnceLoader(yaml.CSafeLoader):
-    """Refuses a name that an object has twice, of which PyYAML would take the last without a word."""
+    """Refuses a name that an object has twice, of which PyYAML would take the last silently."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         names = [key.value for key, _ in node.value]

@@ -28,7 +28,7 @@ async def watch_apps(
         client: of the API server.
         metrics: count the events.
         index: takes the applications in.
-        wake: is told of each application that is to be looked at.
+        wake: called for each application that is to be reconciled.
         namespace: where; empty for all namespaces.
     """
 

@@ -120,7 +120,7 @@ class Rehearsing:
             self._pass()
             return
         report = self._progress.report()
-        # One about a script that has no query is over, and is not taken back at once, when it has one.
+        # A fault of a script without queries may still be reported for seconds after its first query has started.
         self._idle, self._fault = self._progress.ready, report.fault if not report.queries else None
         self._too_late = True
         self._request_end(Outcome(Reason.STOPPED, messages.REHEARSAL_OVER))

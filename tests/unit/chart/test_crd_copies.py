@@ -19,7 +19,7 @@ def test_the_charts_copies_are_byte_for_byte_the_source() -> None:
 
 @pytest.mark.parametrize("path", sorted(SOURCE.glob("*.yaml")), ids=lambda path: path.name)
 def test_a_crd_fits_into_the_annotation_of_a_client_side_apply(path: Path) -> None:
-    """As Argo CD does it, unless it is told otherwise: docs/gitops.md and docs/install.md say that it can."""
+    """As Argo CD does it, unless annotations say otherwise: docs/gitops.md and docs/install.md say that it can."""
     crd = plain_yaml.load(path.read_text())
     applied = json.dumps(crd, separators=(",", ":"), ensure_ascii=False).encode()
     assert len(applied) + len(json.dumps(crd["metadata"].get("annotations", {}))) < 240 * KIB

@@ -13,6 +13,7 @@ import yaml
 from devcluster.demo.installing import chart_values
 from devcluster.installation import Installed
 from tidegate.settings import Settings, read_settings
+from tidegate_testing.chart_values import EVERY_POLICY
 
 CHART = Path(__file__).parents[3] / "charts" / "tidegate"
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
@@ -45,16 +46,6 @@ def test_the_defaults_fit_the_schema() -> None:
     jsonschema.Draft7Validator(SCHEMA).validate(VALUES)
 
 
-EVERY_POLICY: dict[str, Any] = {
-    "access": {"enabled": True},
-    "applications": {
-        "serviceAccounts": ["streams"],
-        "storagePrefixes": ["s3://streams/team-a/"],
-        "endpoints": [""],
-        "imagePrefixes": ["example/"],
-        "restrictPodTemplates": True,
-    },
-}
 POLICIES = [f"admissionPolicies/{group}/{name}" for group, names in EVERY_POLICY.items() for name in names]
 
 

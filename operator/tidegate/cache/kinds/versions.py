@@ -35,7 +35,3 @@ class Departed:
     def is_late(self, uid: str, version: float) -> bool:
         """Return whether a version of an object is from before its end."""
         return version <= self._uids.get(uid, -1.0)
-
-    def without(self, uids: set[str]) -> set[str]:
-        """Return those that are not known to be gone."""
-        return uids - self._uids.keys()

@@ -10,6 +10,7 @@ from tidegate.api.streaming_app import (
     RepartitionResult,
     SnapshotBatch,
     StableSpec,
+    StartedFrom,
     StreamingApp,
     UpgradeMode,
     UpgradePhase,
@@ -155,18 +156,20 @@ def _expected_batches(app: StreamingApp, lineage: int) -> dict[str, int]:
 
 def _batches_left(app: StreamingApp, lineage: int) -> dict[str, int]:
     """Return the newest batch of each query that is known of the lineage that a rollback leaves."""
-    began = app.status.start_from
-    if began is None or began.lineage != lineage or not began.undone_lineage:
-        return {}
-    return _by_query(began.batches)
+    began = _rollback_to(app, lineage)
+    return _by_query(began.batches) if began is not None else {}
 
 
 def _batches_left_before(app: StreamingApp, lineage: int) -> tuple[dict[str, int], ...]:
     """Return the same of each lineage whose rollback snapshot is a fallback."""
+    began = _rollback_to(app, lineage)
+    return tuple(_by_query(earlier.batches) for earlier in began.fallbacks) if began is not None else ()
+
+
+def _rollback_to(app: StreamingApp, lineage: int) -> StartedFrom | None:
+    """Return what a lineage starts from that a rollback opens, None of any other."""
     began = app.status.start_from
-    if began is None or began.lineage != lineage or not began.undone_lineage:
-        return ()
-    return tuple(_by_query(earlier.batches) for earlier in began.fallbacks)
+    return began if began is not None and began.lineage == lineage and began.undone_lineage else None
 
 
 def _by_query(batches: tuple[SnapshotBatch, ...]) -> dict[str, int]:

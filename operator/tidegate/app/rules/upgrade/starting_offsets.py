@@ -104,7 +104,7 @@ def ignored_offsets(o: Observation) -> str:
 def with_ignored_offsets(o: Observation, status: StreamingAppStatus) -> StreamingAppStatus:
     """Return a status to which epoch and lineage were adopted, with the offsets that had no effect in the observed one.
 
-    Nobody can tell offsets that were set for the lineage that is adopted from those that named it before it was there.
+    Offsets that were set for the lineage that is adopted look like those that named it before it was there.
     """
     return msgspec.structs.replace(status, ignored_starting_offsets=ignored_offsets(o))
 
