@@ -1,6 +1,7 @@
 """The condition Available: the application works, whether or not it is as the spec asks. No I/O.
 
-It stays True through an upgrade, when Ready is False: that is bounded by spec.upgrade.timeoutSeconds.
+It stays True through an upgrade, when Ready is False: that is bounded by spec.upgrade.timeoutSeconds, and the
+repartition in it by spec.state.repartition.timeoutSeconds.
 """
 
 from __future__ import annotations
