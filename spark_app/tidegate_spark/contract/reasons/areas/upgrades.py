@@ -92,7 +92,10 @@ AREA = Area(
             (Place.APP, Place.EVENT),
             "The new version was not started, and the previous version continues; status.upgrade says why.",
             remedy="Correct what status.upgrade.message names, and change the spec.",
-            after="Tidegate tries again only after a change of the spec.",
+            after=(
+                "Tidegate tries again after a change of the spec; if something was missing that the edit names, also "
+                "once that exists."
+            ),
         ),
         Entry(
             Reason.UPGRADE_WITHDRAWN,
