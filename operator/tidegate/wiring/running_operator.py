@@ -63,6 +63,11 @@ class Operator:
         problem = self.leadership.missing if self.leadership is not None else ""
         return texts.lease_unusable(problem) if problem else ""
 
+    @property
+    def knows_all(self) -> bool:
+        """Whether the first lists of all kinds are complete; before that no worker has begun."""
+        return self.index.first_lists.complete.is_set() and all(part.complete.is_set() for part in self.parts)
+
     async def watch_pods(self, namespace: str) -> None:
         """Keep the index's pods up to date, for ever."""
         await watch_pods(self.client, self.metrics, self.index, self.queue.wake, namespace)
@@ -151,8 +156,9 @@ async def drain(operator: Operator, tasks: list[asyncio.Task[None]]) -> None:
         operator.events.stop()
     leadership = operator.leadership
     leads = leadership is None or leadership.holds()  # who does not lead cannot finish what it has begun
-    if leads and operator.index.first_lists.complete.is_set():
-        workers = [task for task in tasks if task.get_name().startswith("worker")]
+    if leads and operator.knows_all:
+        # All that end by themselves once their queue is stopped, whatever they work on: applications, events …
+        workers = [task for task in tasks if "worker" in task.get_name().split()]
         await asyncio.wait(workers, timeout=DRAIN_SECONDS)
     for task in tasks:
         task.cancel()
