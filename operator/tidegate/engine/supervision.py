@@ -11,7 +11,7 @@ import structlog
 from tidegate.kube.leadership import NotLeadingError
 
 MOST_FAILURES = 6
-"""In a row, after which the process ends, to be started again by Kubernetes: about two minutes of pauses."""
+"""In a row, each followed by another start of the part: about two minutes of pauses. With one more the process ends."""
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
 LIVED = 300.0
 """Seconds after which a part that fails was a working one: its failures are counted again."""

@@ -39,7 +39,7 @@ from tidegate_spark.snapshots.purge import purged_snapshots
 from tidegate_spark.storage import s3_client
 from tidegate_spark.storage.claim import claim_messages as messages
 from tidegate_spark.storage.claim import claiming
-from tidegate_spark.storage.claim.claims import find_claim, owner_named_to
+from tidegate_spark.storage.claim.claims import LONGEST_CLAIM, find_claim, owner_named_to
 from tidegate_spark.storage.s3_client import FaultError
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def _namespace_of_claim(client: S3Client, config: DriverConfig, claim: str) -> s
     except FaultError as error:
         if error.fault.reason is Reason.NEWER_FORMAT:
             return ""  # whatever it says: it may be another's
-        body, _ = s3_client.read_object(client, place, place.key(APP_FILE)) or (b"", "")
+        body, _ = s3_client.read_object(client, place, place.key(APP_FILE), LONGEST_CLAIM) or (b"", "")
         content = find_claim(body)
     return str(content.get("namespace") or "") if content and content.get("uid") != config.uid else None
 

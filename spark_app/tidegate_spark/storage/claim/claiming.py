@@ -287,7 +287,7 @@ def _read_unless_damaged(client: S3Client, config: DriverConfig) -> tuple[dict[s
         adopts = config.adopt and config.rehearsal is None
         if error.fault.reason is not Reason.CLAIM_DAMAGED or not adopts:
             raise
-    found = store.read_object(client, config.storage, config.storage.key(APP_FILE))
+    found = store.read_object(client, config.storage, config.storage.key(APP_FILE), LONGEST_CLAIM)
     return found[1] if found is not None else None
 
 
