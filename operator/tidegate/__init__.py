@@ -1,1 +1,1 @@
-"""The Tidegate operator: it observes StreamingApps, decides, and acts."""
+"""The Tidegate operator: it observes StreamingApps, StreamSnapshots and ControlMessages, decides, and acts."""

@@ -1,4 +1,4 @@
-"""``python3 -m tidegate_spark.executor``: the entry point of an executor's container.
+"""``python3 -m tidegate_spark.executor``: the entry point of an executor's container. Does I/O.
 
 Operators of other versions start it by this name.
 """

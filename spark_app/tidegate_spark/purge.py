@@ -1,4 +1,4 @@
-"""``python3 -m tidegate_spark.purge``: the entry point of a pod that deletes an application's storage.
+"""``python3 -m tidegate_spark.purge``: the entry point of a pod that deletes an application's storage. Does I/O.
 
 Operators of other versions start it by this name.
 """

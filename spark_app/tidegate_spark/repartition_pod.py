@@ -1,4 +1,4 @@
-"""``python3 -m tidegate_spark.repartition_pod``: the entry point of a pod that repartitions state.
+"""``python3 -m tidegate_spark.repartition_pod``: the entry point of a pod that repartitions state. Does I/O.
 
 Operators of other versions start it by this name.
 """

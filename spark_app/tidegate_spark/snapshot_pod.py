@@ -1,4 +1,4 @@
-"""``python3 -m tidegate_spark.snapshot_pod``: the entry point of a pod for snapshots and exports.
+"""``python3 -m tidegate_spark.snapshot_pod``: the entry point of a pod for snapshots and exports. Does I/O.
 
 Operators of other versions start it by this name.
 """

@@ -1,7 +1,8 @@
 """Versions of applications as a watch brings them, cut to what is kept of them. No I/O.
 
-Anybody may store an application of a megabyte; what decoders make of one can be thirty times as long. So of each
-version is kept what the operator reads, as JSON, and of one that is not to be kept whole only names and conditions.
+Anybody may store an application of a megabyte, which can take thirty times as much memory once it is decoded. So a
+version is kept as JSON, with those fields alone that the operator reads. Where there is no room for one, only its names
+and conditions are kept.
 """
 
 from __future__ import annotations

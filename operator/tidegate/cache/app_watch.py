@@ -1,4 +1,4 @@
-"""Keeps the index's applications up to date. Does I/O."""
+"""Keeps the index's applications up to date, by one watch for each served namespace. Does I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether everything is known that existed when the operator started. In memory; no I/O.
+"""Whether all applications and pods are known that existed when the operator started. In memory; no I/O.
 
 What several applications share is decided by all of them: which of two has a place in the storage. And without its
 pods an application looks as if its driver were lost. So nothing may be decided before the first list of both is in the

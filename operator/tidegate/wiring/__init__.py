@@ -1,1 +1,1 @@
-"""The operator's process around its controllers: kopf's frame, logs, metrics."""
+"""The operator's process around its controllers: kopf's frame, logs, metrics. Does I/O."""

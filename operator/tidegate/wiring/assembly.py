@@ -1,4 +1,4 @@
-"""Builds and connects the operator's parts; starts none of them."""
+"""Builds and connects the operator's parts; starts none of them. No I/O."""
 
 from __future__ import annotations
 

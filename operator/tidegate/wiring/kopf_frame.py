@@ -1,7 +1,9 @@
-"""What kopf frames: it logs in, and has no resource to watch.
+"""kopf's registry and settings: how it logs in, and that it watches and writes nothing. No I/O of its own.
 
-All kinds come by our own watch (:mod:`tidegate.kube.watch`): it knows which was the last of a list, and what went while
-it was not open. Whatever else kopf does for others is off: no finalizer, annotation, event or patch is its own.
+All kinds come by our own watch (:mod:`tidegate.kube.watch`), which shows where a list ends, and what was deleted while
+it was interrupted. kopf's finalizers, annotations, events and patches are off.
+
+Design: docs/design/operator-loop.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Configures logging: JSON for machines or text for people, one line per decision."""
+"""Configures logging: JSON for machines or text for people, one line per decision. Writes to standard error."""
 
 from __future__ import annotations
 

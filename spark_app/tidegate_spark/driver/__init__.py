@@ -1,1 +1,1 @@
-"""The driver's process, from start to end."""
+"""The driver's process, from start to end. Does I/O."""

@@ -1,4 +1,4 @@
-"""What a launch needs of the storage besides its starting point. I/O by the library.
+"""What a launch needs of the storage besides its starting point. Does I/O.
 
 The batches of an upgrade's rollback snapshot, the outputs of the origin, and batches without output.
 """

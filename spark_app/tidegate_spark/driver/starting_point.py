@@ -1,4 +1,4 @@
-"""Fills a lineage from a snapshot, of this application or another one. I/O by the library.
+"""Fills a lineage from a snapshot, of this application or another one. I/O by the repositories.
 
 A rollback snapshot that is not complete is completed first, from its old lineage. A mark beside the lineage says that
 it was filled: without it no query starts, and with it nothing is filled again.

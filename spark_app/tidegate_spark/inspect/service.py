@@ -1,4 +1,4 @@
-"""Receives inspections: one at a time, in a thread of its own, for a bounded time.
+"""Receives inspections: one at a time, in a thread of its own, for a bounded time. No I/O of its own.
 
 What Spark reported of each batch is answered from memory at once. Everything else runs Spark jobs, so a second
 inspection is refused meanwhile.

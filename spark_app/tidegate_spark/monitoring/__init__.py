@@ -1,1 +1,1 @@
-"""Observes Spark: progress, lag, stalls, failed queries."""
+"""Observes Spark: progress, lag, stalls, failed queries. Talks to the JVM."""

@@ -1,4 +1,4 @@
-"""Configures the runtime's own logger: text for people, or a JSON object per line.
+"""Configures the runtime's own logger: text for people, or a JSON object per line. Writes to standard error.
 
 Output of the script, of Spark and of its JVM stays as it is.
 """

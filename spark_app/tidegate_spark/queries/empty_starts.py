@@ -1,4 +1,4 @@
-"""Gives a query that Spark cannot continue a new checkpoint at each start. Talks to the JVM and the store.
+"""Gives a new checkpoint at each start to a query that Spark cannot continue. Talks to the JVM and the store.
 
 Spark starts the sink ``memory`` without recovery unless its mode is complete (``DataStreamWriter``), and then refuses a
 checkpoint with offsets (``ResolveWriteToStream``). ``TextSocketMicroBatchStream`` numbers its offsets from 0 in each

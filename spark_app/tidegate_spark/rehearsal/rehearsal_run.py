@@ -1,4 +1,4 @@
-"""Decides when a rehearsal has seen enough, and its result. No I/O of its own."""
+"""Decides when a rehearsal has seen enough, and its result. Starts a thread; no I/O of its own."""
 
 from __future__ import annotations
 

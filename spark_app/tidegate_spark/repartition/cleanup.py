@@ -1,4 +1,4 @@
-"""Removes what failed repartitions left, while the application runs. I/O by the library."""
+"""Removes what failed repartitions left, while the application runs. I/O by the repository, in a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The manifest of a snapshot, ``snapshots/<id>/manifest.json``, published when all files are there."""
+"""The manifest of a snapshot, ``snapshots/<id>/manifest.json``, published when all files are there.
+
+I/O only in ``read``, by the repository.
+"""
 
 from __future__ import annotations
 

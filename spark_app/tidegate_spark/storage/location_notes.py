@@ -1,10 +1,11 @@
 """Which location the script gave each unnamed query of a lineage: ``names/unnamed-<lineage>.json``. I/O by the port.
 
-Unnamed queries are told apart by their ``checkpointLocation`` alone. It may hold a secret, so a digest of it is noted,
-and never the location. The notes go with the state: a snapshot has them, and a lineage that starts from one gets them.
+Unnamed queries are distinguished by their ``checkpointLocation`` alone. It may hold a secret, so a digest is noted, and
+never the location itself. The notes go with the state: a snapshot has them, and a lineage that starts from one gets
+them.
 
-A query that is taken for the one that was there, with another location, is noted as one that moves: until it commits a
-batch, the location from before is in force. So a start that fails loses nothing of what was known.
+If a known query starts with another location, a move is noted. Until the query commits a batch the former location is
+in force, so that a start that fails loses nothing.
 """
 
 from __future__ import annotations

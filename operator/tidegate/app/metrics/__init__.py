@@ -1,4 +1,4 @@
-"""The operator's metrics about applications and their changes.
+"""The operator's metrics about applications and their changes. No I/O.
 
 Design: docs/design/metrics-and-alerts.md.
 """

@@ -1,4 +1,7 @@
-"""Decides what is newer and what is gone, for every cache that watches and own writes fill. No I/O."""
+"""Which version of an object is newer, and which objects are gone; for every cache. No I/O.
+
+Caches are filled by watches and by our own writes, in any order.
+"""
 
 from __future__ import annotations
 

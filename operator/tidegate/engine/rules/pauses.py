@@ -1,4 +1,4 @@
-"""How long something waits that is not to be done at once, or not any more. No I/O, no clock."""
+"""Pauses before another attempt, and how long what is deleted waits for a storage. No I/O, no clock."""
 
 from __future__ import annotations
 

@@ -7,8 +7,9 @@ The log stays the one sequence of messages, and the driver its one writer. A cha
 ``ports``                                           what is asked of a channel
 ``intake``                                          reads, has logged, acknowledges; waits for a broker that is away
 ``admission``                                       which messages are taken: pure
-``cluster_requests``                                what the operator is told of, and does
-``pending_replies``                                 what is still to be said of messages, and how many there were
+``cluster_requests``                                messages that the operator has to carry out
+``pending_replies``                                 open messages, replies that were not sent yet, and their numbers
+``replies``                                         the reply to a message's sender: pure
 ``transports/``: ``kafka``, ``rabbitmq``, ``storage``   the brokers, and the inbox
 
 Design: docs/design/channels.md.

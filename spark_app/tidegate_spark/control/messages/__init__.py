@@ -1,1 +1,1 @@
-"""The types, handlers and accounts of control messages."""
+"""The types, handlers and accounts of control messages. I/O only in ``ack_store``."""

@@ -1,4 +1,4 @@
-"""Runs checks and handlers in threads, and waits for each no longer than a message may take.
+"""Runs checks and handlers in threads, and waits for each no longer than a message may take. No I/O of its own.
 
 Python cannot end a thread: work that is given up runs on, its result is ignored, and it keeps one of a few places,
 which bounds the number of threads.

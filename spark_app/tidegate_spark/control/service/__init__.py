@@ -1,1 +1,1 @@
-"""The message service: takes messages, logs them, and reports their results."""
+"""The message service: takes messages, logs them, and reports their results. I/O by the log."""

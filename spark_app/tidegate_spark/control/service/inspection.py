@@ -1,4 +1,4 @@
-"""Checks a message before it is logged: whether it is valid, and whether what it names exists.
+"""Checks a message before it is logged: whether it is valid, and whether what it names exists. Starts threads.
 
 The second check may never end, so it runs beside everything else, and a message that it does not settle in time is
 rejected.

@@ -1,1 +1,1 @@
-"""The driver's HTTP server."""
+"""The driver's HTTP server. Does I/O."""

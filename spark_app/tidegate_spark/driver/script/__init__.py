@@ -1,1 +1,1 @@
-"""The user's program: how it runs, gets Spark, and ends."""
+"""The user's program: how it runs, gets Spark, and ends. Runs foreign code."""

@@ -1,1 +1,4 @@
-"""What queries are called to which the script gives no name: by their ``checkpointLocation``, and by what is noted."""
+"""Names for queries that the script leaves unnamed, by their ``checkpointLocation`` and the notes of their lineage.
+
+``naming`` decides, without I/O; ``registry`` reads and writes the notes; ``script_text`` reads the script.
+"""

@@ -1,9 +1,9 @@
-"""What a query without a name is called: by its ``checkpointLocation`` and by what is noted of its lineage. Pure.
+"""Names an unnamed query by its ``checkpointLocation`` and by the notes of its lineage. Pure.
 
-The rule above all others: no query continues from the state of one with another location. Where nothing tells which of
-two a query is, it is refused with what to do. There are two exceptions, both as it was before locations were noted: a
-script whose text shows a single unnamed query may move it, and the only unnamed query of a lineage need not have a
-location. Both run alone: with a second unnamed query they are refused.
+The rule above all others: no query continues from the state of one with another location. Where it is unknown which of
+two queries one is, it is refused, and the message says what to do. There are two exceptions, as before locations were
+noted: a script whose text shows a single unnamed query may give that another location, and the only unnamed query of a
+lineage need not have one. Both hold for a query that is alone: beside a second unnamed query it is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says what the unnamed queries of one driver process are called, and notes it before they start. I/O: the store."""
+"""Names the unnamed queries of one driver process, and notes each name before the query starts. I/O by the store."""
 
 from __future__ import annotations
 

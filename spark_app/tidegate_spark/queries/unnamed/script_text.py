@@ -1,4 +1,4 @@
-"""Whether a script's text shows that it starts one unnamed query and no more.
+"""Whether a script's text shows that it starts one unnamed query and no more. Reads files, runs nothing.
 
 Nothing else can tell before the first query runs: the script goes on only after its ``start()``, and by then the query
 has read the state. So this says yes only where the text leaves no other way, and no wherever it does not know: a loop,

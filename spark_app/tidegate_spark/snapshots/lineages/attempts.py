@@ -1,4 +1,4 @@
-"""Lineages that a repartition is making, and the removal of unfinished ones. I/O by the library.
+"""Lineages that a repartition is making, and the removal of unfinished ones. I/O by the repository.
 
 An object marks a lineage as being made, from before its first file until a driver is about to run in it. Each attempt
 has its own lineage, so what a former attempt left can be removed, even if it is whole: nobody read its pod's result.

@@ -1,4 +1,4 @@
-"""The mark of a lineage, ``lineages/<n>.json``: what it was filled with. I/O by the library."""
+"""The mark of a lineage, ``lineages/<n>.json``: what it was filled with. I/O by the repository."""
 
 from __future__ import annotations
 

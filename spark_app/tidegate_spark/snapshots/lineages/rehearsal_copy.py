@@ -1,4 +1,4 @@
-"""A rehearsal's files in the application's storage, and their removal. I/O by the port."""
+"""A rehearsal's files in the application's storage, and their removal. I/O by the repository."""
 
 from __future__ import annotations
 

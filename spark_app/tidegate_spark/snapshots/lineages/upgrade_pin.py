@@ -1,4 +1,4 @@
-"""Notes the last batches of the previous version, and orders a snapshot of them. I/O by the library.
+"""Notes the last batches of the previous version, and orders a snapshot of them. I/O by the repository.
 
 They are noted once, before the new version commits anything, so every later process finds the same ones.
 """

@@ -1,1 +1,1 @@
-"""Deletes an application's storage, unless others need its snapshots."""
+"""Deletes an application's storage, unless others need its snapshots. Does I/O."""

@@ -1,4 +1,4 @@
-"""Carries out one order about snapshots, once, in a driver or a pod. I/O by the library."""
+"""Carries out one order about snapshots, once, in a driver or a pod. I/O by the repository."""
 
 from __future__ import annotations
 

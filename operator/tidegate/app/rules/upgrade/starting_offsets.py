@@ -1,7 +1,7 @@
-"""Whether the next version reads topics from elsewhere than where the application is, with its state. No I/O.
+"""Whether the next version keeps the state and reads topics from the offsets of the spec. No I/O.
 
-``spec.upgrade.startingOffsets`` names the lineage that is left, so that it is used once and may stay in a manifest. Two
-applications can have lineages of the same number: what a manifest has when an application begins is of another one.
+``spec.upgrade.startingOffsets`` names the lineage that is left. So it is used once, and may stay in a manifest. Numbers
+of lineages are alike in all applications: what the spec has before there is a status was meant for another application.
 """
 
 from __future__ import annotations
