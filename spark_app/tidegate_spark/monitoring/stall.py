@@ -60,7 +60,7 @@ class StallDetector:
         """Return whether so many seconds without progress are too many.
 
         Args:
-            seconds: what :meth:`look` returned.
+            seconds: what :meth:`check` returned.
             pause: for how long its trigger lets a query that is well show nothing.
         """
         return 0 < self._timeout <= seconds - pause

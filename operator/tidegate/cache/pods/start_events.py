@@ -85,7 +85,7 @@ class StartEvents:
         return Delays(known)
 
     def due_in(self, pods: Iterable[PodRecord], patience: float) -> float | None:
-        """Return in how many seconds :meth:`look` has something to read of these pods; None: nobody waits.
+        """Return in how many seconds :meth:`check` has something to read of these pods; None: nobody waits.
 
         Nothing else may happen to a pod that does not begin: whoever waits for news of it waits for ever.
         """

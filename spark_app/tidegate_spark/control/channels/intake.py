@@ -42,7 +42,7 @@ Notice = Callable[[str, str, bool], None]
 
 
 class ServicePort(Protocol):
-    """What the intake asks of the control desk."""
+    """What the intake asks of the message service."""
 
     def takes_in(self) -> bool:
         """Return whether messages can be logged."""

@@ -44,7 +44,7 @@ log = logging.getLogger("tidegate")
 
 
 class DriverWorks:
-    """The driver around the desk; see :class:`tidegate_spark.control.service.message_service.Works`."""
+    """The driver around the message service; see :class:`tidegate_spark.control.service.ports.Works`."""
 
     def __init__(  # noqa: PLR0913 - those beyond are by name
         self,
@@ -84,7 +84,7 @@ class DriverWorks:
         """Take note that a query of this name, which starts, does not."""
         self.names.discard(query)
 
-    # --- what the desk asks ---
+    # --- what the message service asks ---
 
     def asking(self) -> frozenset[str]:
         """Return the queries that run and ask what is in force."""

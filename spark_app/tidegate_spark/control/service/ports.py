@@ -12,7 +12,7 @@ from tidegate_spark.snapshots.repository import SnapshotRepository
 
 
 class Works(Protocol):
-    """What the desk asks of the driver around it."""
+    """What the message service asks of the driver around it."""
 
     def is_open(self) -> bool:
         """Return whether the program has said which messages it understands, as far as that can be known."""

@@ -66,7 +66,7 @@ class SnapshotService:
 def service_of(
     config: DriverConfig, environment: Environment, spark_version: str, metrics: SnapshotMetrics, export: Export
 ) -> SnapshotService:
-    """Return the desk of a driver; ``export`` makes exports."""
+    """Return the service of a driver; ``export`` makes exports."""
 
     def make() -> SnapshotWorker:
         from tidegate_spark.snapshots.reach import connector  # noqa: PLC0415 - likewise

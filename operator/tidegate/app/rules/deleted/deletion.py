@@ -1,4 +1,4 @@
-"""Rules for a deleted application: driver, executors, storage, access, finalizer. No I/O."""
+"""Rules for a deleted application: its pods, storage, Secrets and finalizer. No I/O."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotState
 
 SILENT_SECONDS = 180.0
-"""The same of executors whose pods run: an image that is large, or a busy node, keeps them for a while."""
+"""For how long executors have to be missing whose pods run: a large image, or a busy node, keeps them for a while."""
 ORDERS_STAND_SECONDS = 60.0
 """After orders about snapshots were given, until they count as not wanted any more."""
 LINGER_SECONDS = 600.0
