@@ -56,6 +56,7 @@ from tidegate.app.rules.upgrade.work_pod import NOTHING, Kept
 from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.pauses import hour_of
 from tidegate.engine.rules.table import earliest, first_verdict
 from tidegate.pods.records.names import driver_pod_name
 
@@ -195,7 +196,8 @@ def _with_driver_looked_for(o: Observation, kept: tuple[Action, ...], now: float
     found = wait_for_disowned_driver(o, verdict.phase, now)
     if found is None:
         return Kept((ConfirmDriverGone(driver_pod_name(o.app.metadata.name)), *kept))
-    said = () if verdict.reason == found.reason else (PublishEvent(found.reason, found.message, True, "executors"),)
+    event = PublishEvent(found.reason, found.message, True, f"executors/{hour_of(now)}")  # no condition says it
+    said = () if verdict.reason == found.reason else (event,)
     others = tuple(action for action in kept if not isinstance(action, DeleteExecutor))
     return Kept((*said, *others), found.wake_after)
 

@@ -13,6 +13,10 @@ PATIENCE = 300.0
 """Seconds from the deletion until it is given up: the origin's storage may be gone for good."""
 
 
+EVENT_SECONDS = 3600.0
+"""Seconds for which the API server keeps an event, by default."""
+
+
 FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 5.0, 300.0
 
 
@@ -36,3 +40,13 @@ def patience_left(metadata: Metadata, now: float) -> float:
     """
     deleted = metadata.deletion_timestamp
     return max(0.0, min(PATIENCE, deleted.timestamp() + PATIENCE - now)) if deleted is not None else 0.0
+
+
+def hour_of(now: float) -> str:
+    """Return the hour, as a part of an event's occasion: what lasts is told again when its event is forgotten."""
+    return f"{now // EVENT_SECONDS:.0f}"
+
+
+def next_hour_in(now: float) -> float:
+    """Return in how many seconds :func:`hour_of` is another one."""
+    return EVENT_SECONDS - now % EVENT_SECONDS

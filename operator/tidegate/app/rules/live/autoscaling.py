@@ -21,6 +21,7 @@ from tidegate.autoscaling.algorithm.past import SATURATED, Past
 from tidegate.autoscaling.algorithm.recommend import Advice
 from tidegate.autoscaling.rules.inputs import basis_of, is_autoscaled
 from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.pauses import hour_of
 from tidegate_spark.contract.reasons import Reason, reason_from
 
 REPORTED_ONCE = frozenset(LIMITS) - {Reason.EXECUTORS_MISSING}
@@ -69,7 +70,7 @@ def scaling_events(o: Observation, now: float) -> tuple[PublishEvent, ...]:
         events = (PublishEvent(Reason.AUTOSCALED, scale.message, False, f"{scale.scale_time.timestamp():.0f}"),)
     limited = o.advice.evaluation.step in REPORTED_ONCE
     if limited and (known is None or known.reason != new.reason):
-        occasion = f"{o.app.metadata.generation}/{new.target}/{o.advice.at // 3600:.0f}"
+        occasion = f"{o.app.metadata.generation}/{new.target}/{hour_of(o.advice.at)}"
         # Without numbers, which change: near a bound it starts repeatedly, and is reported once an hour.
         message = autoscaling_messages.with_metrics(o.advice.summary) if o.advice.summary else new.message
         events = (*events, PublishEvent(reason_from(new.reason), message, new.reason != Reason.AT_MAXIMUM, occasion))

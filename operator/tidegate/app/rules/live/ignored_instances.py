@@ -12,6 +12,7 @@ from tidegate.app.rules.live import autoscaling_messages
 from tidegate.app.rules.present_condition import present_condition
 from tidegate.autoscaling.rules.inputs import basis_of
 from tidegate.engine.rules.actions import PublishEvent
+from tidegate.engine.rules.pauses import hour_of
 from tidegate_spark.contract.reasons import Reason
 
 INSTANCES_IGNORED = "InstancesIgnored"
@@ -41,4 +42,4 @@ def ignored_instances_event(o: Observation, now: float) -> tuple[PublishEvent, .
     if reported == basis.ignored:
         return ()
     message = autoscaling_messages.INSTANCES_IGNORED
-    return (PublishEvent(Reason.INSTANCES_IGNORED, message, True, f"{now // 3600:.0f}"),)
+    return (PublishEvent(Reason.INSTANCES_IGNORED, message, True, hour_of(now)),)

@@ -221,6 +221,21 @@ def test_a_driver_of_an_unreadable_application_that_no_watch_shows_is_read_live_
     assert not acts(of_unreadable(driver=running_driver(going, delete_by=NOW + 30)), RestoreLabels)
 
 
+def test_what_the_end_of_an_unreadable_application_waits_for_is_said_again_each_hour_while_it_lasts() -> None:
+    going = deleted(app_with())
+    world = observe(going, driver=running_driver(going, delete_by=NOW - 3600, node="node7"))
+    said, at = [], NOW
+    for _ in range(3):
+        plan = release_unreadable(world, "spec.application.runtime: invalid", at)
+        said += [action for action in plan.actions if isinstance(action, PublishEvent)]
+        assert plan.wake_after is not None
+        at += plan.wake_after
+    assert ({event.reason for event in said}, len({event.occasion for event in said})) == ({"DriverNotGone"}, 3)
+    assert 3600 < at - NOW <= 3 * 3600
+    at_once = release_unreadable(world, "spec.application.runtime: invalid", NOW + 1)
+    assert said[0] in at_once.actions
+
+
 def test_an_unreadable_application_keeps_its_storage_and_says_so() -> None:
     (events,) = [action for action in of_unreadable().actions if isinstance(action, PublishEvent)]
     assert (events.reason, events.warning, "spec.application.runtime" in events.message) == (
