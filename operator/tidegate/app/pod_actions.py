@@ -56,10 +56,12 @@ class PodActions:
     async def _confirm_gone(self, run: PlanRun, name: str, *, needs_name: bool) -> Outcome:
         answer = await self._client.get(item("Pod", run.key[0], name), Pod)
         if isinstance(answer, NotFound):
+            _forget_found(run, name, is_free=True)
             return None
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of the driver pod: {answer}")
         if not needs_name and build_record(answer).app != run.key[1] and not _runs_our_program(run, answer):
+            _forget_found(run, name, is_free=False)
             return None  # a name is of one pod at a time
         return _take_in_found(run, answer, recorded=False)
 
@@ -123,6 +125,16 @@ class PodActions:
 def _runs_our_program(run: PlanRun, pod: Pod) -> bool:
     launch = launch_of(pod)
     return launch is not None and (launch.namespace, launch.app) == run.key
+
+
+def _forget_found(run: PlanRun, name: str, *, is_free: bool) -> None:
+    """Name a pod no more that is gone from the driver's place; people's own may be there now, and holds no end."""
+    known = run.index.memory(run.key).refusal
+    if known is None or (known.pod_name, known.reason) != (name, Reason.POD_NAME_TAKEN):
+        return
+    of_launch = known.recorded and known.epoch == run.app.status.epoch  # which goes on with the epoch that it has
+    if not of_launch and (is_free or known.holds_end):
+        run.remember(refusal=None)
 
 
 def _take_in_found(run: PlanRun, pod: Pod, *, recorded: bool) -> Outcome:

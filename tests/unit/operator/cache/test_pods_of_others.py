@@ -220,6 +220,17 @@ async def test_executors_of_our_program_in_a_pod_whose_owner_was_removed_stay_an
     assert EXECUTOR not in world.api.objects
 
 
+async def test_executors_that_stay_with_such_a_pod_are_named_again_each_hour_while_it_is_there() -> None:
+    world = ended_beside(changed(OURS, ownerReferences=[]), {}, Phase.COMPLETED)
+    said = []
+    for now in (NOW, NOW + 1800, NOW + 3600):
+        await world.follow(now)
+        events = [action for action in world.shown(now + 1).actions if isinstance(action, PublishEvent)]
+        said += [event for event in events if event.reason == "PodNameTaken"]
+    assert said[0] == said[1] != said[2]
+    assert EXECUTOR in world.api.objects
+
+
 async def test_an_application_is_not_said_to_be_suspended_while_its_program_runs_in_a_pod_without_its_owner() -> None:
     world = World(launched(app_with({"suspend": True}), phase=Phase.STOPPING))
     world.api.put(DRIVER, changed(OURS, ownerReferences=[], labels={}))
@@ -236,3 +247,31 @@ async def test_a_launch_names_our_program_in_a_pod_whose_owner_was_removed() -> 
     assert isinstance(await world.do(FREE, CreateDriver(OURS, 2)), ObserveAgain)
     plan = world.shown()
     assert (plan.reason, "somebody removed its owner" in plan.message) == ("PodNameTaken", True)
+
+
+@pytest.mark.parametrize("took_its_place", [None, changed(LABELLED, labels={})])
+async def test_a_pod_that_is_gone_from_the_drivers_place_is_not_named_any_more(
+    took_its_place: dict[str, Any] | None,
+) -> None:
+    world = World()
+    world.api.put(DRIVER, changed(OURS, ownerReferences=[]))
+    assert isinstance(await world.do(GONE), ObserveAgain)
+    found = world.index.memory(KEY).refusal
+    assert found is not None
+    assert found.holds_end
+    del world.api.objects[DRIVER]
+    if took_its_place is not None:
+        world.api.put(DRIVER, took_its_place)
+    assert await world.do(GONE) is None
+    assert world.index.memory(KEY).refusal is None
+
+
+async def test_a_launch_whose_pod_had_no_place_keeps_its_epoch_when_that_is_free() -> None:
+    world = World()
+    world.api.put(DRIVER, changed(LABELLED, labels={}))
+    assert isinstance(await world.do(CreateDriver(OURS, 1)), ObserveAgain)
+    del world.api.objects[DRIVER]
+    assert await world.do(GONE) is None
+    found = world.index.memory(KEY).refusal
+    assert found is not None
+    assert (found.recorded, found.epoch) == (True, 1)
