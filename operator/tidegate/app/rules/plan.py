@@ -69,8 +69,8 @@ DELETION_RULES: tuple[Rule, ...] = (
     deletion.remove_rehearsals,
     deletion.remove_repartitions,
     origin_release.release_origin,
-    last_snapshot.take_last_snapshot,
     deletion.wait_for_disowned_driver,
+    last_snapshot.take_last_snapshot,
     deletion.purge_storage,
     deletion.release,
 )

@@ -77,8 +77,18 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
 
 
 def remove_executors(o: Observation, now: float) -> Verdict | None:
-    """Remove the executors: nothing may write any more when the storage is treated."""
-    return _remove(o.executors, DeleteExecutor, (Reason.EXECUTORS_STOPPING, deletion_messages.EXECUTORS_DELETED), now)
+    """Remove the executors: nothing may write any more when the storage is treated.
+
+    Not before their driver was looked for: one that lost its labels while no operator ran is not known, and cannot end
+    its batch without them. Those of a pod that people are to remove stay as long as it does.
+    """
+    if wait_for_disowned_driver(o, now) is not None:
+        return None
+    words = (Reason.EXECUTORS_STOPPING, deletion_messages.EXECUTORS_DELETED)
+    verdict = _remove(o.executors, DeleteExecutor, words, now)
+    if verdict is None or not verdict.after:
+        return verdict
+    return dataclasses.replace(verdict, before=(ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),))
 
 
 def remove_rehearsals(o: Observation, now: float) -> Verdict | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.api.lost_status import has_launched, may_have_launched
 from tidegate.api.stream_snapshot import SnapshotPhase, owner_uid
 from tidegate.api.streaming_app import DeletionPolicy, Phase
-from tidegate.app.actions import CreateSnapshot
+from tidegate.app.actions import ConfirmDriverGone, CreateSnapshot
 from tidegate.app.observation import Observation
 from tidegate.app.rules.deleted import deletion_messages
 from tidegate.app.rules.schedule import REFUSED_PAUSE
@@ -13,6 +13,7 @@ from tidegate.app.rules.verdict import Verdict
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.health import Health
 from tidegate.engine.rules.pauses import time_left
+from tidegate.pods.records.names import driver_pod_name
 from tidegate.snapshots.builders.stream_snapshot import build_last, last_name
 from tidegate_spark.contract.reasons import Reason
 
@@ -70,7 +71,9 @@ def _begin(o: Observation, name: str, now: float) -> Verdict:
             return Verdict(Phase.DELETING, Health.STALLED, Reason.FINAL_SNAPSHOT, message, wake_after=left)
     create = CreateSnapshot(build_last(o.app))
     message = deletion_messages.final_snapshot(name)
-    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.FINAL_SNAPSHOT, message, after=(create,))
+    # A driver that no watch shows goes on with batches that this snapshot would not have.
+    gone = (ConfirmDriverGone(driver_pod_name(o.app.metadata.name)),)
+    return Verdict(Phase.DELETING, Health.RECONCILING, Reason.FINAL_SNAPSHOT, message, before=gone, after=(create,))
 
 
 def _namespace_goes(o: Observation) -> bool:

@@ -42,6 +42,9 @@ GOING = deleted(launched(app_with()))
 EMPTIED = deleted(launched(app_with({"storage.deletionPolicy": "Delete"})))
 
 
+ONE = executor_of(GOING, 1)
+
+
 def destructive(plan: Plan) -> list[type]:
     kinds = (DeleteDriver, DeleteExecutor, CreatePurge, DeletePurge, DeleteLaunchSecrets, RemoveFinalizer)
     return [type(action) for action in plan.actions if isinstance(action, kinds)]
@@ -64,6 +67,23 @@ def test_a_driver_that_stops_is_not_asked_twice() -> None:
 def test_executors_follow_the_driver() -> None:
     plan = decide(observe(GOING, executors=(executor_of(GOING, 1), executor_of(GOING, 2))), NOW)
     assert destructive(plan) == [DeleteExecutor, DeleteExecutor]
+
+
+def test_executors_go_only_once_their_driver_was_looked_for() -> None:
+    """It may have lost its labels while no operator ran: then it is there, and ends its batch with them."""
+    for plan in (decide(observe(GOING, executors=(executor_of(GOING, 1),)), NOW), of_unreadable(executors=(ONE,))):
+        kinds = [type(action) for action in plan.actions]
+        assert kinds.index(ConfirmDriverGone) < kinds.index(DeleteExecutor)
+    ending = executor_of(GOING, 1, delete_by=NOW + 30)
+    assert not acts(decide(observe(GOING, executors=(ending,)), NOW), ConfirmDriverGone)
+
+
+def test_executors_stay_with_a_pod_that_people_are_to_remove() -> None:
+    refusal = Refusal("orders-driver", "", 1, Reason.POD_NAME_TAKEN, "Delete it.", NOW - 1, 1, holds_end=True)
+    around = {"executors": (ONE,), "memory": ProcessState(refusal=refusal)}
+    for plan in (decide(observe(GOING, **around), NOW), of_unreadable(**around)):
+        assert (plan.reason, destructive(plan)) == ("PodNameTaken", [])
+    assert destructive(decide(observe(GOING, **around), NOW + 3600)) == [DeleteExecutor]
 
 
 def test_the_finalizer_goes_last() -> None:

@@ -11,7 +11,7 @@ from tidegate.api.streaming_app import Condition, Phase, QueryStatus, StreamingA
 from tidegate.app.actions import CreateSnapshot
 from tidegate.app.observation import Observation
 from tidegate.app.rules.plan import decide
-from tidegate.cache.process_state import ProcessState, SnapshotRefusal
+from tidegate.cache.process_state import ProcessState, Refusal, SnapshotRefusal
 from tidegate.engine.rules.actions import PublishEvent, RemoveFinalizer
 from tidegate.snapshots.rules.plan import decide_snapshot
 from tidegate_spark.contract.reasons import Reason
@@ -59,6 +59,14 @@ def test_it_is_made_when_nothing_writes_any_more_and_waited_for() -> None:
     assert create.manifest["spec"] == {"appRef": {"name": "orders"}, "deletionPolicy": "Retain"}
     waiting = observe(app, snapshots=(last(),))
     assert (decide(waiting, NOW).reason, "RemoveFinalizer" in names(waiting)) == ("FinalSnapshot", False)
+
+
+def test_it_is_made_only_once_the_driver_was_looked_for_and_not_beside_a_pod_that_may_be_it() -> None:
+    kinds = names(observe(doomed()))
+    assert kinds.index("ConfirmDriverGone") < kinds.index("CreateSnapshot")
+    refusal = Refusal("orders-driver", "", 1, Reason.POD_NAME_TAKEN, "Delete it.", NOW - 1, 1, holds_end=True)
+    plan = decide(observe(doomed(), memory=ProcessState(refusal=refusal)), NOW)
+    assert (plan.reason, acts(plan, CreateSnapshot)) == ("PodNameTaken", False)
 
 
 def test_the_application_goes_when_it_is_complete() -> None:
