@@ -172,8 +172,8 @@ class Reconciler:
 
     async def _treat_unreadable(self, known: UnreadableApp, now: float) -> float | None:
         if known.again:
-            app = await self.unreadable.read_again(known.key)
-            woken = self.index.put_app(app) if app is not None else set()
+            version = await self.unreadable.read_again(known.key, self.index.large.admits_version)
+            woken = self.index.put_version(version) if version is not None else set()
             self.actor.wake_all(woken - {known.key})
             return 0.0 if woken else None
         if known.metadata.deletion_timestamp is None:

@@ -59,6 +59,8 @@ class AppVersion:
     identity: Identity
     body: bytes
     """What is kept of it, as JSON; nothing of one that is gone."""
+    left_out: bool = False
+    """Only its names and conditions are kept, because there was no room for the rest when it was read."""
 
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -92,8 +94,9 @@ def read_version(body: msgspec.Raw | bytes, admits: Admits) -> AppVersion:
         admits(metadata, 0)
         return AppVersion(metadata, _encoded(fields, metadata, TOO_MANY))
     kept = msgspec.json.encode(fields | {"metadata": msgspec.Raw(msgspec.json.encode(metadata))})
-    whole = admits(metadata, decoded_size(kept))
-    return AppVersion(metadata, kept if whole else _encoded(fields, metadata, TOO_LARGE))
+    if admits(metadata, decoded_size(kept)):
+        return AppVersion(metadata, kept)
+    return AppVersion(metadata, _encoded(fields, metadata, TOO_LARGE), left_out=True)
 
 
 def read_gone(body: msgspec.Raw | bytes) -> AppVersion:

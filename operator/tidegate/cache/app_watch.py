@@ -7,9 +7,8 @@ from collections.abc import Callable
 import msgspec
 
 from tidegate.api.streaming_app import KIND, PLURAL
-from tidegate.cache.app_versions import AppVersion, HeldMetadata, read_gone, read_version
+from tidegate.cache.app_versions import AppVersion, read_gone, read_version
 from tidegate.cache.index import Index
-from tidegate.cache.large_apps import LargeApp
 from tidegate.engine.resource_key import Key
 from tidegate.kube.client import KubeClient
 from tidegate.kube.paths import collection
@@ -32,11 +31,8 @@ async def watch_apps(
         namespace: where; empty for all namespaces.
     """
 
-    def admits(metadata: HeldMetadata, size: int) -> bool:
-        return index.large.admits(LargeApp(metadata.uid, metadata.key, metadata.creation_timestamp, size))
-
     def read(body: msgspec.Raw) -> AppVersion:
-        return read_version(body, admits)
+        return read_version(body, index.large.admits_version)
 
     watch = Watch(client, collection(KIND, namespace), "", read, gone=read_gone, one_by_one=True)
     async for change in watch.changes():

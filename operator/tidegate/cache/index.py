@@ -109,7 +109,7 @@ class Index:
     def put_version(self, version: AppVersion) -> set[Key]:
         """Take in a version that a watch brings, as :meth:`put_app`; what is known already is not decoded."""
         if self.is_news(version.identity) or self.large.has_changes:
-            return self.put_app(version.body)
+            return self._settle(self._take_in(version.body, left_out=version.left_out))
         return set()
 
     def put_app(self, body: Mapping[str, Any] | bytes | StreamingApp) -> set[Key]:
@@ -122,12 +122,15 @@ class Index:
             The applications to reconcile: itself, those that the storage of a replaced one, or one that it has left,
             stood in the way of, and those for which it leaves no room, or gives it; empty if nothing was taken in.
         """
-        return self._take_in(body) | self.large.make_way(self._apps)
+        return self._settle(self._take_in(body))
 
-    def _take_in(self, body: Mapping[str, Any] | bytes | StreamingApp) -> set[Key]:
+    def _settle(self, taken_in: set[Key]) -> set[Key]:
+        return taken_in | self.large.make_way(self._apps, taken_in)
+
+    def _take_in(self, body: Mapping[str, Any] | bytes | StreamingApp, *, left_out: bool = False) -> set[Key]:
         app = body if isinstance(body, StreamingApp) else read_app(body)
         if isinstance(app, UnreadableApp):
-            return self._put_unreadable(app)
+            return self._put_unreadable(dataclasses.replace(app, left_out=left_out))
         key = (app.metadata.namespace, app.metadata.name)
         known = self._apps.get(key)
         if isinstance(body, StreamingApp) and not self.large.has_room_for(app, known):

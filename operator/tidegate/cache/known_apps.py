@@ -44,8 +44,10 @@ class UnreadableApp:
     """Names the field."""
     ready: Mapping[str, Any] = field(default_factory=dict)
     """Its condition Ready, as stored."""
+    left_out: bool = False
+    """Nothing is wrong with it: there was no room for it beside other large ones."""
     again: bool = False
-    """It was too large beside others, which are gone: it is to be read again."""
+    """It was left out, and there is room now: it is to be read again."""
 
 
 class CheckedAccess:
@@ -83,9 +85,10 @@ def is_same_spec(metadata: Metadata, known: Metadata) -> bool:
 
 def too_large(app: StreamingApp) -> UnreadableApp:
     """Return an application of which no room is left for the whole."""
-    ready = app.status.condition("Ready")
+    found = app.status.condition("Ready")
+    ready = msgspec.to_builtins(found) if found else {}
     key = (app.metadata.namespace, app.metadata.name)
-    return UnreadableApp(key, app.metadata, why_cut({"spec": TOO_LARGE}), msgspec.to_builtins(ready) if ready else {})
+    return UnreadableApp(key, app.metadata, why_cut({"spec": TOO_LARGE}), ready, left_out=True)
 
 
 def read_app(body: Mapping[str, Any] | bytes) -> StreamingApp | UnreadableApp:

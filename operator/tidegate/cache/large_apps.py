@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import msgspec
 
 from tidegate.api.streaming_app import StreamingApp
 from tidegate.api.values.bounded_json import decoded_size
+from tidegate.cache.app_versions import HeldMetadata
 from tidegate.cache.known_apps import KnownApp, UnreadableApp, is_same_spec, too_large
 from tidegate.engine.resource_key import Key
 
@@ -49,20 +51,24 @@ class LargeApps:
     """Bytes; more than the defaults only where the operator is given more memory."""
     _apps: dict[str, LargeApp] = field(default_factory=dict)
     _whole: frozenset[str] = frozenset()
-    _dropped: dict[str, Key] = field(default_factory=dict)
-    _regained: dict[str, Key] = field(default_factory=dict)
+    _changed: dict[str, Key] = field(default_factory=dict)
+    """Those of which it may be otherwise by now than the index keeps them, until :meth:`make_way` has looked."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def admits(self, app: LargeApp) -> bool:
         """Take in a version of an application; return whether it is to be kept whole."""
         with self._lock:
-            if app.size <= LARGE:
-                self._forget(app.uid)
-                return True
-            self._apps[app.uid] = app
-            self._settle()
-            self._regained.pop(app.uid, None)  # whoever asks has it in hands
-            return app.uid in self._whole
+            if app.size > LARGE:
+                self._apps[app.uid] = app
+                self._settle()
+            elif app.uid in self._apps:
+                self._remove(app.uid)
+                self._changed[app.uid] = app.key
+            return self._keeps(app.uid)
+
+    def admits_version(self, metadata: HeldMetadata, size: int) -> bool:
+        """Take in a version that is read from JSON; return whether it is to be kept whole."""
+        return self.admits(LargeApp(metadata.uid, metadata.key, metadata.creation_timestamp, size))
 
     def has_room_for(self, app: StreamingApp, known: KnownApp | UnreadableApp | None) -> bool:
         """Return whether an application that an answer told of is to be kept; what watches bring was asked before."""
@@ -75,47 +81,50 @@ class LargeApps:
 
     @property
     def has_changes(self) -> bool:
-        """Whether :meth:`take_changes` has anything to tell."""
-        return bool(self._dropped or self._regained)
+        """Whether :meth:`make_way` has anything to do."""
+        return bool(self._changed)
 
     def forget(self, uid: str) -> None:
         """Note that an application is gone."""
         with self._lock:
-            self._forget(uid)
+            self._remove(uid)
+            self._changed.pop(uid, None)
 
-    def take_changes(self) -> tuple[dict[str, Key], dict[str, Key]]:
-        """Return which became too many by news of others, and for which there is room again, since this was asked."""
-        with self._lock:
-            changes = self._dropped, self._regained
-            self._dropped, self._regained = {}, {}
-            return changes
-
-    def make_way(self, apps: dict[Key, KnownApp | UnreadableApp]) -> set[Key]:
+    def make_way(self, apps: dict[Key, KnownApp | UnreadableApp], taken_in: Collection[Key] = ()) -> set[Key]:
         """Keep of those that others leave no room for what is said of them; have those read that have room again.
+
+        A version is read, in a thread, before it is taken in, and what is decided then may be otherwise when it is. So
+        what decides is what the index has now, beside those that are to be kept whole now, and nobody's earlier answer.
 
         Args:
             apps: all that are known; those are replaced of which this changes what is kept.
+            taken_in: those of which a version was just taken in.
 
         Returns:
             The applications to look at.
         """
-        dropped, regained = self.take_changes()
+        with self._lock:
+            keys = {*self._changed.values(), *taken_in}
+            self._changed = {}
+            found = [(key, apps[key]) for key in keys if key in apps]
+            kept = {known.metadata.uid for _, known in found if self._keeps(known.metadata.uid)}
         woken: set[Key] = set()
-        for uid, key in (*dropped.items(), *regained.items()):
-            known = apps.get(key)
-            if known is None or known.metadata.uid != uid or isinstance(known, KnownApp) is (uid in regained):
-                continue
-            if isinstance(known, KnownApp):
+        for key, known in found:
+            is_kept = known.metadata.uid in kept
+            if isinstance(known, KnownApp) and not is_kept:
                 apps[key] = too_large(known.app)
-            else:
+            elif isinstance(known, UnreadableApp) and is_kept and known.left_out and not known.again:
                 unversioned = msgspec.structs.replace(known.metadata, resource_version="")
                 apps[key] = dataclasses.replace(known, metadata=unversioned, again=True)
+            else:
+                continue
             woken.add(key)
         return woken
 
-    def _forget(self, uid: str) -> None:
-        self._dropped.pop(uid, None)
-        self._regained.pop(uid, None)
+    def _keeps(self, uid: str) -> bool:
+        return uid not in self._apps or uid in self._whole
+
+    def _remove(self, uid: str) -> None:
         if self._apps.pop(uid, None) is not None:
             self._whole -= {uid}
             self._settle()
@@ -130,9 +139,4 @@ class LargeApps:
                 whole.add(app.uid)
                 taken[app.key[0]], left = mine, left - app.size
         self._whole = frozenset(whole)
-        for uid in before - whole:
-            self._regained.pop(uid, None)
-            self._dropped[uid] = self._apps[uid].key
-        for uid in whole - before:
-            self._dropped.pop(uid, None)
-            self._regained[uid] = self._apps[uid].key
+        self._changed |= {uid: self._apps[uid].key for uid in before ^ whole}

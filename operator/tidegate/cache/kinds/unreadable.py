@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
 import structlog
 
-from tidegate.api.streaming_app import KIND, Metadata, StreamingApp
+from tidegate.api.streaming_app import KIND, Metadata
 from tidegate.cache import refusal_messages
+from tidegate.cache.app_versions import Admits, AppVersion, read_version
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import PublishEvent
@@ -23,6 +25,7 @@ from tidegate.engine.rules.health import Health
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
+from tidegate.kube.lines import aside, cut
 from tidegate.kube.paths import item
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.secret_shapes import without_shapes
@@ -72,18 +75,22 @@ class InvalidResourceReporter:
         self._reported: OrderedDict[str, str] = OrderedDict()
         """Uids, and in which version each was told of, of those that take no status: nobody else remembers them."""
 
-    async def read_again(self, key: Key) -> StreamingApp | None:
-        """Read an application for which there was no room; None if it is gone.
+    async def read_again(self, key: Key, admits: Admits) -> AppVersion | None:
+        """Read an application for which there was no room, as a watch would; None if it is gone.
+
+        Args:
+            key: of the application.
+            admits: asked whether there is room for it now.
 
         Raises:
             RetryLaterError: the API server cannot now.
         """
-        answer = await self._client.get(item(KIND, *key), StreamingApp)
+        answer = await self._client.get(item(KIND, *key), msgspec.Raw)
         if isinstance(answer, NotFound):
             return None
         if isinstance(answer, FAILURES):
             raise RetryLaterError(f"read of the application: {answer}")
-        return answer
+        return await aside(partial(read_version, admits=admits), await cut(bytes(answer)))
 
     async def report_all(self, found: Iterable[Unreadable], now: float, kind: str) -> None:
         """Tell of each of these: none has to wait for another.

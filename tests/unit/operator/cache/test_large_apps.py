@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.api.streaming_app import StreamingApp, decode_app
 from tidegate.api.values.bounded_json import decoded_size
-from tidegate.cache.app_versions import HeldMetadata, read_gone, read_version
+from tidegate.cache.app_versions import AppVersion, read_gone, read_version
 from tidegate.cache.index import Index
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
 from tidegate.cache.large_apps import LARGE, MOST_OF_ALL, MOST_OF_NAMESPACE, LargeApp, LargeApps
@@ -44,11 +44,12 @@ class World:
     def __init__(self) -> None:
         self.index = Index()
 
-    def admits(self, names: HeldMetadata, size: int) -> bool:
-        return self.index.large.admits(LargeApp(names.uid, names.key, names.creation_timestamp, size))
+    def read(self, stored: bytes) -> AppVersion:
+        """Read a version, as a thread does, before it is taken in."""
+        return read_version(stored, self.index.large.admits_version)
 
     def report(self, stored: bytes) -> set[tuple[str, str]]:
-        return self.index.put_version(read_version(stored, self.admits))
+        return self.index.put_version(self.read(stored))
 
     def whole(self) -> set[str]:
         keys = self.index.keys()
@@ -108,6 +109,52 @@ def test_one_that_loses_its_room_to_an_older_one_gets_it_back_when_that_goes() -
     read: StreamingApp = decode_app(body("a10", 12, 1_400_000))
     assert world.index.put_app(read) == {("shop", "a10")}
     assert "a10" in world.whole()
+
+
+def test_a_place_that_gets_free_while_a_version_is_read_is_not_lost_when_that_is_taken_in() -> None:
+    world = World()
+    for number in range(12):
+        world.report(body(f"a{number:02}", 1 + number, 1_400_000))
+    in_hands = world.read(body("a11", 12, 1_400_000, 2))
+    assert ("shop", "a11") in world.index.remove_app(("shop", "a00"), "shop-a00")
+    assert world.index.put_version(in_hands) == {("shop", "a11")}
+    assert world.unreadable("a11").again
+    world.report(body("a11", 12, 1_400_000, 2))
+    assert "a11" in world.whole()
+
+
+def test_a_place_that_is_taken_while_a_version_is_read_is_not_used_when_that_is_taken_in() -> None:
+    world = World()
+    for number in range(11):
+        world.report(body(f"a{number:02}", 2 + number, 1_400_000))
+    in_hands = world.read(body("a10", 12, 1_400_000, 2))
+    world.report(body("older", 1, 1_400_000))
+    world.index.put_version(in_hands)
+    assert world.whole() == {"older", *(f"a{number:02}" for number in range(10))}
+
+
+def test_a_version_that_comes_too_late_does_not_take_the_place_of_what_is_known_with_it() -> None:
+    world = World()
+    for number in range(11):
+        world.report(body(f"a{number:02}", 1 + number, 1_400_000))
+    world.index.put_app(decode_app(body("a11", 12, 1_400_000, 5)))
+    shorter = world.read(body("a00", 1, 10, 2))
+    late = world.read(body("a11", 12, 1_400_000, 4))
+    assert ("shop", "a11") in world.index.put_version(shorter)
+    world.index.put_version(late)
+    assert "a11" in world.whole()
+
+
+def test_one_that_cannot_be_read_for_another_reason_is_not_read_again_when_there_is_room() -> None:
+    world = World()
+    broken = body("a11", 12, 1_400_000).replace(b'"main": "local:///x.py"', b'"main": 7')
+    for number in range(11):
+        world.report(body(f"a{number:02}", 2 + number, 1_400_000))
+    world.report(broken.replace(b"2026-01-12", b"2026-01-01"))
+    assert "main" in world.unreadable("a11").problem
+    world.report(body("b", 1, 1_400_000).replace(b"2026-01-01", b"2025-01-01"))
+    world.index.remove_app(("shop", "b"), "shop-b")
+    assert not world.unreadable("a11").again
 
 
 def test_an_answer_to_a_write_brings_no_more_into_memory_than_a_watch() -> None:

@@ -13,10 +13,11 @@ from tidegate.app.act import ActionExecutor
 from tidegate.app.builders.driver import build_driver_pod
 from tidegate.app.reconcile import Reconciler
 from tidegate.app.rules.plan import decide
+from tidegate.cache.app_versions import read_version
 from tidegate.cache.index import Index
 from tidegate.cache.kinds.unreadable import InvalidResourceReporter
 from tidegate.cache.known_apps import KnownApp, UnreadableApp
-from tidegate.cache.large_apps import MOST_OF_NAMESPACE, LargeApp
+from tidegate.cache.large_apps import LARGE, MOST_OF_NAMESPACE, LargeApp
 from tidegate.engine.events import EventPublisher
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.failures import Conflict, Failure, Invalid, NotFound
@@ -37,14 +38,14 @@ class ApiServer:
         self.events: list[str] = []
         self.deleted: list[str] = []
         self.refusing: Failure | None = None
-        self.stored: StreamingApp | None = None
+        self.stored: StreamingApp | dict[str, Any] | None = None
         self.pods: dict[str, dict[str, Any]] = {}
 
     async def get(self, path: str, kind: type[Any]) -> Any:
         name = path.rpartition("/")[2]
         if "/pods/" in path and name in self.pods:
             return msgspec.convert(self.pods[name], kind)
-        return self.stored or NotFound(path)
+        return msgspec.Raw(msgspec.json.encode(self.stored)) if self.stored and path == PATH else NotFound(path)
 
     async def create(self, path: str, manifest: dict[str, Any], kind: type[Any]) -> Any:
         self.events.append(manifest["reason"])
@@ -177,14 +178,31 @@ async def test_an_api_server_that_refuses_to_change_what_breaks_its_schema_is_as
         await world.reconciler.reconcile(KEY)
 
 
-async def test_one_for_which_there_is_room_again_is_read_again() -> None:
-    world = World()
-    known = world.index.app(KEY)
-    assert isinstance(known, UnreadableApp)
-    for day, uid in enumerate(("older", "old", known.metadata.uid), 1):
-        created, place = f"2026-01-{day:02}T00:00:00Z", KEY if day == 3 else ("shop", uid)
-        world.index.large.admits(LargeApp(uid, place, created, MOST_OF_NAMESPACE // 2))
+def left_out(**metadata: Any) -> World:
+    """Return an application for which there was no room beside an older one, which is gone."""
+    world, resource = World(**metadata), body()
+    resource["metadata"] |= {**metadata, "resourceVersion": "8", "creationTimestamp": "2026-01-03T00:00:00Z"}
+    for day, uid in enumerate(("older", "old"), 1):
+        created = f"2026-01-{day:02}T00:00:00Z"
+        world.index.large.admits(LargeApp(uid, ("shop", uid), created, MOST_OF_NAMESPACE // 2))
+    resource["spec"]["application"]["args"] = ["x" * LARGE]
+    world.index.put_version(read_version(msgspec.json.encode(resource), world.index.large.admits_version))
     assert world.index.remove_app(("shop", "older"), "older") == {KEY}
+    return world
+
+
+async def test_one_for_which_there_is_room_again_is_read_again() -> None:
+    world = left_out()
     world.api.stored = app_with()
     assert await world.reconciler.reconcile(KEY) == 0.0
     assert isinstance(world.index.app(KEY), KnownApp)
+
+
+async def test_one_that_turns_out_to_be_unreadable_when_there_is_room_for_it_is_reported_or_let_go() -> None:
+    for metadata, reported in (({}, "InvalidSpec"), ({**DELETED, "finalizers": [FINALIZER]}, "StorageRetained")):
+        world = left_out(**metadata)
+        world.api.stored = body({"application.runtime": "Unheard"})
+        world.api.stored["metadata"] |= {**metadata, "resourceVersion": "9"}
+        assert await world.reconciler.reconcile(KEY) == 0.0
+        await world.reconciler.reconcile(KEY)
+        assert world.api.events == [reported]
