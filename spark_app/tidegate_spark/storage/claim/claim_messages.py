@@ -65,6 +65,14 @@ def older_lineage(uri: str, endpoint: str, lineage: int, known: int) -> str:
     return f"{_older(uri, endpoint)}: it ends in lineage {lineage}, but the application has run in lineage {known}."
 
 
+def not_repartitioned(uri: str, endpoint: str, lineage: int, made: int) -> str:
+    """Return the text; ``lineage`` is the one that the storage names, ``made`` the one that a repartition made."""
+    return (
+        f"{_older(uri, endpoint)}: it ends in lineage {lineage}, but the state was repartitioned into lineage {made}, "
+        "which is not there."
+    )
+
+
 def _older(uri: str, endpoint: str) -> str:
     return f"The state in {_at(uri, endpoint)} is an older copy"
 

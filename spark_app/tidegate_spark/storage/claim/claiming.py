@@ -21,6 +21,7 @@ from tidegate_spark.contract.protocol import (
     LINEAGE_PREFIX,
     OPENS_EMPTY,
     OPENS_NOTHING,
+    OPENS_REPARTITIONED,
     UPGRADE_PREFIX,
     DriverConfig,
     EarlierPin,
@@ -188,6 +189,7 @@ def _next(
             raise FaultError(Fault(Reason.STORAGE_OWNED, _owner_message(config, content)))
         return taken, Known(owned.epoch, owned.lineage, adopted_from=owned.uid)
     known = known_beside(owned, config, lambda lineage: _can_be_continued(client, config.storage, lineage))
+    known = known or _before_repartition(client, config, owned)
     if known is None or config.lineage < FIRST_LINEAGE:
         # A launch that is behind is told where the application is; one that only asks, whether it can go on there.
         expected = [f"{LINEAGE_PREFIX}/{start}" for start in expected_beside(owned, config)]
@@ -199,6 +201,24 @@ def _next(
     if opens(owned, config) and config.opening == OPENS_EMPTY:
         _refuse_to_begin_with_something(client, config)
     return as_claimed(content, owned, config, spark_version), None
+
+
+def _before_repartition(client: S3Client, config: DriverConfig, owned: Claim) -> Known | None:
+    """Return what a storage knows that lacks the lineage which a repartition made for this launch; None if it has it.
+
+    The pod that makes one says so after its mark was written. So a storage without the mark is a copy from before, in
+    which the application would start with nothing; only a person can accept that, who names the lineage to go on in.
+
+    Raises:
+        FaultError: STORAGE_OLDER if nobody has.
+    """
+    place, lineage = config.storage, config.lineage
+    if config.opening != OPENS_REPARTITIONED or is_there(client, place, f"{LINEAGE_PREFIX}/{lineage}.json"):
+        return None
+    if config.adopt and config.adopt_lineage == owned.lineage and owned.lineage < lineage:
+        return Known(owned.epoch, owned.lineage)
+    message = messages.not_repartitioned(place.uri, place.endpoint, owned.lineage, lineage)
+    raise FaultError(Fault(Reason.STORAGE_OLDER, message))
 
 
 def _refuse_older(client: S3Client, config: DriverConfig, owned: Claim, known: Known | None) -> None:

@@ -106,7 +106,6 @@ def test_a_launch_that_is_behind_in_epoch_or_lineage_does_not_run_and_changes_no
         launch(10, 2, ""),
         launch(10, 3, ""),
         launch(10, 3, OPENS_FROM_SNAPSHOT, start_from=PIN),
-        launch(10, 3, OPENS_REPARTITIONED),
         launch(10, 3, OPENS_EMPTY),
         # What it was opened with is not known: an older runtime did it.
         launch(10, 2, OPENS_FROM_SNAPSHOT, start_from=PIN),
@@ -116,6 +115,12 @@ def test_a_launch_runs_where_the_application_is_or_in_a_later_lineage_that_it_ha
     asked: DriverConfig,
 ) -> None:
     assert known(claim_of(9, 2), asked) is None
+
+
+def test_a_launch_runs_in_the_lineage_that_a_repartition_has_made() -> None:
+    made = {f"{ROOT}/lineages/3.json": b"{}", f"{ROOT}/lineages/3/main/commits/5": b""}
+    assert known({**claim_of(9, 2), **made}, launch(10, 3, OPENS_REPARTITIONED)) is None
+    assert known({**claim_of(10, 3), **made}, launch(11, 3, OPENS_REPARTITIONED)) is None
 
 
 def test_a_lineage_that_there_is_is_gone_on_with_although_the_claim_is_older() -> None:
@@ -128,7 +133,12 @@ def test_a_lineage_that_a_repartition_makes_is_opened_only_by_a_launch_that_says
     made = {f"{ROOT}/repartitions/3.json": b"{}", f"{ROOT}/lineages/3/main/commits/4": b"", **mark}
     # Somebody has set the number in the status to that of an attempt, which may fail after that.
     assert known({**claim_of(9, 2), **made}, launch(10, 3)) == Known(9, 2)
-    assert known({**claim_of(9, 2), **made}, launch(10, 3, OPENS_REPARTITIONED)) is None
+    # One that says so knows that it was whole.
+    told = launch(10, 3, OPENS_REPARTITIONED)
+    if mark:
+        assert known({**claim_of(9, 2), **made}, told) is None
+    else:
+        assert fault({**claim_of(9, 2), **made}, told).reason is Reason.STORAGE_OLDER
 
 
 @pytest.mark.parametrize(
@@ -269,8 +279,9 @@ def test_a_later_lineage_is_gone_on_with_where_there_is_anything_of_it(there: di
 @pytest.mark.parametrize("opening", [OPENS_REPARTITIONED, OPENS_FROM_SNAPSHOT])
 def test_a_later_lineage_is_opened_where_there_is_anything_of_the_one_before(opening: str) -> None:
     asked = launch(10, 2, opening, start_from=PIN, expects=EXPECTS_BEGINNING)
-    assert known({**claim_of(9, 1), **PART}, asked) is None
-    assert fault(claim_of(9, 1), asked).reason is Reason.STORAGE_EMPTY
+    made = {f"{ROOT}/lineages/2.json": b"{}"} if opening == OPENS_REPARTITIONED else {}
+    assert known({**claim_of(9, 1), **PART, **made}, asked) is None
+    assert fault({**claim_of(9, 1), **made}, asked).reason is Reason.STORAGE_EMPTY
 
 
 # --- an older copy ---
@@ -358,6 +369,25 @@ def test_an_older_copy_that_has_not_even_the_lineage_is_not_gone_back_to() -> No
 def test_a_lineage_that_is_opened_and_one_that_started_again_expect_no_batch() -> None:
     assert known({**RAN, **MARK}, launch(10, 2, OPENS_FROM_SNAPSHOT, start_from=PIN, expects=EXPECTS_BEGINNING)) is None
     assert known(dict(RAN), launch(10, 2, OPENS_EMPTY)) is None
+
+
+@pytest.mark.parametrize("expects", [EXPECTS_BEGINNING, EXPECTS_STATE])
+@pytest.mark.parametrize("claim", [claim_of(9, 1), claim_of(9, 2, **opened(2, OPENS_REPARTITIONED))])
+def test_a_copy_from_before_a_repartition_is_not_begun_in_with_nothing(claim: dict[str, bytes], expects: str) -> None:
+    """Its lineage is not there: the copy was put back after the pod that made it had said that it is whole."""
+    asked = launch(10, 2, OPENS_REPARTITIONED, expects=expects)
+    before = {**RAN, **claim}
+    found = fault(dict(before), asked)
+    assert found.reason is Reason.STORAGE_OLDER
+    assert "the state was repartitioned into lineage 2, which is not there." in found.message
+    whole = {f"{ROOT}/lineages/2.json": b"{}", f"{ROOT}/lineages/2/main/commits/5": b""}
+    assert known({**before, **whole}, asked) is None
+
+
+def test_a_person_accepts_a_copy_from_before_a_repartition_and_the_application_goes_on_in_its_lineage() -> None:
+    asked = launch(10, 2, OPENS_REPARTITIONED, expects=EXPECTS_BEGINNING, adopt=True, adopt_lineage=1)
+    assert known(dict(RAN), asked) == Known(9, 1)
+    assert fault(dict(RAN), dataclasses.replace(asked, adopt_lineage=0)).reason is Reason.STORAGE_OLDER
 
 
 ROLLED_BACK = launch(

@@ -12,6 +12,7 @@ from tidegate.api.streaming_app import (
     Phase,
     RepartitionProgress,
     RepartitionStatus,
+    SnapshotBatch,
     StreamingApp,
     UpgradeMode,
     UpgradePhase,
@@ -24,7 +25,7 @@ from tidegate.app.rules.upgrade.repartition_pod import ROOM_PATIENCE
 from tidegate.cache.process_state import PodProgress, ProcessState, Refusal
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.pods.records.record import Exit, PodRecord
-from tidegate_spark.contract.protocol import Termination, from_json, to_json
+from tidegate_spark.contract.protocol import EXPECTS_STATE, Termination, from_json, to_json
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.repartition_protocol import (
     REPARTITION_VARIABLE,
@@ -35,6 +36,7 @@ from tidegate_spark.contract.repartition_protocol import (
 from tidegate_spark.contract.snapshot_protocol import QueryPin, SnapshotReport, SnapshotState, StateFacts
 from tidegate_testing.observations import NOW, app_with, driver_of, executor_of, launched, observe, running_driver
 from tidegate_testing.plans import status_of, written
+from tidegate_testing.rehearsals import config_of
 from tidegate_testing.upgrades import (
     BEGUN,
     COPY,
@@ -209,6 +211,14 @@ def test_when_the_old_driver_is_gone_an_attempt_is_recorded_with_an_epoch_and_a_
     kinds = [type(action) for action in plan.actions]
     assert kinds.index(do.WriteStatus) < kinds.index(do.ConfirmDriverGone) < kinds.index(do.CreateRepartition)
     assert "UpgradeRepartitioning" in events(plan)
+
+
+def test_the_pod_is_told_which_batches_there_are_in_what_it_repartitions() -> None:
+    """An older copy of the storage is refused by it, as by a driver: its lineage would hide that it is one."""
+    stopped = in_four(between(UpgradePhase.STOPPING), batch=9, batches=(SnapshotBatch(name="main", batch_id=9),))
+    (create,) = [a for a in decide(observe(stopped), NOW).actions if isinstance(a, do.CreateRepartition)]
+    config = config_of(create.manifest)
+    assert (config.lineage, config.expects, config.expects_batches) == (1, EXPECTS_STATE, {"main": 9})
 
 
 def test_executors_of_a_driver_that_is_not_known_are_removed_only_once_it_was_looked_for() -> None:

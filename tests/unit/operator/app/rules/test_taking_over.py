@@ -9,6 +9,7 @@ from tidegate.api.streaming_app import (
     Phase,
     RepartitionResult,
     RepartitionStatus,
+    SnapshotBatch,
     StartedFrom,
     StreamingApp,
     StreamingAppStatus,
@@ -18,9 +19,12 @@ from tidegate.api.streaming_app import (
 from tidegate.app.actions import CreateDriver, DeleteDriver, RecordLaunch
 from tidegate.app.rules.plan import decide
 from tidegate.engine.rules.actions import PublishEvent
+from tidegate.pods.builders.driver_config import build_driver_config
 from tidegate.pods.records.record import Exit
 from tidegate_spark.contract.protocol import (
     CONFIG_VARIABLE,
+    EXPECTS_BEGINNING,
+    EXPECTS_STATE,
     OPENS_EMPTY,
     OPENS_FROM_SNAPSHOT,
     OPENS_NOTHING,
@@ -32,7 +36,17 @@ from tidegate_spark.contract.protocol import (
     to_json,
 )
 from tidegate_spark.contract.reasons import Reason
-from tidegate_testing.observations import NOW, UID, app_with, driver_of, launched, observe, report_of, running_driver
+from tidegate_testing.observations import (
+    NOW,
+    PLATFORM,
+    UID,
+    app_with,
+    driver_of,
+    launched,
+    observe,
+    report_of,
+    running_driver,
+)
 from tidegate_testing.plans import acts, status_of, written
 from tidegate_testing.upgrades import COPY, IMAGE, PIN, B, old_app, runs, under_test, upgraded
 
@@ -165,6 +179,19 @@ def test_a_launch_says_why_it_may_be_in_another_lineage() -> None:
     done = RepartitionStatus(partitions=8, previous_partitions=4, lineage=2, result=RepartitionResult.COMPLETED.value)
     divided = under_test(UpgradePhase.STOPPING, lineage=2, repartition=done)
     assert (launch_of(divided).lineage, launch_of(divided).opening) == (2, OPENS_REPARTITIONED)
+
+
+def test_a_version_at_its_gate_expects_what_it_has_committed_in_a_lineage_that_a_repartition_made() -> None:
+    done = RepartitionStatus(partitions=8, previous_partitions=4, lineage=2, result=RepartitionResult.COMPLETED.value)
+    gate = with_status(under_test(UpgradePhase.GATE, lineage=2, repartition=done), lineage=2, batch=10)
+    began = build_driver_config(gate, 3, 2, PLATFORM)
+    assert (began.opening, began.expects, began.expects_batches) == (OPENS_REPARTITIONED, EXPECTS_BEGINNING, {})
+    told = with_status(gate, batches=(SnapshotBatch(name="main", batch_id=12),))
+    committed = build_driver_config(told, 3, 2, PLATFORM)
+    assert (committed.expects, committed.expects_batches) == (EXPECTS_STATE, {"main": 12})
+    # Of the lineage before it, before the first launch in the new one.
+    stopped = build_driver_config(with_status(told, lineage=1), 3, 2, PLATFORM)
+    assert (stopped.expects, stopped.expects_batches) == (EXPECTS_BEGINNING, {})
 
 
 def test_one_that_was_refused_opens_nothing() -> None:
