@@ -232,6 +232,14 @@ def test_a_snapshot_that_is_not_there_is_refused_and_nothing_written() -> None:
     assert fork.scene.buckets.keys("here", "apps/variant/") == []
 
 
+def test_a_snapshot_that_was_disposed_of_is_refused_and_nothing_written() -> None:
+    fork = Fork()
+    collect.dispose(fork.scene.repository(), "a")
+    fault = refusal(fork.fill).fault
+    assert (fault.reason, "there is no snapshot a" in fault.message) == (Reason.SNAPSHOT_UNUSABLE, True)
+    assert fork.scene.buckets.keys("here", "apps/variant/") == []
+
+
 def test_a_damaged_snapshot_is_refused_with_the_objects_name() -> None:
     fork = Fork()
     key = f"apps/orders/{fork.made.files[0].key}"

@@ -193,6 +193,32 @@ def test_a_rollback_to_batches_that_are_gone_starts_nothing() -> None:
     assert scene.keys("lineages/2/") == []
 
 
+def test_a_rollback_whose_snapshot_was_disposed_of_starts_nothing_and_says_so() -> None:
+    scene = scene_with(3)
+    carrier(scene).take(order(scene), lambda progress: None)
+    carrier(scene).dispose(PIN)
+    fault = fault_of(lambda: roll_back(scene))
+    assert fault.reason is Reason.SNAPSHOT_UNUSABLE
+    assert "to which an upgrade is rolled back: snapshot up-1 was deleted. Nothing was started." in fault.message
+    assert scene.keys("lineages/2/") == []
+
+
+def test_a_rollback_whose_snapshot_is_disposed_of_while_it_is_completed_starts_nothing_and_says_so() -> None:
+    scene, done = scene_with(3), threading.Event()
+    order(scene)
+
+    def watch(call: Call) -> None:
+        if call.verb == "copy" and not done.is_set():
+            done.set()
+            carrier(scene).dispose(PIN)
+
+    fault = fault_of(lambda: roll_back(scene, watch))
+    assert done.is_set()
+    assert fault.reason is Reason.SNAPSHOT_UNUSABLE
+    assert "snapshot up-1 was deleted" in fault.message
+    assert scene.keys("lineages/2/") == []
+
+
 def test_a_rollback_to_a_lineage_that_nobody_filled_begins_with_what_that_was_to_begin_with() -> None:
     scene = scene_with(3)
     order(scene)
