@@ -71,7 +71,12 @@ class DriversExecutors:
             self._end(body)
 
     def _all(self) -> list[Body]:
-        return [body for body in self._world.api.all(PODS) if body["metadata"]["name"].startswith(self._prefix)]
+        return [body for body in self._world.api.all(PODS) if self._is_mine(body["metadata"])]
+
+    def _is_mine(self, metadata: Body) -> bool:
+        """Return whether a pod is one of this process: names are anybody's to choose."""
+        owners = {owner["uid"] for owner in metadata.get("ownerReferences", ())}
+        return metadata["name"].startswith(self._prefix) and self._container.uid in owners
 
     def _path(self, name: str) -> str:
         return f"/api/v1/namespaces/{self._config.namespace}/pods/{name}"

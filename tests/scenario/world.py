@@ -20,7 +20,7 @@ from tests.scenario.operators import World as OperatorsWorld
 from tests.scenario.rehearsals import PLACES, RehearsalProcess
 from tests.scenario.repartitions import RepartitionProcess, is_of_nobody
 from tests.scenario.small_processes import ExecutorProcess, PurgeProcess, RefusingProcess
-from tests.scenario.surroundings import Ledger, config_of
+from tests.scenario.surroundings import Ledger, config_of, is_copy
 from tests.scenario.wire import Asked
 from tidegate.api.stream_snapshot import StreamSnapshot
 from tidegate.api.streaming_app import API_VERSION
@@ -198,7 +198,7 @@ class World(OperatorsWorld):
 
     def _make_process(self, container: Container, pod: Body) -> Process:
         role = self.check.labels[pod["metadata"]["uid"]].get(LABEL_ROLE, "")
-        if role == ROLE_EXECUTOR or not pod["metadata"].get("ownerReferences"):
+        if role == ROLE_EXECUTOR or not (pod["metadata"].get("ownerReferences") or is_copy(pod)):
             return ExecutorProcess()  # whatever runs in a stranger, it only stays
         if role == ROLE_PURGE:
             return PurgeProcess(self, container, pod)
