@@ -178,8 +178,7 @@ class Reconciler:
             return 0.0 if woken else None
         if known.metadata.deletion_timestamp is None:
             self.metrics.show_health(known.key, health=Health.STALLED.value, reason=Reason.INVALID_SPEC)
-            await self.unreadable.report(known, now)
-            return None
+            return await self.unreadable.report(known, now)
         observation = observe_unreadable(self.index, known, self.platform)
         plan = release_unreadable(observation, known.problem, now)
         outcome = await self._carry_out(observation.app, plan, now)

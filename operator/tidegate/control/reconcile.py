@@ -51,8 +51,8 @@ class ControlReconciler:
         """
         now = self.clock()
         if app[1] == NO_APP:
-            await self.unreadable.report_all(self.index.of(ControlIndex).unreadable_in(app[0]), now, CONTROL_KIND)
-            return None
+            found = self.index.of(ControlIndex).unreadable_in(app[0])
+            return await self.unreadable.report_all(found, now, CONTROL_KIND)
         observation = observe_control(self.index, app, self.steady(), self.clock_skew(), self.find_snapshot)
         plan = decide_control(observation, now)
         if plan.actions:

@@ -22,6 +22,8 @@ from tidegate.engine.resource_key import Key
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.conditions import build_conditions
 from tidegate.engine.rules.health import Health
+from tidegate.engine.rules.pauses import hour_of, next_hour_in
+from tidegate.engine.rules.table import earliest
 from tidegate.engine.workqueue import RetryLaterError
 from tidegate.kube.client import KubeClient
 from tidegate.kube.failures import FAILURES, TRANSIENT, Conflict, NotFound
@@ -66,14 +68,14 @@ class _Unreadable:
 
 
 class InvalidResourceReporter:
-    """Says once of each version of a resource why nothing is done about it."""
+    """Says once of each version of a resource why nothing is done about it; once an hour if only events can say it."""
 
     def __init__(self, client: KubeClient, events: EventPublisher) -> None:
         """Prepare."""
         self._client = client
         self._events = events
         self._reported: OrderedDict[str, str] = OrderedDict()
-        """Uids, and in which version each was told of, of those that take no status: nobody else remembers them."""
+        """Uids, and in which version and hour each was told of, of those that take no status: events are forgotten."""
 
     async def read_again(self, key: Key, admits: Admits) -> AppVersion | None:
         """Read an application for which there was no room, as a watch would; None if it is gone.
@@ -92,22 +94,24 @@ class InvalidResourceReporter:
             raise RetryLaterError(f"read of the application: {answer}")
         return await aside(partial(read_version, admits=admits), await cut(bytes(answer)))
 
-    async def report_all(self, found: Iterable[Unreadable], now: float, kind: str) -> None:
-        """Tell of each of these: none has to wait for another.
+    async def report_all(self, found: Iterable[Unreadable], now: float, kind: str) -> float | None:
+        """Tell of each of these: none has to wait for another; returns as :meth:`report`.
 
         Raises:
             RetryLaterError: the API server cannot now, for one of them at least.
         """
         later: RetryLaterError | None = None
+        again: float | None = None
         for each in found:
             try:
-                await self.report(each, now, kind)
+                again = earliest(again, await self.report(each, now, kind))
             except RetryLaterError as error:
                 later = error
         if later is not None:
             raise later
+        return again
 
-    async def report(self, app: Unreadable, now: float, kind: str = KIND) -> None:
+    async def report(self, app: Unreadable, now: float, kind: str = KIND) -> float | None:
         """Have an event and, if the API server takes them, conditions.
 
         Args:
@@ -115,14 +119,21 @@ class InvalidResourceReporter:
             now: seconds since the epoch.
             kind: of the resource.
 
+        Returns:
+            Seconds until it is to be told again, None if its conditions tell it.
+
         Raises:
             RetryLaterError: the API server cannot now.
         """
         message = without_shapes(refusal_messages.unreadable(app.problem[:_LONGEST_PROBLEM]))
-        if _is_reported(app, message) or self._reported.get(app.metadata.uid) == app.metadata.resource_version:
-            return
+        if _is_reported(app, message):
+            return None
+        version = f"{app.metadata.resource_version}/{hour_of(now)}"
+        if self._reported.get(app.metadata.uid) == version:
+            return next_hour_in(now)
         log.error(message, reason=Reason.INVALID_SPEC, kind=kind, resource=app.metadata.name)
-        event = PublishEvent(Reason.INVALID_SPEC, message, True, f"generation {app.metadata.generation}")
+        occasion = f"generation {app.metadata.generation}/{hour_of(now)}"
+        event = PublishEvent(Reason.INVALID_SPEC, message, True, occasion)
         await self._events.publish(app.metadata, event, now, kind)
         conditions = msgspec.to_builtins(build_conditions((), _Unreadable(message), app.metadata.generation, now))
         # Not the uid: a change of the status is carried out whatever uid it names. The version is another one, too, if
@@ -135,13 +146,15 @@ class InvalidResourceReporter:
         if isinstance(answer, TRANSIENT):
             raise RetryLaterError(f"conditions of an unreadable resource: {answer}")
         if isinstance(answer, Conflict | NotFound):
-            return  # there is a later version, or none: the watch brings it
+            return None  # there is a later version, or none: the watch brings it
         if isinstance(answer, FAILURES):
             # The event has told it; a resource that breaks its own schema may take no status.
             log.warning("conditions not written", reason=Reason.INVALID_SPEC, why=str(answer))
-            self._reported[app.metadata.uid] = app.metadata.resource_version
+            self._reported[app.metadata.uid] = version
             if len(self._reported) > _REMEMBERED:
                 self._reported.popitem(last=False)
+            return next_hour_in(now)
+        return None
 
 
 def _is_reported(app: Unreadable, message: str) -> bool:

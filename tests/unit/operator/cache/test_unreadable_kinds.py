@@ -182,3 +182,21 @@ async def test_one_that_takes_no_status_is_told_once_in_each_version() -> None:
     later = UnreadableResource(msgspec.structs.replace(known.metadata, resource_version="8"), known.problem)
     await world.reporter.report(later, NOW, CONTROL_KIND)
     assert api.asked == 2
+
+
+async def test_one_that_takes_no_status_is_told_again_when_its_event_is_forgotten() -> None:
+    index = await listed(CONTROL_KIND, json.dumps(body(CONTROL_KIND, {"type": 7})).encode())
+    world = World(Refusing({"odd": Invalid("status.queries: Invalid value")}))
+    (known,) = found(index, CONTROL_KIND)
+    left = await world.reporter.report_all([known], NOW, CONTROL_KIND)
+    assert left is not None
+    assert await world.reporter.report_all([known], NOW + left - 1, CONTROL_KIND) == 1.0
+    assert len(world.reported) == 1
+    await world.reporter.report_all([known], NOW + left, CONTROL_KIND)
+    assert len(world.reported) == 2
+
+
+async def test_nobody_looks_again_at_one_whose_conditions_say_it() -> None:
+    index, world = await listed(CONTROL_KIND, mistyped(CONTROL_KIND)), World()
+    world.keep(CONTROL_KIND)
+    assert await world.reporter.report_all(found(index, CONTROL_KIND), NOW, CONTROL_KIND) is None
