@@ -77,9 +77,14 @@ def batches_without_output(config: DriverConfig, credentials: Credentials | None
     """Return query -> the batch in which its state was repartitioned, of those of this lineage. Try once.
 
     Raises:
+        FaultError: SNAPSHOT_UNUSABLE if the lineage's mark says nothing, NEWER_FORMAT if a newer Tidegate wrote it.
         Exception: what the store's client raises.
     """
-    mark = lineage_mark.read(reach_repository(config.storage, credentials), config.lineage)
+    try:
+        mark = lineage_mark.read(reach_repository(config.storage, credentials), config.lineage)
+    except SnapshotError as error:
+        message = messages.nothing_started_after(error)
+        raise FaultError(Fault(reason_of(error, Reason.SNAPSHOT_UNUSABLE), message)) from error
     found = mark.get(lineage_mark.WITHOUT_OUTPUT)
     return {str(query): int(batch) for query, batch in found.items()} if isinstance(found, dict) else {}
 

@@ -50,8 +50,8 @@ class StateRefusedError(QueryRefusedError):
     reason = Reason.STATE_SCHEMA
 
 
-class NotNamedError(QueryRefusedError):
-    """A query without a name whose name cannot be found out, for a reason that is not the script's."""
+class NotStartedError(QueryRefusedError):
+    """A query that cannot be started for a reason that is not the script's."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         """Say why."""
@@ -222,11 +222,11 @@ class Queries(QueryHooks):
         except UndecidedError as error:
             raise self._refused(QueryRefusedError(messages.unnamed_undecided(wanted.site, str(error)))) from error
         except NewerStorageError as error:
-            raise self._refused(NotNamedError(Reason.NEWER_FORMAT, f"{error}.")) from error
+            raise self._refused(NotStartedError(Reason.NEWER_FORMAT, f"{error}.")) from error
         except DamagedNotesError as error:
-            raise self._refused(NotNamedError(Reason.NOTES_DAMAGED, f"{error}.")) from error
+            raise self._refused(NotStartedError(Reason.NOTES_DAMAGED, f"{error}.")) from error
         except FaultError as error:
-            raise self._refused(NotNamedError(error.fault.reason, error.fault.message)) from error
+            raise self._refused(NotStartedError(error.fault.reason, error.fault.message)) from error
 
     def _admit(self, entry: Entry) -> tuple[Entry, Entry | None]:
         with self._lock:
@@ -272,6 +272,8 @@ class Queries(QueryHooks):
             yield
         except SinkRefusedError as error:
             raise self._refused(QueryRefusedError(f"the query started at {site}: {error}")) from error
+        except FaultError as error:
+            raise self._refused(NotStartedError(error.fault.reason, error.fault.message)) from error
 
     def _say_redirected(self, name: str, own_location: Any, location: str) -> None:
         if own_location and str(own_location).rstrip("/") != location:

@@ -41,7 +41,7 @@ class QueryHooks:
     before_files: Callable[[str, Sink], None] | None = None
     """Called with the checkpoint and the sink of a query that writes files, before it starts; None: nobody looks.
 
-    Raises SinkRefusedError if it must not start.
+    Raises SinkRefusedError if it must not start, FaultError if it cannot for what is stored.
     """
     before_table: Callable[[DataStreamWriter, str, str, str, Given], None] | None = None
     """Likewise for a table: with what starts the query, its name, its checkpoint, the table, what is said of it."""

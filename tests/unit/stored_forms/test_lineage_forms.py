@@ -313,6 +313,20 @@ def test_the_batches_that_put_nothing_out_are_those_of_the_mark(monkeypatch: pyt
     assert launch_state.batches_without_output(config, None) == DIVIDED["withoutOutput"]
 
 
+@pytest.mark.parametrize(
+    ("mark", "reason"),
+    [(b"{}", Reason.SNAPSHOT_UNUSABLE), (b'{"version": 99, "snapshot": "up-1"}', Reason.NEWER_FORMAT)],
+)
+def test_a_mark_that_cannot_be_read_is_no_fault_of_the_script_that_writes_files(
+    mark: bytes, reason: Reason, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = with_object("lineages/2.json", mark)
+    monkeypatch.setattr(launch_state, "reach_repository", lambda storage, credentials: own)
+    with pytest.raises(FaultError) as raised:
+        launch_state.batches_without_output(driver_config("orders", "local:///main.py", PLACE, lineage=2), None)
+    assert (raised.value.fault.reason, "lineages/2.json" in raised.value.fault.message) == (reason, True)
+
+
 def marked(name: str) -> dict[str, Any]:
     return lineage_mark.read(with_object("lineages/1.json", stored(name)), 1)
 

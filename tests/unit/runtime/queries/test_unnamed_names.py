@@ -342,6 +342,17 @@ def test_why_a_query_has_no_name_is_the_reason_with_which_the_driver_ends(error:
     assert "lake" not in message
 
 
+def test_what_is_stored_and_cannot_be_read_is_the_reason_with_which_the_driver_ends() -> None:
+    ends = []
+    config = driver_config("orders", "local:///main.py", Storage(uri="s3://lake/orders"))
+    queries = Queries("s3a://lake/orders/lineages/1", 2, Progress(config))
+    queries.on_refusal = lambda reason, message: ends.append((reason, message))
+    with pytest.raises(QueryRefusedError) as caught, queries._refusing("main.py:1"):
+        raise FaultError(Fault(Reason.SNAPSHOT_UNUSABLE, "lineages/2.json says nothing."))
+    assert caught.value.reason is Reason.SNAPSHOT_UNUSABLE
+    assert ends == [(Reason.SNAPSHOT_UNUSABLE, "lineages/2.json says nothing.")]
+
+
 def test_a_fault_that_is_known_keeps_its_reason() -> None:
     def as_fault(error: Exception) -> Exception:
         return FaultError(Fault(Reason.CREDENTIALS_EXPIRED, f"{error}"))
