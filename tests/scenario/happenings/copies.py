@@ -70,14 +70,23 @@ def _restore(w: World, name: str, uid: str, checks: int, roll_back_to: str) -> N
     settled = not _has_driver(w, app) and phase_of_upgrade(app) not in UNDER_WAY and prefix in w.copies
     if settled and _is_known_to_be_older(app, batches_in(prefix, w.copies[prefix])):
         w.trace("people", f"restore {prefix} from its backup")
-        w.newest.setdefault(prefix, _objects(w, prefix))
-        w.accepted.discard(uid)
-        _replace(w, prefix, w.copies[prefix])
+        put_copy_back(w, name)
         w.count("restored an older storage")
         if roll_back_to:
             people.edit(w, name, {"upgrade": {"rollbackTo": roll_back_to}})
             w.count("rolled back on an older storage")
     people.edit(w, name, {"suspend": False})
+
+
+def put_copy_back(w: World, name: str) -> bool:
+    """Restore the backup of an application's storage, once no process of it is left; returns whether that was done."""
+    app = w.app(name)
+    if app is None or _has_driver(w, app) or (prefix := _prefix(app)) not in w.copies:
+        return False
+    w.newest.setdefault(prefix, _objects(w, prefix))
+    w.accepted.discard(app["metadata"]["uid"])
+    _replace(w, prefix, w.copies[prefix])
+    return True
 
 
 def name_store_with_copy(w: World) -> str | None:
