@@ -21,11 +21,13 @@ def startup_termination(error: BaseException, config_text: str) -> str:
         error: the exception.
         config_text: the driver's configuration as it was given, usable or not; read for the epoch.
     """
+    reason = reason_of(error)
     return json.dumps(
         {
-            "reason": reason_of(error),
+            "reason": reason,
             "message": messages.could_not_start(error)[:LONGEST_MESSAGE],
-            "exception": type(error).__name__,
+            # Of an exception of ours the reason says more than its class.
+            "exception": type(error).__name__ if reason is Reason.APPLICATION_FAILED else "",
             "epoch": _epoch(config_text),
             "batches": {},
             "boundary": True,

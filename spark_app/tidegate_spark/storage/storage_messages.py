@@ -51,9 +51,8 @@ def store_answers(place: str, answer: str) -> str:
 
 def notes_damaged(key: str, lineage: int, error: Exception) -> str:
     return (
-        f"{key} is damaged ({error}): it says which query without a name has which checkpointLocation. Restore an "
-        "earlier version of the object, or delete it and give each query its name with .queryName(...): the folders in "
-        f"lineages/{lineage} are called after them"
+        f"{key} is damaged ({error}): it says which query without a name has which checkpointLocation in lineage "
+        f"{lineage}"
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.reasons.registry import entry_of
 
 
-def with_remedy(reason: Reason, text: str, pod: str = "", namespace: str = "") -> str:
+def with_remedy(reason: Reason, text: str, pod: str = "", namespace: str = "", app: str = "") -> str:
     """Return what a process reported with what the registry says to do, and what follows by itself.
 
     Args:
@@ -16,16 +17,21 @@ def with_remedy(reason: Reason, text: str, pod: str = "", namespace: str = "") -
         text: what it reported.
         pod: its name, for the registry's commands; empty: they keep the word that stands for it.
         namespace: of the pod.
+        app: of which application it is.
     """
     entry = entry_of(reason)
     said = " ".join(part for part in (entry.remedy, entry.after) if part)
     if pod:
-        said = _COMMAND.sub(lambda found: found[0].replace("POD", pod).replace("NAMESPACE", namespace), said)
+        names = {"POD": pod, "NAMESPACE": namespace, "APP": app}
+        said = _COMMAND.sub(lambda found: _WORD.sub(lambda word: names[word[0]] or word[0], found[0]), said)
     return f"{sentence(text.strip() or reason)} {said}".strip()
 
 
+_MOST_FINALIZERS = 5
+_LONGEST_WORD = 64
 _COMMAND = re.compile(r'"kubectl [^"]+"')
 """A command in the registry, whose words in capitals stand for the reader's."""
+_WORD = re.compile(r"\b(?:POD|NAMESPACE|APP)\b")
 
 
 def logs(pod: str, namespace: str, options: str = "") -> str:
@@ -51,6 +57,16 @@ def sentence(text: str) -> str:
 
 def reported(exception: str, text: str) -> str:
     return f"{exception}: {text}".strip() if exception else text.strip()
+
+
+def foreign_reason(word: str, text: str) -> str:
+    """Return what a runtime reported for a reason that only it knows."""
+    return f"The runtime reports {_one_word(word)}, a reason that this operator does not know: {text}"
+
+
+def _one_word(text: str) -> str:
+    # It stands in a pod's termination message, where anybody's program may have written it.
+    return re.sub(r"[^A-Za-z0-9]", "", text)[:_LONGEST_WORD] or "a word"
 
 
 # --- how a process ended ---
@@ -131,6 +147,20 @@ def not_confirmed(node: str, pod: str) -> str:
     return (
         f"Node {node} does not confirm the end of pod {pod}. {out_of_service(node)} Never delete the pod with --force."
     )
+
+
+def held_by_finalizers(pod: str, namespace: str, finalizers: Sequence[str]) -> str:
+    """Return the text about a pod that runs nothing any more; its node, which is well, is not to be touched."""
+    named = ", ".join(finalizers[:_MOST_FINALIZERS]) + (", …" if len(finalizers) > _MOST_FINALIZERS else "")
+    return (
+        f"Pod {pod} has ended and is deleted, but its metadata.finalizers keep it: {named}. See why the program that "
+        f"owns them does not remove them; if there is no such program any more, remove them yourself: "
+        f'"kubectl edit pod {pod} -n {namespace}".'
+    )
+
+
+def not_gone(pod: str, namespace: str) -> str:
+    return f"Pod {pod}, which never had a node, was deleted and is still there. See {describe(pod, namespace)}."
 
 
 def out_of_service(node: str) -> str:

@@ -7,6 +7,7 @@ error.
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import dataclass
 
 from tidegate.pods.records import fault_messages
@@ -132,14 +133,29 @@ def name_end(pod: PodRecord) -> Problem:
     if termination is not None and termination.reason is Reason.STOPPED and pod.reason:
         ended = termination = None  # it stopped as asked; the kubelet has the cause
     if termination is not None:
-        return _with_remedy(
-            termination.reason, fault_messages.reported(termination.exception, termination.message), pod
-        )
+        said = fault_messages.reported(termination.exception, termination.message)
+        if termination.reason is Reason.UNKNOWN and ended is not None:
+            said = fault_messages.foreign_reason(_reason_word(ended.message), said)
+        return _with_remedy(termination.reason, said, pod)
     if ended is not None and ended.reason in _NOT_STARTED and ended.message:
         return Problem(Reason.CONTAINER_REFUSED, fault_messages.process_not_started(pod.name, ended.message))
     if pod.role == ROLE_PURGE:
         return _name_end_of_purge(pod, ended)
     return _name_silent_end(pod, ended)
+
+
+def _reason_word(termination: str) -> str:
+    word = json.loads(termination).get("reason")
+    return word if isinstance(word, str) else ""
+
+
+def name_what_keeps(pod: PodRecord) -> str:
+    """Return in words why a pod that was to be gone is still there: its node, or only the object's finalizers."""
+    if pod.finalizers and (pod.finished or not pod.node):
+        return fault_messages.held_by_finalizers(pod.name, pod.namespace, pod.finalizers)
+    if not pod.node:
+        return fault_messages.not_gone(pod.name, pod.namespace)
+    return fault_messages.not_confirmed(pod.node, pod.name)
 
 
 def is_over_limit(pod: PodRecord) -> bool:
@@ -263,4 +279,4 @@ def _image_problem(pod: PodRecord, waiting: Waiting) -> Problem:
 
 
 def _with_remedy(reason: Reason, text: str, pod: PodRecord) -> Problem:
-    return Problem(reason, fault_messages.with_remedy(reason, text, pod.name, pod.namespace))
+    return Problem(reason, fault_messages.with_remedy(reason, text, pod.name, pod.namespace, pod.app))

@@ -118,6 +118,7 @@ class _Metadata(msgspec.Struct):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     ownerReferences: list[_Owner] = []  # noqa: N815
+    finalizers: list[str] = []
 
 
 class _Resources(msgspec.Struct):
@@ -226,6 +227,7 @@ def build_record(pod: Pod) -> PodRecord:
         labelled=_is_labelled(labels, whose, epoch),
         disruption=_disruption(conditions.get("DisruptionTarget")),
         delete_by=_seconds(meta.deletionTimestamp),
+        finalizers=tuple(meta.finalizers) if meta.deletionTimestamp is not None else (),
     )
 
 

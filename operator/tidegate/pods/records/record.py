@@ -97,6 +97,8 @@ class PodRecord:
     """It has the labels that it was given. Without them a watch leaves it out, and so do selectors of others."""
     delete_by: float = 0.0
     """When the grace period of a requested deletion ends; 0 if nobody asked."""
+    finalizers: tuple[str, ...] = ()
+    """Of one that is to be deleted: what keeps the object, whatever its node confirms."""
 
     @property
     def tainted(self) -> bool:

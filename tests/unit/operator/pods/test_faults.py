@@ -52,6 +52,14 @@ def test_a_command_that_a_remedy_names_is_for_the_pod_that_ended() -> None:
     assert "NAMESPACE" not in problem.message
 
 
+def test_a_command_names_the_application_whose_storage_is_empty() -> None:
+    problem = name_end(driver_of(app_with(), ended=ended_with(Reason.STORAGE_EMPTY, 0)))
+    assert (
+        '"kubectl annotate streamingapp orders -n shop --overwrite tidegate.dev/abandon-state=LINEAGE"'
+        in problem.message
+    )
+
+
 def test_a_driver_that_was_killed_is_said_to_be_and_memory_only_guessed_at() -> None:
     killed = driver_of(app_with(), ended=Exit(137, "Error", "", NOW - 5))
     problem = name_end(killed)

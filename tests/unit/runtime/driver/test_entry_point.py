@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tidegate_spark
+from tidegate_spark.contract.configuration_protocol import ConfigurationChangedError
 from tidegate_spark.contract.protocol import (
     EXIT_APPLICATION,
     TERMINATION_MESSAGE_LIMIT,
@@ -141,3 +142,10 @@ def test_the_last_words_fit_and_are_the_contracts() -> None:
     assert set(json.loads(message)) == set(json.loads(to_json(reported)))
     assert reported.epoch == 0
     assert TERMINATION_LOG == TERMINATION_LOG_OF_THE_CONTRACT
+
+
+def test_an_end_that_has_a_reason_of_its_own_names_no_class_beside_it() -> None:
+    replaced = json.loads(startup_termination(ConfigurationChangedError("Secret c is not the configuration"), "{}"))
+    assert (replaced["reason"], replaced["exception"]) == ("ConfigurationChanged", "")
+    other = json.loads(startup_termination(ModuleNotFoundError("No module named 'pyspark'"), "{}"))
+    assert (other["reason"], other["exception"]) == ("ApplicationFailed", "ModuleNotFoundError")

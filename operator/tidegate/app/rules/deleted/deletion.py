@@ -35,8 +35,7 @@ from tidegate.engine.rules.health import Health, health_without_start
 from tidegate.engine.rules.pauses import PATIENCE, hour_of, next_hour_in, patience_left, refused_for
 from tidegate.engine.rules.table import earliest
 from tidegate.pods.builders.driver_config import app_storage
-from tidegate.pods.records import fault_messages
-from tidegate.pods.records.faults import name_problem, read_termination
+from tidegate.pods.records.faults import name_problem, name_what_keeps, read_termination
 from tidegate.pods.records.names import driver_pod_name, purge_pod_name
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import FINALIZER
@@ -64,7 +63,7 @@ def stop_deleted_driver(o: Observation, now: float) -> Verdict | None:
             Phase.DELETING,
             Health.STALLED,
             Reason.DRIVER_NOT_GONE,
-            fault_messages.not_confirmed(driver.node, driver.name),
+            name_what_keeps(driver),
         )
     return Verdict(
         Phase.DELETING,

@@ -30,8 +30,7 @@ from tidegate.app.rules.upgrade.record import is_pending, runs_ready
 from tidegate.app.rules.verdict import Verdict
 from tidegate.autoscaling.algorithm.situation import SHORT_SECONDS
 from tidegate.engine.rules.health import Health, health_without_start
-from tidegate.pods.records import fault_messages
-from tidegate.pods.records.faults import Problem, name_end, name_reported, name_start_problem
+from tidegate.pods.records.faults import Problem, name_end, name_reported, name_start_problem, name_what_keeps
 from tidegate.pods.records.record import PodRecord
 from tidegate_spark.contract.protocol import AgentReport, DriverState
 from tidegate_spark.contract.reasons import Reason
@@ -51,7 +50,7 @@ def wait_for_driver_to_go(o: Observation, now: float) -> Verdict | None:
             Phase.STOPPING,
             Health.STALLED,
             Reason.DRIVER_NOT_GONE,
-            fault_messages.not_confirmed(driver.node, driver.name),
+            name_what_keeps(driver),
         )
     if o.app.spec.suspend:
         return Verdict(

@@ -262,13 +262,14 @@ AREA = Area(
             Fault.CLUSTER,
             (Place.APP,),
             (
-                "The node does not confirm that the old driver has ended. Until it does, no second one starts: two "
-                "would write to one checkpoint."
+                "The node does not confirm that the old driver has ended, or finalizers of somebody's keep its pod. "
+                "Until the pod is gone, no second one starts: two would write to one checkpoint."
             ),
             remedy=(
-                "If the node hangs or is cut off, restart its machine or its network. If the machine of the node is "
-                'off, run "kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which '
-                'removes all pods of the node, and before the machine starts again "kubectl taint nodes NODE '
+                "If the message names finalizers, see to the program that owns them. If the node hangs or is cut off, "
+                'restart its machine or its network. If the machine of the node is off, run "kubectl taint nodes NODE '
+                'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which removes all pods of the node, and '
+                'before the machine starts again "kubectl taint nodes NODE '
                 'node.kubernetes.io/out-of-service-", which removes the taint. Never delete the driver pod with '
                 "--force."
             ),
@@ -280,12 +281,13 @@ AREA = Area(
             (Place.APP,),
             (
                 "The node does not confirm that a pod has ended (an executor, a rehearsal, a repartition, or the pod "
-                "that purges the storage)."
+                "that purges the storage), or finalizers of somebody's keep it."
             ),
             remedy=(
-                "If the node hangs or is cut off, restart its machine or its network. If the machine of the node is "
-                'off, run "kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which '
-                'removes all pods of the node, and before the machine starts again "kubectl taint nodes NODE '
+                "If the message names finalizers, see to the program that owns them. If the node hangs or is cut off, "
+                'restart its machine or its network. If the machine of the node is off, run "kubectl taint nodes NODE '
+                'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", which removes all pods of the node, and '
+                'before the machine starts again "kubectl taint nodes NODE '
                 'node.kubernetes.io/out-of-service-", which removes the taint.'
             ),
             after="Tidegate continues when the node answers again, or the pod is gone.",

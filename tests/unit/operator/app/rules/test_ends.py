@@ -157,7 +157,14 @@ def test_words_of_a_newer_runtime_are_not_taken_for_success() -> None:
     ended = Exit(0, "Completed", '{"reason": "Unheard", "message": "x", "epoch": 1}', NOW)
     plan = decide(observe(APP, driver=driver_of(APP, phase="Succeeded", ended=ended)), NOW)
     assert verdict_of(plan) == (Phase.FAILED, "Stalled", "Unknown")
-    assert plan.message.endswith("x. Upgrade the operator.")
+    unheard = "The runtime reports Unheard, a reason that this operator does not know: x. Upgrade the operator."
+    assert plan.message.endswith(unheard)
+
+
+def test_a_reason_that_is_no_word_is_not_repeated() -> None:
+    ended = Exit(0, "Completed", '{"reason": "See http://x.example/\\u202e now", "message": "x", "epoch": 1}', NOW)
+    plan = decide(observe(APP, driver=driver_of(APP, phase="Succeeded", ended=ended)), NOW)
+    assert "The runtime reports Seehttpxexamplenow, a reason" in plan.message
 
 
 @pytest.mark.parametrize("of_another_form", ['"reason": ["Completed"]', '"version": 2, "reason": "Completed"'])

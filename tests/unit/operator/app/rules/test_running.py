@@ -198,6 +198,27 @@ def test_a_driver_whose_node_is_silent_is_named_and_not_replaced() -> None:
     driver = running_driver(APP, delete_by=NOW - 61)
     plan = decide(observe(APP, driver=driver), NOW)
     assert verdict_of(plan) == (Phase.STOPPING, "Stalled", "DriverNotGone")
+    assert f"Node {driver.node} does not confirm" in plan.message
+
+
+@pytest.mark.parametrize("finished", [{"phase": "Failed", "running": False}, {"node": ""}])
+def test_of_a_driver_that_only_finalizers_keep_these_are_named_and_its_node_is_left_alone(
+    finished: dict[str, Any],
+) -> None:
+    driver = dataclasses.replace(
+        running_driver(APP, delete_by=NOW - 61), finalizers=("example.com/audit", "example.com/held"), **finished
+    )
+    plan = decide(observe(APP, driver=driver), NOW)
+    assert verdict_of(plan) == (Phase.STOPPING, "Stalled", "DriverNotGone")
+    assert "keep it: example.com/audit, example.com/held." in plan.message
+    assert "kubectl taint" not in plan.message
+
+
+def test_of_a_driver_that_never_had_a_node_none_is_to_be_tainted() -> None:
+    driver = dataclasses.replace(running_driver(APP, delete_by=NOW - 61), node="")
+    plan = decide(observe(APP, driver=driver), NOW)
+    assert verdict_of(plan) == (Phase.STOPPING, "Stalled", "DriverNotGone")
+    assert f"Pod {driver.name}, which never had a node," in plan.message
 
 
 def test_an_evicted_driver_is_removed_to_be_replaced() -> None:
