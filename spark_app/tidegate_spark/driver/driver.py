@@ -54,7 +54,7 @@ from tidegate_spark.monitoring.watch import COMPLETED
 from tidegate_spark.process import logs
 from tidegate_spark.process import start_messages as messages
 from tidegate_spark.process.environment import Environment
-from tidegate_spark.process.faults import faults
+from tidegate_spark.process.faults import faults, foreign_text
 from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.process.signals import watch_signals
@@ -219,6 +219,8 @@ class Driver:
             lost = fence.check()
             if lost is not None or outcome.reason is Reason.FENCED:
                 return fencing.lost_while_running(lost or Fenced(), self._config)
+        if outcome.reason is Reason.APPLICATION_FAILED and foreign_text.names_missing_state(outcome.message):
+            return outcome if self._rehearsing is not None else self._storage.with_lost_state(outcome)
         if outcome.reason not in faults.PROBED:
             return outcome
         return judge(outcome, readiness.find_fault(self._config, self._storage.credentials))

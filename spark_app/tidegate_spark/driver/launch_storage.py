@@ -5,6 +5,7 @@ It waits for a storage that does not answer, and ends as soon as the driver is t
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 from collections.abc import Callable
@@ -12,10 +13,13 @@ from collections.abc import Callable
 import pyspark
 
 from tidegate_spark.contract.protocol import DriverConfig, DriverState, Fault
+from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.contract.snapshot_protocol import SnapshotOrders
 from tidegate_spark.driver.ending import Ending
 from tidegate_spark.process import logs
 from tidegate_spark.process.environment import Environment
+from tidegate_spark.process.faults import fault_messages
+from tidegate_spark.process.outcome import Outcome
 from tidegate_spark.process.progress import Progress
 from tidegate_spark.queries.sinks.outputs import Outputs
 from tidegate_spark.storage import readiness, s3_client
@@ -135,6 +139,22 @@ class LaunchStorage:
             return launch_state.find_pin(self._config, self.credentials, self._environment.work_directory)
 
         return readiness.wait_for(find, self._ending.requested, self._report_fault)
+
+    def with_lost_state(self, outcome: Outcome) -> Outcome:
+        """Return the end of a query that finds no state as the storage's fault, if the query has committed some."""
+        from tidegate_spark.snapshots.checkpoint import lost_state  # noqa: PLC0415 - few ends need it
+
+        config = self._config
+        try:
+            with claiming.faults_of(config):
+                client = s3_client.connect(config.storage, self.credentials)
+                path = lost_state.first_lost(client, config.storage, config.lineage)
+        except FaultError:
+            return outcome  # what Spark says is known already
+        if not path:
+            return outcome
+        message = fault_messages.state_missing(path, outcome.message)
+        return dataclasses.replace(outcome, reason=Reason.CHECKPOINT_FILE_MISSING, message=message)
 
     def _renew_credentials(self) -> None:
         # They may have been renewed while it was waited for.

@@ -14,6 +14,11 @@ CHECKPOINT_FILE_MISSING = "An object of the checkpoint is missing."
 DISK_FULL = "The local disk of the driver or of an executor is full."
 
 
+def state_missing(path: str, said: str) -> str:
+    """Return the text about the state of a query that has committed some; ``said`` is what Spark says."""
+    return f"{CHECKPOINT_FILE_MISSING} The query has committed state, and nothing is below {path}. {said}"
+
+
 def module_of_driver_alone(module: str) -> str:
     return (
         f"The driver has {module!r}, and the executors' Python workers do not: name its file in "

@@ -87,6 +87,8 @@ FULL_DISK = "No space left on device"
 driver gets the text alone."""
 IN_A_LINEAGE = f"/{LINEAGE_PREFIX}/"
 """In the path of a checkpoint's file: a file that a query reads may be missing, too, and that is the application's."""
+NO_QUERY_ID = "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE]"
+"""Spark's error condition where the oldest file of a checkpoint is gone, which a life-cycle rule deletes first."""
 FENCED_CLASS = "dev.tidegate.spark.FencedException"
 """Ours, in jvm/: raised instead of a batch's offsets by a driver that lost the fence."""
 STORE_ERROR = "tidegate_spark.control.worker.driver_client.StoreError"
@@ -129,6 +131,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(Reason.CHECKPOINT_FILE_MISSING, (NOT_FOUND,), text=IN_A_LINEAGE),
     Rule(Reason.CHECKPOINT_FILE_MISSING, ("org.apache.spark.",), text=NOT_FOUND, more_text=IN_A_LINEAGE),
+    Rule(Reason.CHECKPOINT_FILE_MISSING, ("org.apache.spark.",), text=NO_QUERY_ID),
     Rule(Reason.DISK_FULL, ("java.io.IOException", "org.rocksdb.RocksDBException", "OSError"), text=FULL_DISK),
     Rule(Reason.DISK_FULL, ("org.apache.spark.",), text=FULL_DISK),
 )

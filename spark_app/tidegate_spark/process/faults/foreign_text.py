@@ -32,6 +32,7 @@ _PLAN = re.compile(
     # Spark asserts this, and has no condition for it.
     r"|sources in the checkpoint offsets and now there are"
 )
+_NO_STATE = "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY]"
 _NO_HEAP = ("OutOfMemoryError", "Java heap space", "GC overhead limit exceeded", "array size exceeds VM limit")
 # Py4J puts a colon before the first exception of a JVM.
 _CAUSE = re.compile(r"(?:Caused by: |: )?[\w.$]+(?:Exception|Error|Failed): (?P<why>.+)")
@@ -60,6 +61,11 @@ def names_state_schema(text: str) -> bool:
 def names_plan(text: str) -> bool:
     """Return whether Spark says that a query does not fit its checkpoint, or is none that it runs."""
     return _PLAN.search(text) is not None
+
+
+def names_missing_state(text: str) -> bool:
+    """Return whether Spark says that a query with state finds none in its checkpoint."""
+    return _NO_STATE in text
 
 
 def names_lack_of_heap(text: str) -> bool:

@@ -192,6 +192,14 @@ STATE_FILE = "s3a://streams/apps/shop/orders/lineages/1/main/state/0/0/5_b0c1.ch
             Reason.CHECKPOINT_FILE_MISSING,
         ),
         (
+            Link(
+                ("org.apache.spark.SparkIllegalStateException",),
+                "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE] Checkpoint location s3a://streams/x is in an "
+                "inconsistent state: the metadata file is missing but offset and/or commit logs contain data.",
+            ),
+            Reason.CHECKPOINT_FILE_MISSING,
+        ),
+        (
             Link(("java.io.FileNotFoundException",), "No such file or directory: s3a://streams/input/1.json"),
             Reason.APPLICATION_FAILED,
         ),

@@ -1,0 +1,56 @@
+"""Finds out whether a query whose state Spark misses ever had one. Does I/O: a few requests a query.
+
+Spark says the same (STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY) of a checkpoint whose files somebody deleted
+and of a version that puts an operator with state into a query that had none. In checkpoint format 2, which Tidegate
+sets, the last commit names the state of each operator: then it was there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate_spark.contract.protocol import LINEAGE_PREFIX, Storage
+from tidegate_spark.snapshots.checkpoint.checkpoint import METADATA_DIRECTORY, Checkpoint, MissingFileError
+from tidegate_spark.snapshots.checkpoint.query_logs import COMMITS, read_commit
+from tidegate_spark.storage import s3_client as store
+from tidegate_spark.storage.claim.known_batches import is_there
+from tidegate_spark.storage.store import Entry, SnapshotError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+def first_lost(client: S3Client, place: Storage, lineage: int) -> str:
+    """Return what is missing of the state that a query of a lineage has committed; empty if nothing, or if unknown.
+
+    Args:
+        client: of the storage; what it raises passes through.
+        place: the application's.
+        lineage: the number.
+    """
+    root = f"{LINEAGE_PREFIX}/{lineage}/"
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key(root), Delimiter="/")
+    folders = [each["Prefix"] for page in pages for each in page.get("CommonPrefixes", ())]
+    missing = (_missing(client, place, root + folder.rstrip("/").rpartition("/")[2]) for folder in folders)
+    return next(filter(None, missing), "")
+
+
+def _missing(client: S3Client, place: Storage, checkpoint: str) -> str:
+    below = place.key(f"{checkpoint}/{COMMITS}/")
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=below)
+    names = (item["Key"].rpartition("/")[2] for page in pages for item in page.get("Contents", []))
+    newest = max((int(name) for name in names if name.isdecimal()), default=-1)
+    listing = {f"{COMMITS}/{newest}": Entry(f"{below}{newest}", size=0, etag="")}
+
+    def read(path: str) -> bytes:
+        found = store.read_object(client, place, place.key(f"{checkpoint}/{path}"))
+        if found is None:
+            raise MissingFileError(path, "it was listed")
+        return found[0]
+
+    try:
+        ids = read_commit(Checkpoint(listing, read), newest).ids if newest >= 0 else None
+    except SnapshotError:
+        return ""  # of a format that is not known: it says nothing
+    described = (f"{checkpoint}/state/{operator}/{METADATA_DIRECTORY}/" for operator in sorted(ids or ()))
+    return next((path for path in described if not is_there(client, place, path)), "")
