@@ -1,0 +1,109 @@
+"""A driver and an executor that the scheduler ends for somebody else's pod, and an executor that does not go.
+
+The urgent pod wants no other pod of a kind beside it on its node, and has the higher priority: so exactly the pods of
+that kind are preempted, on a node of any size.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tidegate_testing.named_reasons import Said, await_reasons
+from tidegate_testing.waiting import wait_for
+from tidegate_testing.world import PREFIX, World
+
+pytestmark = pytest.mark.long  # tests/unit/operator/app/rules/test_disruptions.py has the rules
+
+NAMESPACE, NAME, URGENT = f"{PREFIX}-disruptions", "yielding", "urgent"
+LOW = f"{PREFIX}-low"
+HELD = "example.com/held"
+GENEROUS = 600.0
+
+
+@pytest.fixture(scope="module")
+def running(world: World) -> Iterator[World]:
+    """An application of a low priority runs."""
+    world.make_namespace(NAMESPACE)
+    low = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": LOW}, "value": -10}
+    world.kubectl.apply(low)
+    spec = {"podTemplate": {"spec": {"priorityClassName": LOW}}}
+    world.kubectl.apply(world.app(NAME, NAMESPACE, main="script:counting.py", spec=spec))
+    try:
+        runs_beyond(world, 0)
+        yield world
+    finally:
+        world.kubectl.run("delete", "pod", URGENT, "-n", NAMESPACE, "--ignore-not-found", timeout=120)
+        release(world)
+        world.delete_apps(NAMESPACE)
+        world.kubectl.run("delete", "priorityclass", LOW, "--ignore-not-found")
+
+
+def release(world: World) -> None:
+    """Remove the finalizers of the pods that the tests hold."""
+    for pod in world.kubectl.list("pods", NAMESPACE):
+        if HELD in pod["metadata"].get("finalizers", ()):
+            world.kubectl.patch("pod", pod["metadata"]["name"], NAMESPACE, {"metadata": {"finalizers": None}})
+
+
+def runs_beyond(world: World, batch: int) -> int:
+    """Return the batch that the status has once that is beyond another, while the application is Ready."""
+
+    def runs() -> int:
+        app = world.get_app(NAME, NAMESPACE)
+        ready = world.kubectl.condition(app, "Ready")
+        assert (ready.get("status"), app["status"].get("batch", -1) > batch) == ("True", True), app["status"]
+        return int(app["status"]["batch"])
+
+    return wait_for(f"a batch after {batch}", runs, GENEROUS)
+
+
+def take_the_place_of(world: World, role: str) -> None:
+    """Have an urgent pod take the node from the application's pods of a role."""
+    selector = {"matchLabels": {"tidegate.dev/app": NAME, "tidegate.dev/role": role}}
+    alone = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+    container = {
+        "name": "any",
+        "image": world.environment.image_spark,
+        "command": ["sleep", "3600"],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    spec: dict[str, Any] = {
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}},
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 185, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [container],
+        "terminationGracePeriodSeconds": 1,
+    }
+    metadata = {"name": URGENT, "namespace": NAMESPACE}
+    world.kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+def test_a_driver_that_is_preempted_says_so_and_continues_when_there_is_room(running: World) -> None:
+    batch, failures = running.status(NAME, NAMESPACE)["batch"], running.status(NAME, NAMESPACE).get("restarts")
+    take_the_place_of(running, "driver")
+    said = Said("DriverLost", ("was preempted by a pod of a higher priority",))
+    await_reasons(running, NAMESPACE, {NAME: said}, GENEROUS)
+    running.kubectl.run("delete", "pod", URGENT, "-n", NAMESPACE, timeout=120)
+    assert runs_beyond(running, batch) > batch
+    assert running.status(NAME, NAMESPACE).get("restarts") == failures
+
+
+def test_an_executor_that_is_preempted_says_so_and_is_followed_by_another_when_there_is_room(running: World) -> None:
+    batch = running.status(NAME, NAMESPACE)["batch"]
+    take_the_place_of(running, "executor")
+    said = Said("ExecutorsLost", ("was preempted by a pod of a higher priority",))
+    await_reasons(running, NAMESPACE, {NAME: said}, GENEROUS)
+    running.kubectl.run("delete", "pod", URGENT, "-n", NAMESPACE, timeout=120)
+    assert runs_beyond(running, batch) > batch
+
+
+def test_an_application_whose_executor_does_not_go_is_not_gone_and_says_which_pod_that_is(running: World) -> None:
+    """Whatever holds the pod: here a finalizer of somebody's, elsewhere a node that does not answer."""
+    (executor,) = running.kubectl.list("pods", NAMESPACE, f"tidegate.dev/app={NAME},tidegate.dev/role=executor")
+    name = executor["metadata"]["name"]
+    running.kubectl.patch("pod", name, NAMESPACE, {"metadata": {"finalizers": [HELD]}})
+    running.kubectl.delete("sapp", NAME, NAMESPACE)
+    await_reasons(running, NAMESPACE, {NAME: Said("ExecutorsStopping", ())}, GENEROUS)
+    await_reasons(running, NAMESPACE, {NAME: Said("PodNotGone", (name,))}, GENEROUS)
+    release(running)
+    wait_for("the end of the application", lambda: running.kubectl.get("sapp", NAME, NAMESPACE) is None, GENEROUS)

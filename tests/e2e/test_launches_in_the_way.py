@@ -1,0 +1,123 @@
+"""What keeps a launch from its pod, or a pod from its node: names that are taken, pods that are left, what is too long.
+
+No Spark starts: all of it is before the driver's first process.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tidegate_testing.named_reasons import Said, await_reasons
+from tidegate_testing.waiting import wait_for
+from tidegate_testing.world import PREFIX, World
+
+pytestmark = pytest.mark.long  # tests/unit/operator has each rule; here Kubernetes itself is in the way
+
+NAMESPACE = f"{PREFIX}-in-the-way"
+HANDLER = f"{PREFIX}-nowhere"
+NOWHERE = {"podTemplate": {"spec": {"nodeSelector": {"example.com/disk": "none"}}}}
+HELD = "example.com/held"
+SAID = {
+    "pod-taken": Said("PodNameTaken", ("Pod pod-taken-driver exists and does not belong to this application",)),
+    "access-taken": Said(
+        "AccessNameTaken", ("ServiceAccount tidegate-driver-access-taken exists", "is not Tidegate's")
+    ),
+    "no-sandbox": Said("SandboxFailed", ("cannot prepare pod no-sandbox-driver", "runtimeClassName")),
+    "too-long": Said("ConfigurationTooLong", ("spec.application.args",)),
+    "earlier": Said("DriverNotGone", ("Pod earlier-driver has ended", f"metadata.finalizers keep it: {HELD}")),
+    "lost": Said("RelaunchDelayed", ("The driver pod was lost", "the next one follows later")),
+}
+
+
+@pytest.fixture
+def namespace(world: World) -> Iterator[str]:
+    world.make_namespace(NAMESPACE)
+    metadata = {"name": HANDLER}
+    world.kubectl.apply(
+        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": metadata, "handler": "nowhere"}
+    )
+    try:
+        yield NAMESPACE
+    finally:
+        release(world)
+        world.delete_apps(NAMESPACE)
+        world.kubectl.run("delete", "runtimeclass", HANDLER, "--ignore-not-found")
+        world.kubectl.run("delete", "pods", "--all", "-n", NAMESPACE, timeout=200)
+
+
+def release(world: World) -> None:
+    """Remove the finalizers of the pods that the tests hold."""
+    for pod in world.kubectl.list("pods", NAMESPACE):
+        if HELD in pod["metadata"].get("finalizers", ()):
+            world.kubectl.patch("pod", pod["metadata"]["name"], NAMESPACE, {"metadata": {"finalizers": None}})
+
+
+def a_pod(world: World, name: str) -> dict[str, Any]:
+    """Return somebody's pod, for which there is no node: what it would run does not matter."""
+    container = {
+        "name": "any",
+        "image": world.environment.image_spark,
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    safe = {"runAsNonRoot": True, "runAsUser": 185, "seccompProfile": {"type": "RuntimeDefault"}}
+    spec = {"nodeSelector": {"example.com/disk": "none"}, "securityContext": safe, "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+
+
+def driver_of(world: World, name: str, epoch: int = 1) -> dict[str, Any]:
+    """Return the driver pod of a launch as soon as it is there and nobody deletes it."""
+
+    def is_there() -> dict[str, Any]:
+        pod = world.kubectl.get("pod", f"{name}-driver", NAMESPACE)
+        assert pod is not None
+        assert "deletionTimestamp" not in pod["metadata"]
+        assert int(pod["metadata"]["labels"]["tidegate.dev/epoch"]) >= epoch
+        return pod
+
+    return wait_for(f"the driver pod of {name}", is_there, timeout=180, interval=0.5)
+
+
+def leave_a_pod_behind(world: World, name: str) -> None:
+    """Have an application go while finalizers keep its driver pod, as where somebody removes the application's own."""
+    world.kubectl.apply(world.app(name, NAMESPACE, main="script:counting.py", spec=NOWHERE))
+    driver_of(world, name)
+    world.kubectl.patch("pod", f"{name}-driver", NAMESPACE, {"metadata": {"finalizers": [HELD]}})
+    world.kubectl.run("delete", "sapp", name, "-n", NAMESPACE, "--wait=false")
+    world.kubectl.patch("sapp", name, NAMESPACE, {"metadata": {"finalizers": None}})
+    wait_for("the application to be gone", lambda: world.kubectl.get("sapp", name, NAMESPACE) is None, timeout=60)
+    world.kubectl.apply(world.app(name, NAMESPACE, main="script:counting.py", spec=NOWHERE))
+
+
+def lose_pods(world: World, name: str, times: int) -> None:
+    """Delete an application's driver pod as soon as there is one, again and again."""
+    for _ in range(times):
+        uid = driver_of(world, name)["metadata"]["uid"]
+        precondition = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}-driver"
+        world.kubectl.run("delete", "--raw", path, "-f", "-", stdin=json.dumps(precondition))
+
+
+def test_what_is_in_the_way_of_a_launch_is_named_with_what_to_do(world: World, namespace: str) -> None:
+    metadata = {"name": "tidegate-driver-access-taken", "namespace": namespace}
+    world.kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    world.kubectl.apply(a_pod(world, "pod-taken-driver"))
+    sandbox = {"podTemplate": {"spec": {"runtimeClassName": HANDLER}}, "podStartTimeoutSeconds": 10}
+    for name in ("pod-taken", "access-taken", "lost"):
+        world.kubectl.apply(world.app(name, namespace, main="script:counting.py", spec=NOWHERE))
+    world.kubectl.apply(world.app("no-sandbox", namespace, main="script:counting.py", spec=sandbox))
+    world.kubectl.create(world.app("too-long", namespace, main="script:counting.py", args=["x" * 4096] * 120))
+    leave_a_pod_behind(world, "earlier")
+    lose_pods(world, "lost", times=2)
+    await_reasons(world, namespace, SAID, timeout=300)
+    # Nobody's pod and nobody's account was touched.
+    found = world.kubectl.get("pod", "pod-taken-driver", namespace)
+    assert found is not None
+    assert "deletionTimestamp" not in found["metadata"]
+    release(world)
+    world.kubectl.run("delete", "pod", "pod-taken-driver", "-n", namespace)
+    world.kubectl.run("delete", "serviceaccount", "tidegate-driver-access-taken", "-n", namespace)
+    for name in ("pod-taken", "access-taken", "earlier", "lost"):
+        driver_of(world, name)
+    assert world.operator_crashes() == []
