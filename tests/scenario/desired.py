@@ -26,6 +26,7 @@ from tidegate_spark.contract.protocol import (
 )
 
 OWNED, UNCLAIMED, UNREACHABLE = "StorageOwned", "ClaimDamaged", "AgentUnreachable"
+NOTHING_THERE = "NothingToAdopt"
 """Reasons of a failed application that only a person can help."""
 NO_PLACE = ("StorageEmpty", "StorageOlder", "SnapshotNotFound")
 """Reasons of one whose storage is another one, or that cannot start from its snapshot."""

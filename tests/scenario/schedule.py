@@ -12,7 +12,7 @@ from unittest import mock
 
 from tests.scenario import happenings
 from tests.scenario.api_server import APPS, Body
-from tests.scenario.desired import NO_PLACE, NO_STATE, OWNED, UNCLAIMED, UNREACHABLE, differences
+from tests.scenario.desired import NO_PLACE, NO_STATE, NOTHING_THERE, OWNED, UNCLAIMED, UNREACHABLE, differences
 from tests.scenario.faults import Pair
 from tests.scenario.happenings.copies import put_newest_back
 from tests.scenario.happenings.people import create_app, make_usable_again
@@ -222,6 +222,10 @@ def fix(world: World) -> None:
             _revert_store(world, app)
         if reason_of(app) in (OWNED, UNCLAIMED):
             _hand_over(world, app)
+        if reason_of(app) == NOTHING_THERE:
+            # The earlier one had committed nothing, and its claim was lost: as the message says.
+            world.trace("people", f"have {name} start without state")
+            world.api.patch(world.app_path(name), {"spec": {"startFrom": None}})
         if reason_of(app) == UNREACHABLE and not world.reaches(name):
             nonce = app["spec"].get("restartNonce", 0) + 1
             world.trace("people", f"have {name} launched with the operator's new key")
