@@ -25,6 +25,7 @@ from tidegate.pods.records.names import agent_secret_name
 from tidegate.pods.records.record import PodRecord, process_of
 from tidegate_spark.contract.agent_protocol import GREETING_PATH
 from tidegate_spark.contract.control_protocol import CONTROL_COMMAND, ControlOrders
+from tidegate_spark.contract.json_form import without_halves
 from tidegate_spark.contract.protocol import COMMAND_PORT, STATUS_PORT, AgentReport, ExecutorTarget, to_order
 from tidegate_spark.contract.secret_shapes import bytes_without_shapes, without_shapes
 from tidegate_spark.contract.snapshot_protocol import PROGRESS_PATH, SNAPSHOT_COMMAND, SnapshotOrders, SnapshotReports
@@ -97,7 +98,7 @@ class AgentClient:
         if isinstance(answer, Unanswered):
             return answer
         try:
-            return await _aside(lambda text: self._reports.decode(bytes_without_shapes(text)), answer)
+            return await _aside(lambda text: self._reports.decode(_clean(text)), answer)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return Unanswered(messages.report_unreadable(error))
 
@@ -137,7 +138,7 @@ class AgentClient:
             return _unusable(answer, trusted=False)
         try:
             read = self._snapshot_reports.decode
-            return await _aside(lambda text: read(bytes_without_shapes(text)), answer.body or b"")
+            return await _aside(lambda text: read(_clean(text)), answer.body or b"")
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return Unanswered(messages.report_unreadable(error))
 
@@ -230,6 +231,13 @@ class AgentClient:
                 raise error.__cause__ from None
             return Unanswered(_why_no_answer(error))
         return Answer(response.status, text, response.headers)
+
+
+def _clean(answer: bytes) -> bytes:
+    """Return an answer without what has the shape of a secret, and without halves of characters of an older runtime."""
+    return without_halves(bytes_without_shapes(answer).decode("utf-8", "surrogateescape")).encode(
+        "utf-8", "surrogateescape"
+    )
 
 
 async def _aside(read: Callable[[bytes], T], answer: bytes) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 import typing
 from enum import Enum
 from typing import Any, TypeVar
@@ -17,6 +18,11 @@ UNKNOWN = "UNKNOWN"
 """Name of the member of a kind of words that stands for any which is not known here."""
 _LONGEST_SHOWN = 100
 """Characters of a value or a name in a message: whoever may write a form may put a megabyte there."""
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
+)
+"""What stands for one character: a pair of halves, a half that is alone, or anything else, of which two characters."""
+_HALF, _UNKNOWN_CHARACTER = len(r"\ud800"), r"\ufffd"
 
 
 class OpenEnum(str, Enum):
@@ -45,7 +51,18 @@ class NewerFormatError(ValueError):
 def to_json(value: Any) -> str:
     """Return ``value``, a dataclass of such and of plain values, as compact JSON with its fields' names."""
     # vars rather than dataclasses.asdict, which copies every value down to the last: half of what building a pod costs.
-    return json.dumps(value, default=vars, separators=(",", ":"), sort_keys=True)
+    return without_halves(json.dumps(value, default=vars, separators=(",", ":"), sort_keys=True))
+
+
+def without_halves(text: str) -> str:
+    """Return JSON with U+FFFD in the place of each half of a character (a surrogate) that is alone.
+
+    Python has such for bytes that are no UTF-8, in names of files for instance, which an exception may quote. Python
+    reads them from JSON, too; no other program does, nor can they be written as UTF-8.
+    """
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: _UNKNOWN_CHARACTER if len(found[0]) == _HALF else found[0], text)
 
 
 def from_json(kind: type[T], text: str | bytes) -> T:
@@ -66,7 +83,9 @@ def from_report(kind: type[T], text: str | bytes) -> T:
         NewerFormatError: its format is newer, so that its fields may mean something else.
         ValueError: as :func:`from_json`.
     """
-    data = _object_of(kind, text)
+    # A runtime of before writes halves of characters.
+    whole = without_halves(text if isinstance(text, str) else text.decode())
+    data = _object_of(kind, whole)
     check_format(data)
     return typing.cast(T, _TOLERANT.read(kind, data, kind.__name__))
 

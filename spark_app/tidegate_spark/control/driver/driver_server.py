@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 
 from pyspark import cloudpickle
 
-from tidegate_spark.contract.control_protocol import ControlSettings
+from tidegate_spark.contract.control_protocol import LONGEST_ERROR, ControlSettings
 from tidegate_spark.contract.json_form import to_json
 from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.contract.secret_shapes import without_shapes
 from tidegate_spark.control.messages.handlers import Declared
 from tidegate_spark.control.service.cached_client import Reached
 from tidegate_spark.control.service.message_service import MessageService
-from tidegate_spark.control.worker.driver_client import APPLIED, MESSAGES, POSITION, STATE, Line
+from tidegate_spark.control.worker.driver_client import APPLIED, LARGEST_QUESTION, MESSAGES, POSITION, STATE, Line
 from tidegate_spark.control_log.entries import VERSION, Entry, Segment
 from tidegate_spark.control_log.log_objects import LostError
 from tidegate_spark.control_log.offsets import Positions
@@ -36,7 +36,6 @@ from tidegate_spark.process.serving.server import Server
 from tidegate_spark.snapshots.repository import SnapshotRepository
 from tidegate_spark.storage.s3_client import fault_of
 
-LARGEST_QUESTION = 256 * 1024
 LIMITS = Limits(
     connections=8192, threads=32, waiting=4096, request_seconds=30.0, answer_seconds=60.0, idle_seconds=None
 )
@@ -118,8 +117,11 @@ class Answers:
         return said
 
     def _applied(self, body: dict[str, Any]) -> dict[str, Any]:
-        errors = {int(sequence): self._clean(str(message)) for sequence, message in body["errors"].items()}
-        self._service.workers.applied(str(body["query"]), int(body["batch"]), str(body["worker"]), errors)
+        query, batch, worker = str(body["query"]), int(body["batch"]), str(body["worker"])
+        errors = {
+            int(sequence): self._clean(str(message))[:LONGEST_ERROR] for sequence, message in body["errors"].items()
+        }
+        self._service.workers.applied(query, batch, worker, errors, more=bool(body.get("more")))
         return {}
 
     def _news(self, state: State, before: int) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:

@@ -98,10 +98,20 @@ class Attendance:
         with self._lock:
             self._batches.setdefault((query, batch), BatchAccount()).workers.setdefault(worker, None)
 
-    def applied(self, query: str, batch: int, worker: str, errors: Mapping[int, str]) -> None:
-        """Take note that a worker has taken in what is in force in a batch; ``errors``: by sequence."""
+    def applied(self, query: str, batch: int, worker: str, errors: Mapping[int, str], *, more: bool = False) -> None:
+        """Take note that a worker has taken in what is in force in a batch.
+
+        Args:
+            query: its name.
+            batch: its number.
+            worker: the process.
+            errors: by sequence.
+            more: whether they come beside those that it told of before, and not in their place.
+        """
         with self._lock:
-            self._batches.setdefault((query, batch), BatchAccount()).workers[worker] = dict(errors)
+            workers = self._batches.setdefault((query, batch), BatchAccount()).workers
+            before = workers.get(worker) if more else None
+            workers[worker] = {**(before or {}), **errors}
 
     def close(self, query: str, batch: int) -> BatchAccount:
         """Return the workers of a batch that is committed, and forget it and those before."""

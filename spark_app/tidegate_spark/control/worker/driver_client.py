@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,12 @@ TIMEOUT_SECONDS = 90.0
 POSITION_SECONDS = 7200.0
 """For a position: handlers of the driver for several messages may each take their time first. A query that waits longer
 than restart.stallTimeoutSeconds counts as stalled anyway."""
+LARGEST_QUESTION = 256 * 1024
+"""Bytes of a question."""
+LONGEST_TEXT = 8 * 1024
+"""Characters of an error that the driver is told: it takes secrets out of them before it cuts them further."""
+_TOGETHER = LARGEST_QUESTION // 2
+"""Bytes of the errors in one question: one that is as long as it may be fits, in whatever script."""
 
 
 class ControlError(Exception):
@@ -96,6 +103,23 @@ class Caller:
         if answer.status != http.client.OK:
             raise ControlError(str(said.get("error", f"HTTP {answer.status}")))
         return dict(said)
+
+
+def portions(errors: Mapping[int, str]) -> list[dict[str, str]]:
+    """Return the errors of messages, by sequence, as they are told: in one question, or in as many as it takes.
+
+    A program's exception may quote anything, and a burst of messages may fail together.
+    """
+    found, left = [dict[str, str]()], _TOGETHER
+    for sequence, message in errors.items():
+        text = message[:LONGEST_TEXT]
+        size = len(json.dumps({str(sequence): text}))
+        if size > left:
+            found.append({})
+            left = _TOGETHER
+        found[-1][str(sequence)] = text
+        left -= size
+    return found
 
 
 def line_of_this_machine() -> Line:

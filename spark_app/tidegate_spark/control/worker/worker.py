@@ -34,6 +34,7 @@ from tidegate_spark.control.worker.driver_client import (
     Caller,
     ControlError,
     Line,
+    portions,
 )
 from tidegate_spark.control.worker.shared_lock import SharedLock
 from tidegate_spark.control_log.entries import Entry, Segment
@@ -246,9 +247,9 @@ class Worker:
         return last[1]
 
     def _tell(self, here: _Batch) -> None:
-        errors = {str(sequence): message for sequence, message in here.errors.items()}
-        body = {"query": here.query, "batch": here.batch, "worker": self._name, "errors": errors}
-        self._ask(APPLIED, body)
+        body = {"query": here.query, "batch": here.batch, "worker": self._name}
+        for number, errors in enumerate(portions(here.errors)):
+            self._ask(APPLIED, {**body, "errors": errors, "more": number > 0})
 
 
 class _Batch:

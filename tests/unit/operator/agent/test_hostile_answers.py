@@ -82,3 +82,16 @@ async def test_a_long_answer_is_read_beside_the_event_loop(monkeypatch: pytest.M
         assert isinstance(await agents.read_progress(KEY, DRIVER), AgentReport)
     assert threading.get_ident() not in read_in
     assert len(read_in) == 1
+
+
+async def test_a_report_of_an_older_runtime_with_half_a_character_in_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python has such for bytes that are no UTF-8, in names of files, say, which an exception may quote."""
+    said = json.loads(stored("agent-report-with-protocol"))
+    said["fault"] = {"reason": "ApplicationFailed", "message": "no such file: caf\udce9.csv"}
+    async with answering(iter([json.dumps(said).encode()]), monkeypatch) as agents:
+        found = await agents.read_progress(KEY, DRIVER)
+    assert isinstance(found, AgentReport)
+    assert found.fault is not None
+    assert found.fault.message == "no such file: caf\ufffd.csv"

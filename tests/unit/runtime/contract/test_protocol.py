@@ -1,11 +1,13 @@
 """What crosses the border between operator and runtime survives the crossing, and nonsense is refused by name."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 
-from tidegate_spark.contract.json_form import NewerFormatError, from_stored
+from tidegate_spark.contract.json_form import NewerFormatError, from_report, from_stored
 from tidegate_spark.contract.protocol import (
     DEPENDENCY_REASONS,
     EXIT_CODES,
@@ -53,6 +55,27 @@ EXECUTOR = ExecutorSettings(2, "image:1", "IfNotPresent", "account", "app-e3", t
 )
 def test_a_value_is_the_same_on_the_other_side(value: Any) -> None:
     assert from_json(type(value), to_json(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("caf\udce9.csv", "caf\ufffd.csv"),
+        ("\ud83d", "\ufffd"),
+        ("\ude00\ud83d", "\ufffd\ufffd"),
+        ("\N{GRINNING FACE}", "\N{GRINNING FACE}"),
+        ("\ud55c\uad6d", "\ud55c\uad6d"),
+        (r"\udce9, \\udce9", r"\udce9, \\udce9"),
+        ("\\\udce9", "\\\ufffd"),
+    ],
+)
+def test_half_a_character_as_python_has_it_in_names_of_files_is_told_as_one_that_is_not_known(
+    text: str, told: str
+) -> None:
+    """No other program reads or writes it: such a report was none, and what it said could not be written down."""
+    fault = Fault(Reason.COMPLETED, text)
+    assert msgspec.json.decode(to_json(fault))["message"] == told
+    assert from_report(Fault, json.dumps(vars(fault))).message == told
 
 
 def test_fields_that_a_newer_version_added_are_ignored() -> None:

@@ -13,6 +13,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from tidegate_spark import control
 from tidegate_spark.contract.control_protocol import (
+    LONGEST_ERROR,
     ControlOrder,
     ControlOrders,
     ControlSettings,
@@ -24,7 +25,7 @@ from tidegate_spark.contract.object_paths import Storage
 from tidegate_spark.contract.reasons import Reason
 from tidegate_spark.control.driver.driver_server import Answers, Port
 from tidegate_spark.control.messages.accounts import Account
-from tidegate_spark.control.messages.handlers import Declared, Handler, Message
+from tidegate_spark.control.messages.handlers import FAIL, Declared, Handler, Message
 from tidegate_spark.control.service.message_service import MessageService
 from tidegate_spark.control.worker import program
 from tidegate_spark.control.worker.driver_client import APPLIED, STATE, Caller, ControlError, Line, StoreError
@@ -522,6 +523,57 @@ def test_workers_are_answered_over_the_wire_if_they_know_the_word(app: Applicati
     for each in (caller, stranger):
         each.close()
     assert port.line.token not in repr(port.line)
+
+
+@pytest.mark.parametrize(
+    ("messages", "error"),
+    [
+        pytest.param(1, "\N{GRINNING FACE}" * 300_000, id="an exception that quotes a megabyte"),
+        pytest.param(600, "x" * 1000, id="a burst of messages that all fail"),
+    ],
+)
+def test_errors_are_told_however_long_and_many_they_are_and_the_query_goes_on(
+    app: Application, messages: int, error: str
+) -> None:
+    """A task that could not tell its errors failed with each attempt, and its query with it."""
+
+    def fail(message: Message) -> None:
+        raise ValueError(error)
+
+    caller = Caller(Port(app.answers, "127.0.0.1", "127.0.0.1").line)
+    app.declared.on_worker["table"] = Handler(fail)
+    app.declared.version = 1
+    worker = Worker("host/1", caller.ask, app.directory)
+    worker.current("main", app.plan())
+    names = [f"m{number}" for number in range(messages)]
+    app.declared.types["table"] = None
+    app.service.give(ControlOrders(tuple(ControlOrder(name, "table") for name in names)))
+    app.service.check()
+    worker.current("main", app.plan())
+    caller.close()
+    app.commit()
+    assert [app.said(name).state for name in names] == [MessageState.FAILED] * messages
+    (told,) = app.said("m0").queries["main"].errors
+    assert told == f"host/1: ValueError: {error}"[: len(told)]
+    assert len(told) == LONGEST_ERROR
+
+
+def test_what_failed_and_does_not_when_its_task_is_tried_again_is_told_no_more(app: Application) -> None:
+    attempts = iter([ValueError("not yet"), None])
+
+    def once(message: Message) -> None:
+        if error := next(attempts):
+            raise error
+
+    app.declared.on_worker["table"] = Handler(once, FAIL)
+    app.declared.version = 1
+    app.send("x", "table")
+    worker, batch = app.worker(), app.plan()
+    with pytest.raises(ControlError, match="not yet"):
+        worker.current("main", batch)
+    worker.current("main", batch)
+    app.commit()
+    assert app.said("x").queries["main"].errors == ()
 
 
 def test_an_answer_comes_in_one_piece_and_at_once(app: Application) -> None:

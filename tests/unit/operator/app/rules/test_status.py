@@ -4,6 +4,7 @@ import dataclasses
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.api.streaming_app import Phase, QueryStatus, SnapshotBatch, StreamingApp, UpgradePhase, encode_status
@@ -169,6 +170,15 @@ def test_a_query_s_last_batch_is_the_one_that_its_driver_told_at_its_end_though_
     status = status_of(decide(observe(app, driver=driver), NOW))
     assert {query.name: query.batch_id for query in status.queries} == {"main": 334, "side": 7}
     assert status.batch == 334
+
+
+def test_an_end_whose_words_have_half_a_character_is_written_down() -> None:
+    """A runtime of before tells it so; the API server takes no such text, and the operator could not even send it."""
+    app = knowing(318)
+    end = json.dumps({"reason": "ApplicationFailed", "message": "no such file: caf\udce9.csv", "epoch": 1})
+    driver = driver_of(app, phase="Failed", running=False, ended=Exit(1, "Error", end, NOW - 5))
+    status = status_of(decide(observe(app, driver=driver), NOW))
+    assert "caf\ufffd.csv" in msgspec.json.encode(encode_status(status)).decode()
 
 
 def test_batches_of_another_lineage_do_not_count() -> None:
