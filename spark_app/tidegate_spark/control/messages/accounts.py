@@ -28,8 +28,11 @@ from tidegate_spark.control_log.reducer import Verdict
 
 OF_THE_DRIVER = frozenset({PAUSE, RESUME, SET_LOG_LEVEL})
 """What no query has to take part in."""
-MOST_MESSAGE_BYTES = 256 * 1024
-"""Bytes of all that is said of messages in one report: the operator takes 1 MiB, and everything else is in there."""
+MOST_MESSAGE_BYTES, MOST_NUMBER_BYTES = 256 * 1024, 320 * 1024
+"""Bytes of all words about messages in one report, and of their queries' numbers: the operator takes 1 MiB, and
+everything else is in there."""
+NUMBER_BYTES = 100
+"""Of what is said of one query, beside its name and words."""
 LONGEST_MESSAGE, SHORT_MESSAGE = 1024, 100
 """Characters of what is said of one message, and of one for which there is no room."""
 SILENT = "it ended before it had taken the message in; its task was done by another worker"
@@ -183,12 +186,18 @@ def _of_one_in_force(
 
 
 def within_bounds(reports: Sequence[MessageReport]) -> tuple[MessageReport, ...]:
-    """Return reports whose words the operator takes in one answer: the last ones lose theirs, and say how many."""
-    left, kept = MOST_MESSAGE_BYTES, []
+    """Return reports that the operator takes in one answer: the last ones lose their words, and say how many.
+
+    Of very many queries the last ones lose the numbers, too.
+    """
+    left, numbers_left, kept = MOST_MESSAGE_BYTES, MOST_NUMBER_BYTES, []
     for report in reports:
         size = len(json.dumps([report.message, *(each.errors + each.missing for each in report.queries.values())]))
-        kept.append(report if size <= left else _without_message(report))
+        said = report if size <= left else _without_message(report)
         left -= min(size, left)
+        numbers = len(json.dumps(list(report.queries))) + NUMBER_BYTES * len(report.queries)
+        kept.append(said if numbers <= numbers_left else replace(said, queries={}))
+        numbers_left -= min(numbers, numbers_left)
     return tuple(kept)
 
 

@@ -379,6 +379,23 @@ def test_what_is_said_of_many_messages_fits_into_one_report() -> None:
     assert (last.errors, last.more_errors) == ((), 20)
 
 
+def test_what_is_said_of_many_messages_by_many_queries_fits_into_one_report() -> None:
+    """Else the agent counts as silent, and nobody can tell the driver any more that it may forget them."""
+    names = [f"orders_of_region_{number:03}" for number in range(100)]
+    office = Office(works=FakeWorks({*names, "slow"}))
+    office.offer(*(config(f"m{number:03}") for number in range(256)))
+    position = office.service.position()
+    for name in names:
+        office.service.committed(name, 123_456, position)
+    office.service.check()
+    assert len(to_json(office.service.report())) < 768 * 1024
+    assert [office.said(name).state for name in ("m000", "m255")] == [MessageState.IN_FORCE] * 2
+    assert office.said("m000").queries.keys() == set(names)
+    assert not office.said("m255").queries
+    office.commit("slow", 1, position)
+    assert {report.state for report in office.service.report().messages} == {MessageState.DONE}
+
+
 def requests_of(office: Office, messages: int) -> int:
     """Return how many requests it takes until so many messages are acknowledged."""
     asked: list[Call] = []
