@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -120,10 +121,12 @@ def check_object(payload: Any, schema: Schema) -> None:
 
 
 def is_a(value: Any, kind: type) -> bool:
-    """Return whether a JSON value is of a type: a whole number is a float, too, and true is no number."""
+    """Return whether a JSON value is of a type: a whole number that a float holds is a float, true is no number."""
     if isinstance(value, bool):
         return kind is bool
-    return isinstance(value, (int, float) if kind is float else kind)
+    if kind is float and isinstance(value, int):
+        return abs(value) <= sys.float_info.max
+    return isinstance(value, kind)
 
 
 def _check_built_in(kind: str, payload: Any, vocabulary: Vocabulary) -> None:

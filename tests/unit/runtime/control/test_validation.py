@@ -39,6 +39,7 @@ def test_what_can_be_meant_is_taken(kind: str, payload: Any) -> None:
         ("reload-model", None, "must be an object with name, sha256, uri\\."),
         ("reload-config", {"limit": "2"}, "'limit' of the payload must be float"),
         ("reload-config", {"limit": True}, "must be float, not True"),
+        ("reload-config", {"limit": 10**400}, "must be float, not 1000"),
         ("reload-model", {"name": "m", "uri": "s3://b/k"}, "has no 'sha256'"),
         ("reload-model", {"name": "m", "uri": "s3://b/k", "sha256": "abc"}, "64 hexadecimal digits"),
         ("set-log-level", {"level": "LOUD"}, "one of ALL, DEBUG"),

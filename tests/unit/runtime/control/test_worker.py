@@ -223,6 +223,16 @@ def test_a_setting_of_another_type_is_as_none_and_is_told_of(app: Application) -
     assert "setting 'limit' is 'four', and float is asked for" in app.said("x").message
 
 
+def test_a_whole_number_that_no_float_holds_is_as_none_and_the_batch_goes_on(app: Application) -> None:
+    """JSON has numbers of any length. The batch would fail at each attempt: its messages are the same each time."""
+    app.send("x", "reload-config", json.dumps({"limit": 10**400, "other": 10**300}))
+    current = app.worker().current("main", app.plan())
+    assert current.get("limit", 1.0, float) == 1.0
+    assert current.get("other", 1.0, float) == 1e300
+    app.commit()
+    assert app.said("x").state is MessageState.FAILED
+
+
 def test_trouble_of_one_query_is_not_told_as_another_ones_that_came_in_between(app: Application) -> None:
     app.send("x", "reload-config", '{"limit": "much"}')
     worker, batch = app.worker(), app.plan()
