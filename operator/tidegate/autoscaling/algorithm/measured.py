@@ -33,6 +33,8 @@ HUNG = 0.5
 """Share of what the batch before did in a second below which one is taken to have hung."""
 FULL = 0.95
 """Share of the time in batches from which on a query runs one after the other."""
+_INSTANT = 1e-3
+"""Seconds between two commits, or plans, below which the driver's clock was set back: it is no time to divide by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +294,7 @@ class _Span:
         # there when it is planned.
         committing = b.committed_at - a.committed_at
         planning = b.planned_at - a.planned_at
-        if b.idle or committing <= 0 or planning <= 0:
+        if b.idle or committing < _INSTANT or planning < _INSTANT:
             committing = planning = window
         elif a.idle:
             # Nothing waited at the first sample: what lies between its last batch and that was a lull of any length.

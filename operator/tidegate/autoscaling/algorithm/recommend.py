@@ -10,7 +10,7 @@ from tidegate.autoscaling.algorithm.excluded import excluded_until
 from tidegate.autoscaling.algorithm.measured import Measured, measure
 from tidegate.autoscaling.algorithm.messages import explain, summarize
 from tidegate.autoscaling.algorithm.past import Past
-from tidegate.autoscaling.algorithm.samples import History, take_sample
+from tidegate.autoscaling.algorithm.samples import History, number_of, take_sample
 from tidegate.autoscaling.algorithm.settings import Mode, Settings
 from tidegate.autoscaling.algorithm.situation import Obstacle, Quota, Shortage, Situation
 from tidegate_spark.contract.protocol import AgentReport
@@ -76,7 +76,7 @@ def recommend(settings: Settings, history: History, past: Past, sight: Sight) ->
     situation = Situation(
         now=sight.now,
         steady=sight.steady,
-        wanted=(report.executors_wanted if report is not None else 0) or sight.wanted,
+        wanted=(number_of(report.executors_wanted) if report is not None else 0) or sight.wanted,
         cores=sight.cores,
         version=sight.version,
         measured=measured,

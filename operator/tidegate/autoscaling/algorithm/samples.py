@@ -12,6 +12,8 @@ from tidegate_spark.contract.protocol import AgentReport, QueryReport
 KEPT_SECONDS = 1800.0
 """Samples that are older than this say nothing of now, also of an application whose batches are long."""
 _MOST = 400
+MOST = 10**15
+"""More than any figure is: what a program says beyond it is taken for this, and no arithmetic fails at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,26 +110,35 @@ def take_sample(report: AgentReport, process: str, at: float) -> Sample:
         at=at,
         process=process,
         wanted=report.executors_wanted,
-        running=report.executors_running,
-        task_seconds=report.task_seconds,
-        idle_executors=report.executors_idle,
+        running=number_of(report.executors_running),
+        task_seconds=_amount_of(report.task_seconds, -1.0),
+        idle_executors=number_of(report.executors_idle, -1),
         queries=tuple(_count(query) for query in queries),
     )
 
 
 def _count(query: QueryReport) -> QueryCount:
-    seconds = max(0, query.batch_duration_ms) / 1000
+    seconds = number_of(query.batch_duration_ms) / 1000
     idle = query.input_rows_per_second == 0.0 and query.processed_rows_per_second == 0.0
     return QueryCount(
         name=query.name,
-        batches=query.committed,
-        rows=query.input_rows_total,
-        busy_seconds=query.busy_ms_total / 1000,
-        committed_at=query.last_commit_time,
+        batches=number_of(query.committed),
+        rows=number_of(query.input_rows_total),
+        busy_seconds=number_of(query.busy_ms_total) / 1000,
+        committed_at=_amount_of(query.last_commit_time),
         batch_seconds=seconds,
-        batch_rows=query.processed_rows_per_second * seconds,
-        lag_rows=query.lag_rows,
+        batch_rows=_amount_of(query.processed_rows_per_second) * seconds,
+        lag_rows=number_of(query.lag_rows, -1),
         idle=idle,
-        source_partitions=query.source_partitions,
-        state_partitions=query.state_partitions,
+        source_partitions=number_of(query.source_partitions, -1),
+        state_partitions=number_of(query.state_partitions),
     )
+
+
+def number_of(figure: int, least: int = 0) -> int:
+    """Return a number that a driver reports as it is, or the nearest one that can be."""
+    return max(least, min(figure, MOST))
+
+
+def _amount_of(figure: float, least: float = 0.0) -> float:
+    return max(least, min(figure, float(MOST)))

@@ -19,6 +19,7 @@ from tidegate.autoscaling.algorithm.evaluate import usable_share
 from tidegate.autoscaling.algorithm.large_batches import usable_rate
 from tidegate.autoscaling.algorithm.past import SATURATED, Past
 from tidegate.autoscaling.algorithm.recommend import Advice
+from tidegate.autoscaling.algorithm.samples import number_of
 from tidegate.autoscaling.rules.inputs import basis_of, is_autoscaled
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.engine.rules.pauses import hour_of
@@ -126,7 +127,7 @@ def _metrics(advice: Advice) -> AutoscalingMetrics | None:
         busy_percent=round(100 * m.busy),
         usable_percent=round(100 * usable_share(evaluation.past, m.executors)),
         lag_rows=m.lag_rows if m.lag_rows >= 0 else None,
-        backlog_rows=round(m.backlog),
+        backlog_rows=number_of(round(m.backlog)),
         idle_executors=m.idle_executors if m.idle_executors >= 0 else None,
         needed_executors=round(evaluation.needed, 1),
         upper_bound=evaluation.bounds.high if evaluation.bounds is not None else 0,

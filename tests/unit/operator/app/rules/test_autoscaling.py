@@ -2,27 +2,28 @@
 
 import dataclasses
 import datetime
+import math
 from typing import Any
 
 import msgspec
 import pytest
 
-from tidegate.api.spec import AutoscalingSpec
+from tidegate.api.spec import AutoscalingMode, AutoscalingSpec
 from tidegate.api.streaming_app import AutoscalingStatus, Phase, StreamingApp
 from tidegate.app.actions import CreateDriver, RecordLaunch, SetExecutors, WriteStatus
 from tidegate.app.rules.plan import decide
 from tidegate.autoscaling.algorithm.evaluate import Evaluation
 from tidegate.autoscaling.algorithm.large_batches import LargeBatches
 from tidegate.autoscaling.algorithm.past import Past
-from tidegate.autoscaling.algorithm.recommend import Advice
-from tidegate.autoscaling.algorithm.samples import KEPT_SECONDS
+from tidegate.autoscaling.algorithm.recommend import Advice, Sight, recommend
+from tidegate.autoscaling.algorithm.samples import KEPT_SECONDS, History
 from tidegate.autoscaling.algorithm.settings import ExcludedPeriod, Mode, Settings
 from tidegate.autoscaling.rules.inputs import past_of, settings_of
 from tidegate.engine.rules.actions import PublishEvent
 from tidegate.wiring.metrics import OperatorMetrics
-from tidegate_spark.contract.protocol import DriverConfig, from_json
+from tidegate_spark.contract.protocol import AgentReport, DriverConfig, QueryReport, from_json
 from tidegate_spark.contract.reasons import Reason
-from tidegate_testing.autoscaling import measured
+from tidegate_testing.autoscaling import STEADY, measured, query, report
 from tidegate_testing.observations import NOW, app_with, launched, observe, report_of, running_driver
 
 WORDS = "6 executors instead of 2."
@@ -244,3 +245,39 @@ def test_settings_are_those_of_the_spec() -> None:
 def test_times_in_the_status_are_whole_seconds() -> None:
     status = written(plan_of(scaled_app(), advice=advice()))
     assert status.evaluation_time == datetime.datetime.fromtimestamp(int(NOW - 1), datetime.UTC)
+
+
+FIGURES: dict[str, list[float]] = {"int": [10**300, 10**400, -(10**400)], "float": [1e306, -1e306, 5e-324]}
+"""Whole numbers may be of any length in an agent's answer, others not."""
+OF_A_DRIVER = ("executors_wanted", "executors_running", "executors_idle", "executors_leaving", "executors_short_since")
+IMPLAUSIBLE = [
+    pytest.param(kind, each.name, value, id=f"{each.name} {str(value)[:6]}")
+    for kind, names in ((QueryReport, None), (AgentReport, (*OF_A_DRIVER, "task_seconds")))
+    for each in dataclasses.fields(kind)
+    if each.type in FIGURES and (names is None or each.name in names)
+    for value in FIGURES[str(each.type)]
+]
+
+
+@pytest.mark.parametrize(("kind", "figure", "value"), IMPLAUSIBLE)
+def test_whatever_figures_a_driver_reports_there_is_advice_and_it_can_be_written_down(
+    kind: type, figure: str, value: float
+) -> None:
+    """They are a program's. A fault of the operator's would be an alert about it, and such a status be refused."""
+    history, past = History(), Past()
+    for batch in range(12):
+        grown = value if figure.startswith("executors") else value * (batch + 1)
+        said: dict[str, Any] = {figure: grown}
+        of_query, of_driver = (said, {}) if kind is QueryReport else ({}, said)
+        reported = report((query(batch, NOW + 10 * batch, 9.9, 1000, **of_query),), 4, 8.0 * (batch + 1))
+        reported = dataclasses.replace(reported, **of_driver)
+        sight = Sight(NOW + 10 * batch, STEADY + 10 * batch, 4, 1, "v", reported, STEADY + 10 * batch, "p")
+        settings = settings_of(AutoscalingSpec(mode=AutoscalingMode.ACTIVE, max_executors=8))
+        history, found = recommend(settings, history, past, sight)
+        past = found.evaluation.past
+        OperatorMetrics().autoscaling.show(("shop", "orders"), found)
+        status = written(plan_of(scaled_app(), advice=found))
+        assert status.last_scale is None or abs(status.last_scale.from_) < 2**63
+        numbers = msgspec.structs.asdict(status.metrics).values() if status.metrics is not None else ()
+        assert all(math.isfinite(number) for number in numbers if number is not None)
+        assert all(0 <= number < 2**63 for number in numbers if isinstance(number, int))
