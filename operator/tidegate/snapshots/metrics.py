@@ -145,7 +145,7 @@ class SnapshotMetrics:
         """Count a snapshot that a pod took, with its time and the bytes that were copied, and that were not."""
         self._with_pods.add(app)
         self._pod_seconds.labels(*app).observe(seconds)
-        self._pod_copied.labels(*app).inc(copied)
+        self._pod_copied.labels(*app).inc(max(0, copied))
         self._pod_shared.labels(*app).inc(max(0, shared))
 
     def forget(self, key: Key) -> None:

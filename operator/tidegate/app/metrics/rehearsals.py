@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from tidegate.api.status.status import StreamingAppStatus
+from tidegate.app.metrics.durations import seconds_between
 
 App = tuple[str, str]
 """Namespace and name of an application."""
@@ -46,7 +47,7 @@ class RehearsalMetrics:
         self._outcomes.setdefault(app, set()).add(new.result)
         self._ended.labels(*app, new.result).inc()
         if new.start_time is not None and new.completion_time is not None:
-            self._seconds.labels(new.result).observe((new.completion_time - new.start_time).total_seconds())
+            self._seconds.labels(new.result).observe(seconds_between(new.start_time, new.completion_time))
 
     def forget(self, app: App) -> None:
         """Remove every series of an application that is gone."""

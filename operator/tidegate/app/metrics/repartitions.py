@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from tidegate.api.status.repartition_status import RepartitionStatus
 from tidegate.api.status.status import StreamingAppStatus, UpgradePhase
+from tidegate.app.metrics.durations import seconds_between
 
 App = tuple[str, str]
 """Namespace and name of an application."""
@@ -61,7 +62,7 @@ class RepartitionMetrics:
         self._outcomes.setdefault(app, set()).add(outcome)
         self._ended.labels(*app, outcome).inc()
         if new.start_time is not None and new.completion_time is not None:
-            self._seconds.labels(outcome).observe((new.completion_time - new.start_time).total_seconds())
+            self._seconds.labels(outcome).observe(seconds_between(new.start_time, new.completion_time))
 
     def forget(self, app: App) -> None:
         """Remove every series of an application that is gone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tidegate.api.status.status import StreamingAppStatus, UpgradePhase, UpgradeStatus
+from tidegate.app.metrics.durations import seconds_between
 
 App = tuple[str, str]
 """Namespace and name of an application."""
@@ -80,9 +81,9 @@ class UpgradeMetrics:
         if new.phase_start_time is None:
             return
         if new.start_time is not None and not over:
-            self._seconds.labels(new.phase.value).observe((new.phase_start_time - new.start_time).total_seconds())
+            self._seconds.labels(new.phase.value).observe(seconds_between(new.start_time, new.phase_start_time))
         if new.phase is UpgradePhase.ROLLED_BACK and old is not None and old.phase_start_time is not None:
-            self._rollback_seconds.observe((new.phase_start_time - old.phase_start_time).total_seconds())
+            self._rollback_seconds.observe(seconds_between(old.phase_start_time, new.phase_start_time))
 
     def forget(self, app: App) -> None:
         """Remove every series of an application that is gone."""

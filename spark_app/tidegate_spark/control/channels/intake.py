@@ -176,8 +176,9 @@ class Intake:
         channel.taken(delivery)
 
     def _answer(self, channel: Channel) -> None:
-        answers = self._service.answers()[:MOST_ANSWERS]
-        if not answers or self._clock() < self._answer_at:
+        answers, now = self._service.answers()[:MOST_ANSWERS], self._clock()
+        # A time that is further away than any pause was noted before somebody set the clock back.
+        if not answers or now < self._answer_at <= now + LONGEST_PAUSE_SECONDS:
             return
         try:
             channel.answer([self._broker.reply_of(ended) for ended in answers])

@@ -48,6 +48,9 @@ def test_what_pods_took_is_told_until_the_last_snapshot_goes() -> None:
     assert f"tidegate_snapshot_pod_seconds_sum{of_app} 40.0" in text
     assert f"tidegate_snapshot_pod_copied_bytes_total{of_app} 512.0" in text
     assert f"tidegate_snapshot_pod_shared_bytes_total{of_app} 1536.0" in text
+    # What is told of by a program can be anything, and a counter falls never.
+    metrics.count_taken_by_pod(APP, 0.0, copied=-5, shared=-5)
+    assert f"tidegate_snapshot_pod_copied_bytes_total{of_app} 512.0" in shown(registry)
     metrics.forget(snapshot.key)
     assert "tidegate_snapshot_pod_seconds_count{" not in shown(registry)
     assert "tidegate_snapshot_pod_copied_bytes_total{" not in shown(registry)

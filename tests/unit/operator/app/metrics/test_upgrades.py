@@ -53,6 +53,16 @@ def test_the_next_upgrade_that_ends_in_the_same_way_is_another_one() -> None:
     assert ended(registry, "Refused") == 2.0
 
 
+def test_a_sum_of_durations_does_not_fall_when_the_next_leader_s_clock_is_behind() -> None:
+    registry = shown(
+        status(UpgradePhase.ROLLING_BACK, 50),
+        status(UpgradePhase.ROLLED_BACK, 48),
+        status(UpgradePhase.REFUSED, -3, number=2),
+    )
+    assert registry.get_sample_value("tidegate_rollback_duration_seconds_sum") == 0.0
+    assert registry.get_sample_value("tidegate_upgrade_duration_seconds_sum", {"outcome": "Refused"}) == 0.0
+
+
 def test_only_the_phase_that_it_is_in_is_shown() -> None:
     registry = shown(status(UpgradePhase.COPYING), status(UpgradePhase.GATE))
     values = {

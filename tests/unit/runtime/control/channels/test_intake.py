@@ -60,6 +60,22 @@ class OnceChannel(MemoryChannel):
         return found
 
 
+class RepairedChannel(MemoryChannel):
+    """The broker takes replies, and the clock is set back by an hour, when it is read for the second time."""
+
+    def __init__(self, scene: "Scene", stop: Callable[[], None]) -> None:
+        super().__init__(scene.broker, "right")
+        self._scene, self._stop, self._first = scene, stop, True
+
+    def receive(self, seconds: float) -> Delivery:
+        if not self._first:
+            self._scene.broker.takes_replies = True
+            self._scene.clock.now -= 3600
+            self._stop()
+        self._first = False
+        return super().receive(seconds)
+
+
 class TickingChannel(MemoryChannel):
     """Time goes on by as much as the first pause while it is read, and its reader stops after so many times."""
 
@@ -86,8 +102,15 @@ class Scene:
     def attend(self, times: int = 0) -> Intake:
         """Read until nothing more comes, or so many times."""
 
-        def make() -> MemoryChannel:
-            return TickingChannel(self, times, intake.stop) if times else OnceChannel(self.broker, intake.stop)
+        def make(stop: Callable[[], None]) -> MemoryChannel:
+            return TickingChannel(self, times, stop) if times else OnceChannel(self.broker, stop)
+
+        intake = self.intake_of(make)
+        intake.attend()
+        return intake
+
+    def intake_of(self, make: Callable[[Callable[[], None]], MemoryChannel]) -> Intake:
+        """Return what reads a channel, which is made with what stops it."""
 
         def reported(ended: Ended) -> Reply:
             return reply_of(ended, "shop", "orders")
@@ -95,8 +118,8 @@ class Scene:
         def notice(reason: str, message: str, warning: bool) -> None:
             self.notices.append((reason, message))
 
-        intake = Intake(Broker("Kafka", make, reported, self.types), self.service, notice, self.clock)
-        intake.attend()
+        broker = Broker("Kafka", lambda: make(intake.stop), reported, self.types)
+        intake = Intake(broker, self.service, notice, self.clock)
         return intake
 
 
@@ -207,3 +230,11 @@ def test_replies_that_a_slow_broker_takes_one_by_one_do_not_wait_longer_each_tim
     scene.service.ended = [ended(sequence) for sequence in range(8)]
     scene.attend(times=8)
     assert (len(scene.broker.replies), scene.service.ended) == (8, [])
+
+
+def test_replies_do_not_wait_until_a_clock_that_was_set_back_is_where_it_was() -> None:
+    scene = Scene(MemoryBroker(TOPIC, takes_replies=False))
+    scene.service.ended = [ended()]
+    intake = scene.intake_of(lambda stop: RepairedChannel(scene, stop))
+    intake.attend()
+    assert (len(scene.broker.replies), scene.service.ended) == (1, [])
