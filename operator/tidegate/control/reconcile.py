@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +17,9 @@ from tidegate.control.act import ControlActionExecutor
 from tidegate.control.actions import ControlPlan, GiveMessages
 from tidegate.control.index import ControlIndex
 from tidegate.control.metrics import ControlMetrics
+from tidegate.control.observation import ControlObservation
 from tidegate.control.observe import FindSnapshot, observe_control
+from tidegate.control.rules.from_channel import asked_of
 from tidegate.control.rules.plan import decide_control
 from tidegate.engine.resource_key import Key
 from tidegate.engine.retry_limiter import RetryLimiter
@@ -63,6 +66,7 @@ class ControlReconciler:
             # Of a plan that ended half way, too: what it has written is what the next look starts with.
             self.metrics.show(app, self.index.of(ControlIndex).phases(app))
         self._hurry(app, plan)
+        self._forget_refusals(app, observation)
         if not observation.messages and not plan.actions:
             self.index.of(ControlIndex).memories.pop(app, None)
         if outcome is None:
@@ -73,3 +77,13 @@ class ControlReconciler:
     def _hurry(self, app: Key, plan: ControlPlan) -> None:
         if any(isinstance(action, GiveMessages) and action.orders.messages for action in plan.actions):
             self.poller.hurry(app)
+
+    def _forget_refusals(self, app: Key, o: ControlObservation) -> None:
+        """Remember refusals of messages that have not ended, and no others: senders can cause any number of them."""
+        index = self.index.of(ControlIndex)
+        memory = index.memory(app)
+        unfinished = {message.metadata.uid for message in o.messages if not message.is_final}
+        unfinished |= {asked.report.id for asked in asked_of(o)}
+        if not memory.refused.keys() <= unfinished:
+            kept = {name: why for name, why in memory.refused.items() if name in unfinished}
+            index.memories[app] = dataclasses.replace(memory, refused=kept)

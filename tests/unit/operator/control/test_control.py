@@ -1,5 +1,6 @@
 """What plans about ControlMessages do to a cluster, and how the reconciler goes on. The API server is a dictionary."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -87,12 +88,13 @@ class World:
         self.index.put_pod(driver)
         self.index.reports[ORDERS] = TimedReport(agent(*reports), self.now, driver.uid, driver.restarts)
 
-    def asks(self, *asked: AskedMessage) -> None:
+    def asks(self, *asked: AskedMessage, messages: tuple[MessageReport, ...] = ()) -> None:
         """Have the driver tell of a broker's messages."""
         driver = running_driver(APP)
         self.index.put_app(APP)
         self.index.put_pod(driver)
-        report = AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True, control=ControlReport(asked=asked))
+        report = AgentReport("orders", UID, 1, DriverState.RUNNING, ready=True)
+        report = dataclasses.replace(report, control=ControlReport(asked=asked, messages=messages))
         self.index.reports[ORDERS] = TimedReport(report, self.now, driver.uid, driver.restarts)
 
     async def check(self, key: Key = ORDERS) -> float | None:
@@ -245,6 +247,7 @@ async def test_a_message_that_can_not_be_read_says_so_and_the_others_go_on() -> 
 ASKED = AskedMessage(MessageReport("0123456789abcdef" * 2, MessageState.LOGGED, 12), "snapshot", origin="kafka:c/0")
 NAME = channel_message_name("orders", UID, ASKED.report.id)
 MESSAGES = "/apis/tidegate.dev/v1alpha1/namespaces/shop/controlmessages"
+SNAPSHOTS = "/apis/tidegate.dev/v1alpha1/namespaces/shop/streamsnapshots"
 
 
 async def test_a_brokers_message_gets_its_resource_at_once_and_is_given_to_nobody() -> None:
@@ -274,6 +277,22 @@ async def test_its_driver_is_told_that_the_api_server_refuses_its_resource() -> 
     await world.check()
     (end,) = world.agent.orders[-1].ended
     assert (end.id, end.state, end.reason) == (ASKED.report.id, MessageState.FAILED, "MessageRefused")
+
+
+async def test_why_a_resource_is_refused_is_remembered_until_its_message_has_ended() -> None:
+    """Senders of messages can cause any number of refusals, each as long as what it quotes."""
+    dump = message("dump", kind="dump-state", uid="0f8fad5b")
+    world = World(FIRST, dump)
+    world.api.refusing |= {MESSAGES: Invalid("spec.payload: no"), SNAPSHOTS: Invalid("spec.export.cores: 0")}
+    taken = {"snapshot": "control-0f8fad5b"}
+    world.asks(ASKED, messages=(dataclasses.replace(report(dump, MessageState.DONE, 2), results=taken),))
+    for _ in range(3):
+        await world.check()
+    assert world.stored(dump).status.phase is MessagePhase.FAILED
+    assert world.index.of(ControlIndex).memory(ORDERS).refused.keys() == {ASKED.report.id}
+    world.asks()
+    await world.check()
+    assert world.index.of(ControlIndex).memory(ORDERS).refused == {}
 
 
 async def test_its_driver_is_told_that_somebody_elses_message_has_its_name() -> None:
